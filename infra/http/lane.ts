@@ -32,10 +32,11 @@ const openQueue = (capacity: number) => {
   /** Whose turn it is stands first. */
   const waiting = new Map<string, Waiting[]>();
   let running = 0;
+  const fits = (weight: number): boolean => running === 0 || running + weight <= capacity;
   const next = (): void => {
     for (const [owner, works] of waiting) {
       const { weight, start } = works[0]!;
-      if (running > 0 && running + weight > capacity) return;
+      if (!fits(weight)) return;
       works.shift();
       waiting.delete(owner);
       if (works.length > 0) waiting.set(owner, works);
@@ -44,10 +45,12 @@ const openQueue = (capacity: number) => {
     }
   };
   return async <T>(owner: string, weight: number, work: () => Promise<T>): Promise<T> => {
-    await new Promise<void>((start) => {
-      waiting.set(owner, [...(waiting.get(owner) ?? []), { weight, start }]);
-      next();
-    });
+    if (waiting.size === 0 && fits(weight)) running += weight;
+    else
+      await new Promise<void>((start) => {
+        waiting.set(owner, [...(waiting.get(owner) ?? []), { weight, start }]);
+        next();
+      });
     try {
       return await work();
     } finally {

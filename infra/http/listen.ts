@@ -146,6 +146,8 @@ const openConnections = (server: Server) => {
       if (connection === undefined) return;
       connection.requests -= 1;
       connection.since = performance.now();
+      // Kept until the next request it would keep all that this one held.
+      if (connection.newest?.complete === true) connection.newest = undefined;
     },
     /** Those that have waited for a request for a second: one may be on its way. */
     cutIdle: (): void => {

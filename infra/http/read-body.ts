@@ -3,6 +3,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
+import { type Linked, LinkedList } from "../runtime/timing/under-way.ts";
 import { Aborted, Problem, unavailable } from "./problem.ts";
 
 /**
@@ -84,12 +85,12 @@ const addTo = (heldBy: Map<string, number>, owner: string, bytes: number): void 
 };
 
 /** A body that is being read, and when its pace is looked at next: ms of `performance`. */
-interface UnderWay {
+interface UnderWay extends Linked<UnderWay> {
   due: number;
   readonly look: () => void;
 }
 /** One timer for all bodies: nearly all of them are whole before it would be asked. */
-const underWay = new Set<UnderWay>();
+const underWay = new LinkedList<UnderWay>();
 const LOOK_MS = 250;
 let looking: NodeJS.Timeout | undefined;
 
@@ -104,7 +105,7 @@ const lookThrough = (): void => {
     body.due += PACE_MS;
     body.look();
   }
-  if (underWay.size > 0) return;
+  if (underWay.first !== undefined) return;
   clearInterval(looking);
   looking = undefined;
 };
@@ -219,6 +220,8 @@ const read = (request: IncomingMessage, hold: Hold, maxBytes: number): Promise<B
         if (size - paced < PACE_BYTES) cut(tooSlow());
         paced = size;
       },
+      before: undefined,
+      behind: undefined,
     };
     lookAfter(pace);
     // The listeners go with the request: taking them away costs as much as adding them.
@@ -226,7 +229,7 @@ const read = (request: IncomingMessage, hold: Hold, maxBytes: number): Promise<B
     const end = (settle: () => void): void => {
       if (hasEnded) return;
       hasEnded = true;
-      underWay.delete(pace);
+      underWay.remove(pace);
       settle();
     };
     const refuse = (problem: unknown): void => {

@@ -62,6 +62,15 @@ export const refusals = (): ((address: string, unauthorized: Problem) => Problem
 
 /** Two Authorization headers mean that somebody between us and the sender reads the other one. */
 export const bearerOf = (request: IncomingMessage): string | undefined => {
-  const given = request.headersDistinct.authorization ?? [];
-  return given.length === 1 ? BEARER.exec(given[0]!)?.[1] : undefined;
+  const given = request.headers.authorization;
+  if (given === undefined || !isAlone(request.rawHeaders, "authorization")) return undefined;
+  return BEARER.exec(given)?.[1];
+};
+
+/** Node keeps the first of two, and to see both makes every header of the request a list. */
+const isAlone = (rawHeaders: readonly string[], name: string): boolean => {
+  let found = 0;
+  for (let n = 0; n < rawHeaders.length; n += 2)
+    if (rawHeaders[n]!.length === name.length && rawHeaders[n]!.toLowerCase() === name) found += 1;
+  return found === 1;
 };

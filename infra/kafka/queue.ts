@@ -2,11 +2,12 @@
 import type { OutputMessage } from "../../stream/messages.ts";
 import { classify } from "../runtime/errors.ts";
 import { retry } from "../runtime/timing/retry.ts";
+import { type Linked, LinkedList } from "../runtime/timing/under-way.ts";
 import { LogUnavailable, Overloaded } from "./errors.ts";
 import { CHUNK_MESSAGES, Chunk, type Requests, SILENCE_MS, sizeOf, unavailable } from "./requests.ts";
 
 /** Part of a publish call: the call is done when all of its messages are acknowledged. */
-interface Waiting {
+interface Waiting extends Linked<Waiting> {
   readonly messages: readonly OutputMessage[];
   readonly bytes: number;
   readonly deadline: number;
@@ -35,7 +36,7 @@ export class Queue {
   readonly #settings: QueueSettings;
   readonly #queue: Waiting[] = [];
   /** Every call that has no answer yet, the earliest deadline first. */
-  readonly #open = new Set<Waiting>();
+  readonly #open = new LinkedList<Waiting>();
   /** One for all of them: nearly every call is answered long before its own would ring. */
   #alarm: NodeJS.Timeout | undefined;
   #queued = 0;
@@ -71,7 +72,7 @@ export class Queue {
     // While no request comes back nothing else takes them out, and they hold their messages.
     while (this.#queue[0]?.isSettled) this.#queue.shift();
     return new Promise<void>((resolve, reject) => {
-      const part = {
+      const part: Waiting = {
         messages,
         bytes,
         deadline: performance.now() + this.#settings.deadlineMs,
@@ -80,6 +81,8 @@ export class Queue {
         taken: 0,
         unacknowledged: messages.length,
         isSettled: false,
+        before: undefined,
+        behind: undefined,
       };
       this.#queue.push(part);
       this.#open.add(part);
@@ -104,7 +107,7 @@ export class Queue {
   #settle(part: Waiting, error?: unknown): void {
     if (part.isSettled) return;
     part.isSettled = true;
-    this.#open.delete(part);
+    this.#open.remove(part);
     this.#waitingMessages -= part.messages.length;
     this.#waitingBytes -= part.bytes;
     this.#queued -= part.messages.length - part.taken;

@@ -35,15 +35,21 @@ const TEXT = /^bat_([A-Za-z0-9_-]{44})$/;
 export const batchIdKey = (secret: string): Buffer => derive(secret, `batch-id:${FORMAT}`);
 
 /**
+ * Written again for each batch, by functions that end before the next one begins: each fresh
+ * Buffer.alloc is memory of the system, and the collector looks at it.
+ */
+const tagged = Buffer.alloc(ACCEPTED_AT - TIME_AT);
+const minted = Buffer.alloc(BYTES);
+
+/**
  * The tag of a batch that arrives now; `random` are 4 random bytes, which keep batches of one
  * millisecond apart.
  */
 export const batchTag = (receivedAt: UnixMs, random: Uint8Array): string => {
   if (random.length !== ACCEPTED_AT - RANDOM_AT) throw new RangeError("a batch takes 4 random bytes");
-  const bytes = Buffer.alloc(ACCEPTED_AT - TIME_AT);
-  bytes.writeUIntBE(receivedAt, 0, RANDOM_AT - TIME_AT);
-  bytes.set(random, RANDOM_AT - TIME_AT);
-  return bytes.toString("hex");
+  tagged.writeUIntBE(receivedAt, 0, RANDOM_AT - TIME_AT);
+  tagged.set(random, RANDOM_AT - TIME_AT);
+  return tagged.toString("hex");
 };
 
 /** By the key: an installation has one, and older ones while it is changed. */
@@ -59,15 +65,14 @@ const macOf = (head: Buffer, key: Buffer): Buffer => {
  * field.
  */
 export const mintBatchId = (batch: Omit<Batch, "received_at">, key: Buffer): string => {
-  const bytes = Buffer.alloc(BYTES);
-  bytes.writeUInt8(FORMAT, 0);
-  bytes.writeUInt32BE(batch.client_id, CLIENT_AT);
-  bytes.write(batch.tag, TIME_AT, "hex");
-  bytes.writeUInt16BE(batch.accepted, ACCEPTED_AT);
-  bytes.writeUInt16BE(batch.rejected, REJECTED_AT);
-  bytes.writeUInt16BE(batch.withheld, WITHHELD_AT);
-  macOf(bytes.subarray(0, MAC_AT), key).copy(bytes, MAC_AT);
-  return `bat_${bytes.toString("base64url")}`;
+  minted.writeUInt8(FORMAT, 0);
+  minted.writeUInt32BE(batch.client_id, CLIENT_AT);
+  minted.write(batch.tag, TIME_AT, "hex");
+  minted.writeUInt16BE(batch.accepted, ACCEPTED_AT);
+  minted.writeUInt16BE(batch.rejected, REJECTED_AT);
+  minted.writeUInt16BE(batch.withheld, WITHHELD_AT);
+  macOf(minted.subarray(0, MAC_AT), key).copy(minted, MAC_AT);
+  return `bat_${minted.toString("base64url")}`;
 };
 
 /**

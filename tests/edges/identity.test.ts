@@ -50,8 +50,12 @@ const tokenOf = (issuer: string): Promise<string> =>
 const asking = (ports: Partial<IdentityPorts>) => {
   const who = identify({ issuer: undefined, userOf: async () => someone, ...ports });
   return (token: string | undefined, address = "192.0.2.1"): Promise<User | string> => {
-    const authorization = token === undefined ? [] : [`Bearer ${token}`];
-    return who({ headersDistinct: { authorization } } as unknown as IncomingMessage, address).catch((error: Error) =>
+    const authorization = `Bearer ${token}`;
+    const asked =
+      token === undefined
+        ? { headers: {}, rawHeaders: [] }
+        : { headers: { authorization }, rawHeaders: ["Authorization", authorization] };
+    return who(asked as unknown as IncomingMessage, address).catch((error: Error) =>
       error instanceof Problem ? error.code : error.message,
     );
   };

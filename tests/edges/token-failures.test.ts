@@ -12,7 +12,8 @@ const authenticate = () => {
 };
 const request = (token: string): IncomingMessage => {
   const asked = new IncomingMessage(new Socket());
-  asked.headersDistinct = { authorization: [`Bearer ${token}`] };
+  asked.headers = { authorization: `Bearer ${token}` };
+  asked.rawHeaders.push("Authorization", `Bearer ${token}`);
   return asked;
 };
 const codeOf = (ask: () => unknown): string => {

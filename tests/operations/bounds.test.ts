@@ -11,7 +11,7 @@ const INFRA = ["avro", "clickhouse", "http", "kafka", "objects", "outbound", "po
 const FOLDERS = [...APPS, ...INFRA.map((folder) => `infra/${folder}`), "modules", "processors", "domain", "sinks"];
 /** Empty at first, at the level of a module, of a class or of the function that opens something. */
 const GROWS =
-  /^(?: {2})?(?:readonly )?(?:const |let )?(#?\w+)(?:: [^\n]+?)? = (?:new (?:Map|Set)(?:<.*>)?\(\)|\[\]);$/gm;
+  /^(?: {2})?(?:readonly )?(?:const |let )?(#?\w+)(?:: [^\n]+?)? = (?:new (?:Map|Set|\w+List)(?:<.*>)?\(\)|\[\]);$/gm;
 const DECLARED = /^(?:export )?(?:const|class|function) (\w+)(.*)$/gm;
 
 /**

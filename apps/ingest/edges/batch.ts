@@ -12,7 +12,7 @@ import { hostEdge, type Taken } from "../../../modules/edges/host-edge.ts";
 import type { BatchFacts } from "../../../processors/admit/batch.ts";
 import { batchTag, mintBatchId } from "../../../processors/admit/batch-id.ts";
 import { NEAR_TYPE, nearTypeOf } from "../../../processors/admit/event-types.ts";
-import { type BatchBody, findBatch, readBatch } from "../../../processors/admit/read-batch.ts";
+import { type BatchBody, type FoundBatch, findBatch, readBatch } from "../../../processors/admit/read-batch.ts";
 import { isWithheld } from "../../../processors/enrich/consent.ts";
 import type { Arrival, UnixMs } from "../../../stream/flow.ts";
 import { pipeline } from "../../../topology.ts";
@@ -54,6 +54,8 @@ const MOST_WARNINGS = 20;
  * one long turn: large bodies have them one after the other.
  */
 const LOOKED_THROUGH_BYTES = 10 * 1024 * 1024;
+/** About twenty ordinary events: less than a turn of the loop, so they are not weighed first. */
+const AT_ONCE_BYTES = 16_384;
 
 export const openDirect: OpenDirect = (parts) => {
   const edge = hostEdge(pipeline, "batch", parts);
@@ -77,27 +79,25 @@ export const openDirect: OpenDirect = (parts) => {
     checkType(request);
     parts.path.expectRoom();
     const sender = { token: String(token.token_id), address };
-    const { answer, taken } = await withBody(request, sender, async (raw) => {
-      const batch = await lookInLane(sender.token, raw.length, () => inSlices(findBatch(raw)));
-      return runInLane(sender.token, batch.heapBytes, async () => {
-        const receivedAt = Date.now();
-        const facts = factsOf(parts, token, receivedAt);
-        const body = edge.accepts(await inSlices(readBatch(batch)));
-        let withheld = 0;
-        const nearTypes = new Map<string, number>();
-        const found = await edge.take(body, arrivalOf(visit, String(token.client_id), receivedAt), facts, (data) => {
-          if (isWithheld(data)) withheld += 1;
-          if (data.warnings.includes(NEAR_TYPE)) countName(nearTypes, data.custom_name!);
-        });
-        refused = found.refused;
-        const warnings = warningsOf(nearTypes);
-        return {
-          answer: { ...answerOf(parts, body, found, facts, withheld), ...(warnings.length > 0 && { warnings }) },
-          taken: found,
-        };
+    const takeBody = async (found: Buffer | FoundBatch) => {
+      const receivedAt = Date.now();
+      const facts = factsOf(parts, token, receivedAt);
+      const body = edge.accepts(Buffer.isBuffer(found) ? found : await inSlices(readBatch(found)));
+      let withheld = 0;
+      const nearTypes = new Map<string, number>();
+      const taken = await edge.take(body, arrivalOf(visit, String(token.client_id), receivedAt), facts, (data) => {
+        if (isWithheld(data)) withheld += 1;
+        if (data.warnings.includes(NEAR_TYPE)) countName(nearTypes, data.custom_name!);
       });
+      refused = taken.refused;
+      return { answer: answerOf(parts, { body, taken, facts, withheld, nearTypes }), taken };
+    };
+    const { answer, taken } = await withBody(request, sender, async (raw) => {
+      if (raw.length <= AT_ONCE_BYTES) return takeBody(raw);
+      const found = await lookInLane(sender.token, raw.length, () => inSlices(findBatch(raw)));
+      return runInLane(sender.token, found.heapBytes, () => takeBody(found));
     });
-    await Promise.all(taken.stored);
+    await (taken.stored.length === 1 ? taken.stored[0] : Promise.all(taken.stored));
     accepted = answer.accepted;
     // RFC 8288 and 8631: what has become of the batch since.
     const link = `</ingest/receipts/${answer.batch_id}>; rel="status"`;
@@ -128,15 +128,20 @@ const arrivalOf = (visit: Visit, sender: string, receivedAt: UnixMs): Arrival =>
   header: headersOf(visit),
 });
 
+interface Found {
+  readonly body: BatchBody;
+  readonly taken: Taken;
+  readonly facts: Facts;
+  readonly withheld: number;
+  readonly nearTypes: ReadonlyMap<string, number>;
+}
+
 const answerOf = (
   { batchIdKey }: EdgeParts,
-  body: BatchBody,
-  { accepted, errors }: Taken,
-  { clientId, batchId: tag }: Facts,
-  withheld: number,
+  { body, taken: { accepted, errors }, facts: { clientId, batchId: tag }, withheld, nearTypes }: Found,
 ): BatchAnswer => {
   const rejected = body.events.length - accepted;
-  return {
+  const answer = {
     accepted,
     rejected,
     errors: errors.map(({ index, refused: { id, refusal } }) => ({
@@ -148,6 +153,7 @@ const answerOf = (
     errors_truncated: rejected > errors.length,
     batch_id: mintBatchId({ client_id: clientId, tag, accepted, rejected, withheld }, batchIdKey),
   };
+  return nearTypes.size === 0 ? answer : { ...answer, warnings: warningsOf(nearTypes) };
 };
 
 const countName = (names: Map<string, number>, name: string): void => {

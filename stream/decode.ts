@@ -11,8 +11,11 @@ export interface Unread {
   readonly position: Position;
   readonly error: Unreadable;
 }
+export interface Read extends Given {
+  readonly partition: number;
+}
 export interface Decoded {
-  readonly given: readonly Given[];
+  readonly given: readonly Read[];
   readonly unread: readonly Unread[];
 }
 
@@ -39,14 +42,14 @@ export const decodeBatch = async (
   const unknown = new Set<number>();
   for (const one of decoded) if (one instanceof UnknownSchema) unknown.add(one.schemaId);
   if (unknown.size > 0) await retried(() => Promise.all([...unknown].map((id) => wire.learn(id))));
-  const given: Given[] = [];
+  const given: Read[] = [];
   const unread: Unread[] = [];
   for (let n = 0; n < messages.length; n++) {
     const source = messages[n]!;
     const one = decoded[n] instanceof UnknownSchema ? decodeOne(source) : decoded[n]!;
     if (one instanceof UnknownSchema) throw one;
     if (one instanceof Unreadable) unread.push({ source, position: at(source.offset), error: one });
-    else given.push({ event: one, source });
+    else given.push({ event: one, source, partition });
   }
   return { given, unread };
 };

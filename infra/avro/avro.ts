@@ -39,12 +39,21 @@ interface Tap {
   pos: number;
   readonly writeLong: (value: number) => void;
 }
+interface ReadTap extends Tap {
+  readonly readLong: () => number;
+}
 interface RecordPrototype {
   readonly fields: readonly (RecordField & { readonly type: ReadType })[];
   readonly recordConstructor: RecordClass;
   readonly schema: () => object;
   _createReader: () => (tap: Tap) => object;
   _createWriter: () => WriteRecord;
+}
+
+interface ArrayPrototype {
+  readonly itemsType: { readonly _read: (tap: Tap) => unknown; readonly _skip: (tap: Tap) => void };
+  _read: (tap: ReadTap) => unknown[];
+  _skip: (tap: ReadTap) => void;
 }
 
 interface UnionPrototype {
@@ -118,14 +127,17 @@ const correct = (): void => {
   const tap = createRequire(import.meta.url)("avsc/lib/utils.js").Tap.prototype as StringTap;
   const record = avro.types.RecordType.prototype as unknown as RecordPrototype;
   const union = avro.types.UnwrappedUnionType.prototype as unknown as UnionPrototype;
-  for (const method of [tap.writeString, tap.writeFixed, record._createReader, record._createWriter, union._write])
+  const array = avro.types.ArrayType.prototype as unknown as ArrayPrototype;
+  const writing = [tap.writeString, tap.writeFixed, record._createWriter, union._write];
+  for (const method of [...writing, record._createReader, tap.readLong, array._read, array._skip])
     if (typeof method !== "function") throw new Error("this is not avsc 5.7.9: a part that is replaced is gone");
   writeStringsAtOnce(tap);
   chooseBranchByNull(union);
   copyUnchangedRecords(record);
+  endListsWithTheirBytes(array);
 };
 
-type StringTap = Tap & { writeString: (text: string) => void; readonly writeFixed: unknown };
+type StringTap = ReadTap & { writeString: (text: string) => void; readonly writeFixed: unknown };
 
 /**
  * As it was, every string was measured before it was written, and one of 64 characters was written
@@ -211,4 +223,43 @@ const copyUnchangedRecords = (record: RecordPrototype): void => {
       if (!ReadFrom.copy(value, layout, tap)) write(tap, value);
     };
   };
+};
+
+/** Behind a negative number of items stands the size of their block. */
+const itemsIn = (tap: ReadTap): number => {
+  const count = tap.readLong();
+  if (count < 0) tap.readLong();
+  return Math.abs(count);
+};
+
+/**
+ * As it was, a list was read on behind the end of its bytes, as many items as its number said: one
+ * that was altered to billions held the process for minutes. Where it stands behind the end, what
+ * was read is cut short, whatever follows.
+ */
+const endListsWithTheirBytes = (array: ArrayPrototype): void => {
+  array._read = function (this: ArrayPrototype, tap) {
+    const { itemsType } = this;
+    const all: unknown[] = [];
+    for (let left = itemsIn(tap); left > 0; left = itemsIn(tap))
+      for (; left > 0; left--) {
+        if (tap.pos >= tap.buf.length) return cutShort(tap, all);
+        all.push(itemsType._read(tap));
+      }
+    return all;
+  };
+  array._skip = function (this: ArrayPrototype, tap) {
+    const { itemsType } = this;
+    for (let left = itemsIn(tap); left > 0; left = itemsIn(tap))
+      for (; left > 0; left--) {
+        if (tap.pos >= tap.buf.length) return void cutShort(tap, []);
+        itemsType._skip(tap);
+      }
+  };
+};
+
+/** Items and the number that ends a list take a byte at least, and there is none. */
+const cutShort = <T>(tap: Tap, all: T): T => {
+  tap.pos = tap.buf.length + 1;
+  return all;
 };

@@ -31,12 +31,13 @@ class View {
     };
   }
 
-  static views(place: RecordPlace, n: number): (this: View) => unknown {
+  static views(place: RecordPlace, n: number, records: number): (this: View) => unknown {
     const { slot } = place;
     const make = viewsOf(place);
     return function (this: View) {
       if (this.#places[this.#at + slot] === NOWHERE) return null;
-      this.#known ??= [];
+      // Of its size at once: one that grows takes room for a dozen.
+      this.#known ??= new Array(records);
       let known = this.#known[n];
       if (known === undefined) {
         known = make(this.#bytes, this.#places, this.#at);
@@ -60,9 +61,9 @@ class View {
  */
 export const viewsOf = (place: RecordPlace): MakeView => {
   class RecordView extends View {}
-  let records = 0;
+  const records = [...place.fields.values()].filter(({ kind }) => kind === "record");
   for (const [name, field] of place.fields) {
-    const get = field.kind === "record" ? View.views(field, records++) : View.reads(field);
+    const get = field.kind === "record" ? View.views(field, records.indexOf(field), records.length) : View.reads(field);
     Object.defineProperty(RecordView.prototype, name, { get, enumerable: true });
   }
   Object.defineProperty(RecordView.prototype, "toJSON", { value: View.whole(place) });

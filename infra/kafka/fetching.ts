@@ -1,5 +1,6 @@
 // How much a reader fetches at once, and what it fetches as messages.
 import type { InputMessage } from "../../stream/messages.ts";
+import { FetchedRecord, NO_HEADERS } from "./client/fetched-records.ts";
 import type { ClientBatch } from "./client/types.ts";
 
 export interface FetchSettings {
@@ -58,8 +59,6 @@ export const copyReading = {
   partitionsAtOnce: 1,
 };
 
-const NO_HEADERS = Object.freeze({});
-
 /** A repeated header keeps its last value. */
 const headersOf = (given: Record<string, unknown> | undefined): InputMessage["headers"] => {
   let headers: Record<string, Buffer | string | undefined> | undefined;
@@ -71,21 +70,16 @@ const headersOf = (given: Record<string, unknown> | undefined): InputMessage["he
   return headers ?? NO_HEADERS;
 };
 
-export const messagesOf = (batch: ClientBatch["batch"]): InputMessage[] => {
-  // All records of one append share the text of their time.
-  let text: string | undefined;
-  let appendedAt = 0;
-  return batch.messages.map((message) => {
-    if (message.timestamp !== text) {
-      text = message.timestamp;
-      appendedAt = Number(text);
-    }
-    return {
-      offset: Number(message.offset),
-      key: message.key,
-      value: message.value,
-      headers: headersOf(message.headers as Record<string, unknown> | undefined),
-      appendedAt,
-    };
-  });
-};
+/** What the client has read itself (compressed batches, those of transactions) becomes the same. */
+const messageOf = (message: ClientBatch["batch"]["messages"][number] | FetchedRecord): InputMessage =>
+  message instanceof FetchedRecord
+    ? message
+    : {
+        offset: Number(message.offset),
+        key: message.key,
+        value: message.value,
+        headers: headersOf(message.headers as Record<string, unknown> | undefined),
+        appendedAt: Number(message.timestamp),
+      };
+
+export const messagesOf = ({ messages }: ClientBatch["batch"]): InputMessage[] => messages.map(messageOf);

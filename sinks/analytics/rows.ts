@@ -35,4 +35,5 @@ class Row implements EventRow {
  * lead nor install (docs/design/contracts.md, "Consent").
  */
 export const eventRows = (event: Recorded<EventAttributed>): readonly EventRow[] =>
-  isSeen(event) || storedAnyway.has(event.data.event.t) ? [new Row(event)] : [];
+  isSeen(event) || storedAnyway.has(event.data.event.t) ? [new Row(event)] : none;
+const none: readonly EventRow[] = [];

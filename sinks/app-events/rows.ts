@@ -8,7 +8,7 @@ import type { AppEventRow } from "./table.ts";
 export const appEventRows = ({ at, data }: Recorded<EventAttributed>): readonly AppEventRow[] => {
   const { event, version } = data;
   const type = event.t === "install" ? event.t : (event.custom_name ?? event.t);
-  if (event.t !== "install" && !type.startsWith("ext_")) return [];
+  if (event.t !== "install" && !type.startsWith("ext_")) return none;
   return [
     {
       client_id: event.client_id,
@@ -28,3 +28,4 @@ export const appEventRows = ({ at, data }: Recorded<EventAttributed>): readonly 
     },
   ];
 };
+const none: readonly AppEventRow[] = [];

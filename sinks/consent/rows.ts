@@ -11,7 +11,7 @@ export const consentRows = ({
   position,
 }: Recorded<EventAttributed>): readonly ConsentRow[] => {
   const mask = chosenBy(event);
-  if (mask === null) return [];
+  if (mask === null) return none;
   const { client_id, did, event_id, ts } = event;
   return [
     {
@@ -22,3 +22,4 @@ export const consentRows = ({
     },
   ];
 };
+const none: readonly ConsentRow[] = [];

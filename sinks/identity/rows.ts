@@ -14,7 +14,9 @@ export const edgeRows = ({
 }: Recorded<EventAttributed>): readonly EdgeRow[] => {
   const unlink = unlinkedBy(event);
   if (unlink !== null) return [unlinkedRow(event, unlink, at)];
-  return enrichment.edges.flatMap(({ kind, identifier, method, confidence, expires_at }) =>
+  const { edges } = enrichment;
+  if (edges.length === 0) return none;
+  return edges.flatMap(({ kind, identifier, method, confidence, expires_at }) =>
     kind === "click" && !hasGoodClick(credit)
       ? []
       : {
@@ -31,6 +33,8 @@ export const edgeRows = ({
         },
   );
 };
+
+const none: readonly EdgeRow[] = [];
 
 const KEPT_MS = 90 * 86_400_000;
 

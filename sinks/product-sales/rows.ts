@@ -13,7 +13,7 @@ const saleTypes: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "ref
  */
 export const saleRows = ({ at, data }: Recorded<EventAttributed>): readonly SaleRow[] => {
   const { event, version, refunded_minor } = data;
-  if (!saleTypes.has(event.t)) return [];
+  if (!saleTypes.has(event.t)) return none;
   return [
     {
       client_id: event.client_id,
@@ -33,3 +33,4 @@ export const saleRows = ({ at, data }: Recorded<EventAttributed>): readonly Sale
     },
   ];
 };
+const none: readonly SaleRow[] = [];

@@ -3,11 +3,11 @@
 import { setImmediate } from "node:timers/promises";
 import { hit } from "#failpoint";
 import { unreadLetter } from "../dead-letters.ts";
-import { decodeBatch } from "../decode.ts";
+import { decodeBatch, type Read } from "../decode.ts";
 import type { AnySink } from "../flow.ts";
 import type { Control, InputBatch, OutputMessage, ProcessBatch, SinkPorts, WriteCounts } from "../messages.ts";
 import { reportStop } from "../stop.ts";
-import { type Read, type Turn, writeSink } from "./sink-write.ts";
+import { type Turn, writeSink } from "./sink-write.ts";
 
 /** One batch that waits to be written together with others. */
 interface Part {
@@ -115,9 +115,10 @@ const readAll = async (
   for (const { batch } of parts) {
     const { partition } = batch;
     const decoded = await decodeBatch(topic, batch, viewing, (step) => retry("learn", step, heartbeat));
-    for (const { event, source } of decoded.given) {
+    for (const one of decoded.given) {
+      const { event, source } = one;
       if (isWithheld?.(event, { topic: topic.name, partition, offset: source.offset })) withheld += 1;
-      else read.push({ event, source, partition });
+      else read.push(one);
     }
     for (const one of decoded.unread) letters.push(unreadLetter(ports, sinks[0]!.name, batch, one));
   }

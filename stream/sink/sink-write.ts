@@ -1,7 +1,7 @@
 // Writes events of one topic into the table of one sink, without those that it cannot store.
 import { letterOf } from "../dead-letters.ts";
+import type { Read } from "../decode.ts";
 import type { AnySink, AnyTopic, Table } from "../flow.ts";
-import type { Given } from "../fold.ts";
 import type { OutputMessage, SinkPorts, WriteCounts } from "../messages.ts";
 
 /** Sinks of one topic on their way through one write. */
@@ -12,9 +12,6 @@ export interface Turn {
   readonly heartbeat: () => Promise<void>;
 }
 
-export interface Read extends Given {
-  readonly partition: number;
-}
 /** An event with the rows that it becomes; they are stored together or refused together. */
 interface Mapped extends Read {
   readonly rows: readonly unknown[];

@@ -4,7 +4,10 @@ import { createRequire } from "node:module";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readRecordBatch } from "../../infra/kafka/client/fetched-records.ts";
+import { type FetchedRecord, readRecordBatch } from "../../infra/kafka/client/fetched-records.ts";
+import { correctedClient } from "../../infra/kafka/client/kafkajs-corrected.ts";
+import type { ClientBatch } from "../../infra/kafka/client/types.ts";
+import { messagesOf } from "../../infra/kafka/fetching.ts";
 
 const inside = createRequire(import.meta.url);
 const Decoder = inside("kafkajs/src/protocol/decoder.js") as new (bytes: Buffer) => { offset: number };
@@ -13,6 +16,22 @@ const { RecordBatch } = inside("kafkajs/src/protocol/recordBatch/v0/index.js") a
   RecordBatch: (given: object) => Promise<{ buffer: Buffer }>;
 };
 const recordOf = inside("kafkajs/src/protocol/recordBatch/record/v0/index.js") as (given: object) => object;
+
+/** As the client reads a record. */
+interface Theirs {
+  readonly offset: string;
+  readonly isControlRecord: boolean;
+}
+type BatchOf = new (
+  topic: string,
+  asked: string,
+  fetched: { partition: number; highWatermark: string; abortedTransactions: object[]; messages: readonly object[] },
+) => ClientBatch["batch"] & { readonly messagesWithinOffset: readonly object[] };
+/** The client's own class, and the one by which it is replaced. */
+const TheirBatch = inside("kafkajs/src/consumer/batch.js") as BatchOf;
+correctedClient();
+const OurBatch = inside("kafkajs/src/consumer/batch.js") as BatchOf;
+const plain = (records: readonly FetchedRecord[]) => records.map((record) => ({ ...record }));
 
 const bytes = fc.oneof(
   { weight: 19, arbitrary: fc.uint8Array({ maxLength: 90 }).map((array) => Buffer.from(array)) },
@@ -60,16 +79,43 @@ test("it equals the client's own reading of any batch, wherever it stands", asyn
       const decoder = new Decoder(Buffer.concat([Buffer.alloc(before), batch, Buffer.alloc(7)]));
       decoder.offset = before;
       const ours = readRecordBatch(Buffer.concat([Buffer.alloc(before), batch, Buffer.alloc(7)]), before);
-      const expected = (await theirs(decoder)) as { records: object[]; firstOffset: string };
+      const expected = (await theirs(decoder)) as { records: Theirs[]; firstOffset: string };
       expect(ours?.end).toBe(decoder.offset);
       expect(ours?.batch.firstOffset).toBe(expected.firstOffset);
-      expect(isDeepStrictEqual(ours?.batch.records, expected.records)).toBe(true);
+      const messages = messagesOf({ messages: expected.records } as unknown as ClientBatch["batch"]);
+      expect(isDeepStrictEqual(plain(ours!.batch.records), messages)).toBe(true);
+      // Nothing is left for the client to make of them.
+      expect(messagesOf({ messages: ours!.batch.records } as unknown as ClientBatch["batch"])).toEqual(
+        ours!.batch.records,
+      );
     }),
     { numRuns: 60 },
   );
 });
 
-test("a batch that is cut short, compressed or a mark of a transaction is left to the client", async () => {
+test("a fetch says the same of its offsets as the client's own, wherever in it the reader begins", async () => {
+  await fc.assert(
+    fc.asyncProperty(batches, fc.integer({ min: -3, max: 14 }), fc.boolean(), async (given, ahead, isMixed) => {
+      const bytes = await written(given);
+      const expected = ((await theirs(new Decoder(bytes))) as { records: Theirs[] }).records;
+      const ours = readRecordBatch(bytes, 0)!.batch.records;
+      const asked = String(Math.max(0, given.firstOffset + ahead));
+      const fetched = { partition: 3, highWatermark: String(given.firstOffset + 20), abortedTransactions: [] };
+      const one = new TheirBatch("t", asked, { ...fetched, messages: expected });
+      // A partition may hold batches that we read and others that the client reads.
+      const messages = isMixed ? [...ours.slice(0, 1), ...expected.slice(1)] : ours;
+      const other = new OurBatch("t", asked, { ...fetched, messages });
+      expect(messagesOf(other).map((message) => ({ ...message }))).toEqual(messagesOf(one));
+      expect(other.messagesWithinOffset).toHaveLength(one.messagesWithinOffset.length);
+      for (const ask of ["isEmpty", "firstOffset", "lastOffset", "offsetLag", "offsetLagLow"] as const)
+        expect([ask, other[ask]()]).toEqual([ask, one[ask]()]);
+      expect((other as any).isEmptyDueToLogCompactedMessages()).toBe((one as any).isEmptyDueToLogCompactedMessages());
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test("a batch that is cut short, compressed or of a transaction is left to the client", async () => {
   const batch = await written({
     firstOffset: 5,
     firstTimestamp: 1_000,
@@ -79,7 +125,7 @@ test("a batch that is cut short, compressed or a mark of a transaction is left t
   expect(readRecordBatch(batch, 0)?.batch.records).toHaveLength(1);
   for (let length = 0; length < batch.length; length++)
     expect(readRecordBatch(batch.subarray(0, length), 0)).toBeNull();
-  for (const attributes of [1, 2, 3, 4, 0x20]) {
+  for (const attributes of [1, 2, 3, 4, 0x10, 0x20]) {
     const marked = Buffer.from(batch);
     marked.writeInt16BE(attributes, 21);
     expect(readRecordBatch(marked, 0)).toBeNull();

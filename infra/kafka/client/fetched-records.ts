@@ -1,17 +1,36 @@
 // Reads the records of a fetch in one pass: 0.2 us a message, where the client takes 0.7 with an
 // object and several 64-bit numbers for each.
 
-/** A record as the client hands it on. Offsets and times are its texts. */
-export interface FetchedRecord {
-  readonly magicByte: number;
-  readonly attributes: number;
-  readonly timestamp: string;
-  readonly offset: string;
+export type Headers = Readonly<Record<string, Buffer | string | undefined>>;
+export const NO_HEADERS: Headers = Object.freeze({});
+
+/** Of no transaction: the client reads those itself. */
+const OUTSIDE = Object.freeze({ producerId: "-1", inTransaction: false });
+
+/**
+ * A record as the client takes it, and as a message that is handed over: every event of a fetch is
+ * alive until it is written, so each of them is made once.
+ */
+export class FetchedRecord {
+  readonly offset: number;
   readonly key: Buffer | null;
   readonly value: Buffer | null;
-  readonly headers: Record<string, Buffer | null | (Buffer | null)[]>;
-  readonly isControlRecord: boolean;
-  readonly batchContext: object;
+  /** A repeated one keeps its last value. */
+  readonly headers: Headers;
+  readonly appendedAt: number;
+  constructor(offset: number, key: Buffer | null, value: Buffer | null, headers: Headers, appendedAt: number) {
+    this.offset = offset;
+    this.key = key;
+    this.value = value;
+    this.headers = headers;
+    this.appendedAt = appendedAt;
+  }
+  get isControlRecord(): boolean {
+    return false;
+  }
+  get batchContext(): object {
+    return OUTSIDE;
+  }
 }
 export interface FetchedBatch {
   readonly firstOffset: string;
@@ -29,8 +48,8 @@ const TRANSACTIONAL = 0x10;
 const CONTROL = 0x20;
 
 /**
- * The batch that begins at `at`, and where it ends. Null for what is left to the client: a batch
- * that is cut short or compressed, or marks of transactions. Keys and values are parts of `bytes`.
+ * The batch that begins at `from`, and where it ends. Null for what is left to the client: a batch
+ * that is cut short or compressed, or of a transaction. Keys and values are parts of `bytes`.
  */
 export const readRecordBatch = (
   bytes: Buffer,
@@ -39,28 +58,13 @@ export const readRecordBatch = (
   if (from + HEAD > bytes.length) return null;
   const end = from + LENGTH_FROM + bytes.readInt32BE(from + 8);
   const attributes = bytes.readInt16BE(from + 21);
-  if (end > bytes.length || (attributes & (COMPRESSION | CONTROL)) !== 0) return null;
+  if (end > bytes.length || (attributes & (COMPRESSION | TRANSACTIONAL | CONTROL)) !== 0) return null;
 
   const first = Number(bytes.readBigInt64BE(from));
   const firstTime = Number(bytes.readBigInt64BE(from + 27));
-  const lastTime = String(bytes.readBigInt64BE(from + 35));
+  const lastTime = Number(bytes.readBigInt64BE(from + 35));
   const isAppendTime = (attributes & LOG_APPEND_TIME) !== 0;
-  const magicByte = bytes[from + 16]!;
   const count = bytes.readInt32BE(from + 57);
-  const batchContext = {
-    firstOffset: String(first),
-    firstTimestamp: String(firstTime),
-    partitionLeaderEpoch: bytes.readInt32BE(from + 12),
-    inTransaction: (attributes & TRANSACTIONAL) !== 0,
-    isControlBatch: false,
-    lastOffsetDelta: bytes.readInt32BE(from + 23),
-    producerId: String(bytes.readBigInt64BE(from + 43)),
-    producerEpoch: bytes.readInt16BE(from + 51),
-    firstSequence: bytes.readInt32BE(from + 53),
-    maxTimestamp: lastTime,
-    timestampType: isAppendTime ? 1 : 0,
-    magicByte,
-  };
 
   let at = from + HEAD;
   /** Zigzag base-128; beyond 32 bits (times alone) still exact as a double. */
@@ -85,30 +89,24 @@ export const readRecordBatch = (
 
   const records = new Array<FetchedRecord>(Math.max(0, count));
   for (let n = 0; n < count; n++) {
+    // The length, and attributes of which none are defined.
     varint();
-    const recordAttributes = bytes.readInt8(at++);
+    at++;
     const time = varint();
     const offset = varint();
     const key = part();
     const value = part();
-    const headers: FetchedRecord["headers"] = {};
-    for (let left = varint(); left > 0; left--) {
-      const name = String(part());
-      const held = part();
-      const known = headers[name];
-      headers[name] = known === undefined ? held : Array.isArray(known) ? [...known, held] : [known, held];
+    let headers = NO_HEADERS;
+    let left = varint();
+    if (left > 0) {
+      const named: Record<string, Buffer> = {};
+      for (; left > 0; left--) {
+        const name = String(part());
+        named[name] = part() as Buffer;
+      }
+      headers = named;
     }
-    records[n] = {
-      magicByte,
-      attributes: recordAttributes,
-      timestamp: isAppendTime ? lastTime : String(firstTime + time),
-      offset: String(first + offset),
-      key,
-      value,
-      headers,
-      isControlRecord: false,
-      batchContext,
-    };
+    records[n] = new FetchedRecord(first + offset, key, value, headers, isAppendTime ? lastTime : firstTime + time);
   }
-  return { batch: { firstOffset: batchContext.firstOffset, records }, end };
+  return { batch: { firstOffset: String(first), records }, end };
 };

@@ -58,8 +58,11 @@ const statementOf = (type: FieldType, other: string, amounts: avro.Type): string
 
 /** Whole numbers of 31 bits: larger ones, and what is none, are for the type. */
 const SMALL = "value === (value | 0)";
-/** Between these a bigint is the number that is written for it. */
-const SAFE = "typeof value === 'bigint' && value >= -9007199254740990n && value <= 9007199254740990n";
+/**
+ * Between these a bigint is the number that is written for it. Avro writes -n as 2n - 1, which
+ * below -2^52 is no number any more.
+ */
+const SAFE = "typeof value === 'bigint' && value >= -4503599627370496n && value <= 9007199254740990n";
 
 interface Writes {
   readonly fits: string;

@@ -25,6 +25,14 @@ test("any record is the same bytes, and one that does not fit says by how much a
   );
 });
 
+test("an amount is itself at every power of two, where numbers lose their last digit", () => {
+  const type = { type: "long", logicalType: "minor-units" };
+  const schema = { type: "record", name: "One", fields: [{ name: "f", type }] };
+  const at = Array.from({ length: 63 }, (_, n) => [2n ** BigInt(n), -(2n ** BigInt(n))]).flat();
+  for (const value of at.flatMap((one) => [one - 1n, one, one + 1n]))
+    expect(typeOf(schema).fromBuffer(typeOf(schema).toBuffer({ f: value })).f, String(value)).toBe(value);
+});
+
 test("what a field cannot hold is refused, and nothing else", () => {
   const wrong = fc.oneof(
     fc.constantFrom(undefined, null, 1.5, 2 ** 40, 2 ** 60, Number.NaN, "7", true, {}, [], -0),

@@ -24,6 +24,7 @@ const read = reads([
         contract_id: n + 1,
         partner_id,
         effective_from: longAgo,
+        currency: "MXN",
         cap: { period: "month", amount_minor: 10n ** 15n },
       }),
     ),

@@ -345,7 +345,7 @@ describe("the ledger", () => {
       ),
     );
 
-  test("refuses an entry whose lines do not sum to zero, when the transaction ends", async () => {
+  test("refuses an entry whose lines do not sum to zero", async () => {
     const tenant = nextTenant();
     const unbalanced = [
       { account: "expense:client", amount_minor: 10_00n },
@@ -366,6 +366,35 @@ describe("the ledger", () => {
       [tenant, "led_1"],
     );
     expect((await refusal(mixed)).code).toBe("23514");
+  });
+
+  test("refuses lines without their entry, and lets no entry go that has lines", async () => {
+    const tenant = nextTenant();
+    const orphans = admin.query(
+      "insert into ledger_lines values ($1, 'led_2', 1, 'expense:client', 'MXN', 5), ($1, 'led_2', 2, " +
+        "'payable:partner', 'MXN', -5)",
+      [tenant],
+    );
+    expect((await refusal(orphans)).code).toBe("23503");
+    await writeEntry(tenant, {});
+    expect((await refusal(admin.query("delete from ledger_entries where client_id = $1", [tenant]))).code).toBe(
+      "23503",
+    );
+    await admin.query("delete from ledger_lines where client_id = $1", [tenant]);
+    await admin.query("delete from ledger_entries where client_id = $1", [tenant]);
+  });
+
+  test("gives back one lost line of an entry, and refuses one that its entry does not have", async () => {
+    const tenant = nextTenant();
+    await writeEntry(tenant, {});
+    const before = await inPostgres("ledger_lines")(tenant);
+    await admin.query("delete from ledger_lines where client_id = $1 and line = 2", [tenant]);
+    await writeEntry(tenant, {});
+    expect(await inPostgres("ledger_lines")(tenant)).toEqual(before);
+    const further = admin.query("insert into ledger_lines values ($1, 'led_1', 3, 'expense:client', 'MXN', 5)", [
+      tenant,
+    ]);
+    expect((await refusal(further)).code).toBe("23514");
   });
 
   test("refuses an amount without lines", async () => {

@@ -1,6 +1,7 @@
 // Kafkajs 2.2.4, which is pinned and no longer released, with its faults repaired (repairs.ts), one
 // slow and fragile move made a plain one, and slow places rewritten.
 import { createRequire } from "node:module";
+import type { Socket } from "node:net";
 import type * as Kafkajs from "kafkajs";
 import { FetchedRecord, readRecordBatch } from "./fetched-records.ts";
 import { type ProduceRequest, writeProduceRequest } from "./record-batch.ts";
@@ -62,12 +63,24 @@ interface Decoder {
 }
 
 const replaceSlowParts = (): void => {
+  sendAtOnce();
   writeProduceAtOnce();
   frameRequestsInOneCopy();
   groupWithoutCopies();
   setOffsetsWithoutMember();
   readFetchesAtOnce();
   keepFetchesAsTheyAre();
+};
+
+/**
+ * As it was, the kernel kept the end of a request back until its beginning was acknowledged, which a
+ * broker's kernel may put off for 40 ms.
+ */
+const sendAtOnce = (): void => {
+  replace<() => (given: object) => Socket>("network/socketFactory", (original) => () => {
+    const open = original();
+    return (given) => open(given).setNoDelay(true);
+  });
 };
 
 /**

@@ -73,8 +73,8 @@ const replaceSlowParts = (): void => {
 };
 
 /**
- * As it was, the kernel kept the end of a request back until its beginning was acknowledged, which a
- * broker's kernel may put off for 40 ms.
+ * As it was, the kernel kept the end of a request back until its beginning was acknowledged, which
+ * a broker's kernel may put off for 40 ms.
  */
 const sendAtOnce = (): void => {
   replace<() => (given: object) => Socket>("network/socketFactory", (original) => () => {

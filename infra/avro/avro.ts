@@ -56,6 +56,11 @@ interface ArrayPrototype {
   _skip: (tap: ReadTap) => void;
 }
 
+interface MapPrototype {
+  readonly valuesType: { readonly _read: (tap: Tap) => unknown };
+  _read: (tap: ReadTap & { readonly readString: () => string }) => object;
+}
+
 interface UnionPrototype {
   readonly types: readonly { readonly typeName: string; readonly _write: (tap: Tap, value: unknown) => void }[];
   _write: (tap: Tap, value: unknown) => void;
@@ -128,13 +133,15 @@ const correct = (): void => {
   const record = avro.types.RecordType.prototype as unknown as RecordPrototype;
   const union = avro.types.UnwrappedUnionType.prototype as unknown as UnionPrototype;
   const array = avro.types.ArrayType.prototype as unknown as ArrayPrototype;
+  const map = avro.types.MapType.prototype as unknown as MapPrototype;
   const writing = [tap.writeString, tap.writeFixed, record._createWriter, union._write];
-  for (const method of [...writing, record._createReader, tap.readLong, array._read, array._skip])
+  for (const method of [...writing, record._createReader, tap.readLong, array._read, array._skip, map._read])
     if (typeof method !== "function") throw new Error("this is not avsc 5.7.9: a part that is replaced is gone");
   writeStringsAtOnce(tap);
   chooseBranchByNull(union);
   copyUnchangedRecords(record);
   endListsWithTheirBytes(array);
+  endMapWithItsBytes(map);
 };
 
 type StringTap = ReadTap & { writeString: (text: string) => void; readonly writeFixed: unknown };
@@ -255,6 +262,20 @@ const endListsWithTheirBytes = (array: ArrayPrototype): void => {
         if (tap.pos >= tap.buf.length) return void cutShort(tap, []);
         itemsType._skip(tap);
       }
+  };
+};
+
+/** As a list; what describes a file of the archive is read before its checksum. */
+const endMapWithItsBytes = (map: MapPrototype): void => {
+  map._read = function (this: MapPrototype, tap) {
+    const all: Record<string, unknown> = {};
+    for (let left = itemsIn(tap); left > 0; left = itemsIn(tap))
+      for (; left > 0; left--) {
+        if (tap.pos >= tap.buf.length) return cutShort(tap, all);
+        const name = tap.readString();
+        all[name] = this.valuesType._read(tap);
+      }
+    return all;
   };
 };
 

@@ -20,13 +20,14 @@ const within = <T>(read: () => T): T => {
   return answer;
 };
 
-test("a list of any items ends with its bytes, in one block or with the size of its block", () => {
+test("a list of any items, or a map, ends with its bytes, in one block or with the size of its block", () => {
   const text = record(list("texts", "string"));
   const nested = record(list("lists", { type: "array", items: "long" }));
   const rows = record(list("rows", { type: "record", name: "Row", fields: [{ name: "n", type: ["null", "int"] }] }));
+  const named = record({ name: "named", type: { type: "map", values: "bytes" } });
   fc.assert(
     fc.property(
-      fc.constantFrom(text, nested, rows),
+      fc.constantFrom(text, nested, rows, named),
       fc.integer({ min: 1_000, max: BILLIONS }),
       fc.boolean(),
       fc.uint8Array({ maxLength: 50 }),

@@ -2,8 +2,19 @@
 import { describe, expect, test } from "vitest";
 import type { ReferenceRows } from "../../domain/reference/reference.ts";
 import type { Credit, LedgerEntry } from "../../schemas/generated.ts";
-import { campaign, crediting, dayMs, hourMs, link, noon, partner, rule, secondMs } from "../support/builders.ts";
-import { click, clickBefore, forged, pageView, purchase, shop, type Written } from "../support/shop.ts";
+import {
+  campaign,
+  crediting,
+  dayMs,
+  forged,
+  hourMs,
+  link,
+  noon,
+  partner,
+  rule,
+  secondMs,
+} from "../support/builders.ts";
+import { click, clickBefore, pageView, purchase, shop, type Written } from "../support/shop.ts";
 
 // One event has one winner. The order in which candidates win is total: the click id that the event
 // carries, then the partner whom its source names, then the first matching rule. The first of them

@@ -17,6 +17,7 @@ import {
   contract,
   crediting,
   dayMs,
+  forged,
   hourMs,
   link,
   linkId,
@@ -38,7 +39,6 @@ const keys = clickKeysOf([key]);
 /** A click this long before noon. */
 const clickBefore = (elapsedMs: number, onLink = linkId): string =>
   mint(onLink, noon - elapsedMs, new Uint8Array(8), key);
-const forged = (id: string): string => id.slice(0, -1) + (id.endsWith("A") ? "B" : "A");
 const noClicks: Journey = { clicks: [] };
 
 interface Given {

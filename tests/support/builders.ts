@@ -26,6 +26,9 @@ import type {
 } from "../../schemas/generated.ts";
 import type { Position, Read, Recorded, Topic, UnixMs, View } from "../../stream/flow.ts";
 
+/** An id with its last character changed: the right form, the wrong proof. */
+export const forged = (id: string): string => id.slice(0, -1) + (id.endsWith("A") ? "B" : "A");
+
 export const secondMs = 1_000;
 export const hourMs = 3_600 * secondMs;
 export const dayMs = 24 * hourMs;

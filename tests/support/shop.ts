@@ -24,8 +24,6 @@ const clickKey = clickIdKey(secret, 1);
 /** The click id that a tracking link gave out this long before noon. */
 export const clickBefore = (elapsedMs: number, onLink = linkId): string =>
   mint(onLink, noon - elapsedMs, new Uint8Array(8), clickKey);
-/** The same id with its last character changed: the right form, the wrong proof. */
-export const forged = (clickId: string): string => clickId.slice(0, -1) + (clickId.endsWith("A") ? "B" : "A");
 
 /** As a sender writes it in JSON. */
 export type Written = Readonly<Record<string, unknown>>;

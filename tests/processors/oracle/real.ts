@@ -16,7 +16,7 @@ import type {
   LedgerEntry,
 } from "../../../schemas/generated.ts";
 import type { Read } from "../../../stream/flow.ts";
-import { campaign, client, contract, enrichment, fraud, link, partner, reads } from "../../support/builders.ts";
+import { campaign, client, contract, enrichment, forged, fraud, link, partner, reads } from "../../support/builders.ts";
 import type { Answers, ContractSaved, Decided, History, Line, Sent } from "./history.ts";
 
 export const partners = [21, 22, 23] as const;
@@ -132,7 +132,7 @@ const sentAs = (sent: Sent, clientId: number): object => {
     client_lead_id: leadId,
     ...(amount !== undefined && { [amountIs]: amount }),
   };
-  const svc_click_id = click?.isForged ? `${clickId!.slice(0, -1)}${clickId!.endsWith("A") ? "B" : "A"}` : clickId;
+  const svc_click_id = click?.isForged ? forged(clickId!) : clickId;
   return { t, ts, cid: clientId, did, event_id: sent.id, svc_click_id, url, props };
 };
 

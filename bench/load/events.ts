@@ -1,5 +1,5 @@
 // The test event of all benches: 17 fields, about 683 bytes of JSON, in bodies that are built once
-// and made new by patching a serial number.
+// and made new by patching a serial number and the time.
 import { randomFrom } from "../../infra/runtime/random.ts";
 
 export interface BodyShape {
@@ -14,16 +14,23 @@ export interface BodyShape {
 }
 /**
  * A body to send again and again: `renew` writes another serial into every event id and order id,
- * so that no two sends hold the same event.
+ * so that no two sends hold the same event, and lets each event have happened as long before `now`
+ * as it had.
  */
 export interface Body {
   readonly bytes: Buffer;
   readonly events: number;
-  readonly renew: (serial: number) => void;
+  readonly renew: (serial: number, now: number) => void;
 }
 export const MANY_DEVICES = 20_000;
 const DIGITS = 10;
 const PLACE = "0".repeat(DIGITS);
+/**
+ * How long before its body each of a hundred events happened: nine in ten were gathered for up to
+ * ten seconds, one in ten was held back by its device for up to ten minutes.
+ */
+const AGES_MS = Array.from({ length: 100 }, (_, n) => (n % 10 === 0 ? n * 6_000 : n * 100));
+
 const ua = (n: number) =>
   "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) " +
   `Chrome/${100 + n}.0.${n * 37}.0 Safari/537.36`;
@@ -35,7 +42,7 @@ const eventOf = (shape: BodyShape, n: number, random: () => number): object => {
   const price = (100 + Math.floor(random() * 100_000)) / 100;
   return {
     t: isPurchase ? "purchase" : "view_product",
-    ts: shape.now - Math.floor(random() * 600_000),
+    ts: shape.now - AGES_MS[n % AGES_MS.length]!,
     cid: shape.clientId,
     did: `3f8a1c5e-77b2-4c1d-9d57-${String(device).padStart(12, "0")}`,
     event_id: `bench-${PLACE}-${n}`,
@@ -57,19 +64,27 @@ const eventOf = (shape: BodyShape, n: number, random: () => number): object => {
   };
 };
 
+const placesOf = (bytes: Buffer, text: string, behind: number): readonly number[] => {
+  const places: number[] = [];
+  for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + 1)) places.push(at + behind);
+  return places;
+};
+
 export const bodyOf = (shape: BodyShape): Body => {
   const random = randomFrom(shape.seed);
   const bytes = Buffer.from(
     JSON.stringify({ events: Array.from({ length: shape.events }, (_, n) => eventOf(shape, n, random)) }),
   );
-  const places: number[] = [];
-  for (let at = bytes.indexOf(`-${PLACE}-`); at >= 0; at = bytes.indexOf(`-${PLACE}-`, at + 1)) places.push(at + 1);
+  const serials = placesOf(bytes, `-${PLACE}-`, 1);
+  const times = placesOf(bytes, '"ts":', '"ts":'.length);
   return {
     bytes,
     events: shape.events,
-    renew: (serial) => {
+    renew: (serial, now) => {
       const digits = Buffer.from(String(serial).padStart(DIGITS, "0"));
-      for (const place of places) bytes.set(digits, place);
+      for (const place of serials) bytes.set(digits, place);
+      const ages = AGES_MS.map((age) => Buffer.from(String(now - age)));
+      for (const [n, place] of times.entries()) bytes.set(ages[n % ages.length]!, place);
     },
   };
 };

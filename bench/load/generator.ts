@@ -67,7 +67,7 @@ const turn = async (): Promise<boolean> => {
 const lane = async (n: number): Promise<void> => {
   const body = bodies[n]!;
   while (await turn()) {
-    body.renew(serial);
+    body.renew(serial, Date.now());
     const token = order.tokens[serial % order.tokens.length]!;
     serial += 1;
     const at = performance.now();

@@ -1,6 +1,6 @@
 // Hours are counted in a turn of their own: what waits for it is not lost, and busy hours rest.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { rollupHours } from "../../apps/keeper/schedules/rollups.ts";
+import { rollupHours, rollups } from "../../apps/keeper/schedules/rollups.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { count, readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
 import { openPool, transaction } from "../../infra/postgres/sql.ts";
@@ -148,6 +148,26 @@ test("the keeper counts an hour of any number of events", async () => {
     expect(await rollupHours(pool, clickhouse).work(() => false)).toBe(1);
     expect(await hourOf(tenant)).toEqual([n, n - 1, n]);
   }
+});
+
+test("minutes rest for twice as long behind an hour of more than a million events", async () => {
+  const tenant = nextTenant();
+  const minutesOfKeeper = rollups(pool, clickhouse);
+  await store(click(tenant, HOUR));
+  expect(await minutesOfKeeper.work(() => false)).toBe(1);
+  expect(minutesOfKeeper.longestRestMs!()).toBe(20_000);
+  // Another minute of the hour, as if a million had been counted in it.
+  await clickhouse.command({
+    query: `insert into rollups (client_id, grain, bucket, event_type, events, version)
+      values (${tenant}, 'minute', fromUnixTimestamp(${(HOUR + 60_000) / 1_000}), 'page_view', 1000000, 1)`,
+  });
+  await store(click(tenant, HOUR));
+  await minutesOfKeeper.work(() => false);
+  expect(minutesOfKeeper.longestRestMs!()).toBe(40_000);
+  await store(click(nextTenant(), HOUR));
+  await minutesOfKeeper.work(() => false);
+  expect(minutesOfKeeper.longestRestMs!(), "of what was counted last").toBe(20_000);
+  await hours();
 });
 
 test("a count of hours that fails leaves all of them waiting", async () => {

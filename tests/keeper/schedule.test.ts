@@ -114,3 +114,21 @@ test("a run that failed slowly asks for no rest", async () => {
   // With it the second run would begin after 20 s.
   expect(performance.now() - startedAt).toBeLessThan(5_000);
 });
+
+test("a rest is as long as it may be, which is asked behind each run", async () => {
+  const startedAt = performance.now();
+  let asked = 0;
+  const { stop, counts } = keeping({
+    rest: 1_000,
+    longestRestMs: () => ++asked * 50,
+    work: async () => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return 1;
+    },
+  });
+  await until(() => counts.length >= 3);
+  await stop();
+  const took = performance.now() - startedAt;
+  expect(took).toBeGreaterThanOrEqual(50 + 100 + 3 * 19);
+  expect(took, "not twenty seconds").toBeLessThan(5_000);
+});

@@ -15,12 +15,14 @@ export interface Schedule {
    */
   readonly fromStart?: boolean;
   /**
-   * How many times longer than the run before it a pause is at least, up to 20 s: 9 leaves nine
-   * tenths of the time to others. A run that failed has waited for a store rather than worked, and
-   * asks for no rest: after ten seconds of a silent ClickHouse rollups would stand still for a
-   * minute and a half.
+   * How many times longer than the run before it a pause is at least: 9 leaves nine tenths of the
+   * time to others. A run that failed has waited for a store rather than worked, and asks for no
+   * rest: after ten seconds of a silent ClickHouse rollups would stand still for a minute and a
+   * half.
    */
   readonly rest?: number;
+  /** How long that pause may be, asked behind each run; by default 20 s. */
+  readonly longestRestMs?: () => number;
   /** After so long without a run that got through it does not work; by default `SILENT_MS`. */
   readonly silentMs?: number;
   /**
@@ -45,7 +47,7 @@ export const SILENT_MS = 120_000;
 /** A gauge need not be asked for more often than it is scraped. */
 const BACKLOG_MS = 5_000;
 /** What was stored must show within the minute (law L1), also when one run was slow. */
-const LONGEST_REST_MS = 20_000;
+export const LONGEST_REST_MS = 20_000;
 
 /**
  * Starts at once; `stop` waits for the run under way. A run that fails is logged and counted, and
@@ -53,7 +55,7 @@ const LONGEST_REST_MS = 20_000;
  * warning where it may heal by itself, an error where an operator must look.
  */
 export const keepDoing = (
-  { name, pauseMs, fromStart = false, rest = 0, work, waiting }: Schedule,
+  { name, pauseMs, fromStart = false, rest = 0, longestRestMs = () => LONGEST_REST_MS, work, waiting }: Schedule,
   {
     log,
     metrics,
@@ -95,7 +97,7 @@ export const keepDoing = (
       const startedAt = performance.now();
       const hasWorked = await once();
       const took = performance.now() - startedAt;
-      const restMs = hasWorked ? Math.min(rest * took, LONGEST_REST_MS) : 0;
+      const restMs = hasWorked ? Math.min(rest * took, longestRestMs()) : 0;
       if (!isClosing) await pause(Math.max(pauseMs - (fromStart ? took : 0), restMs, 0));
     }
   })();

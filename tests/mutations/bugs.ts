@@ -60,10 +60,10 @@ export const bugs: readonly Bug[] = [
         file: "sinks/stores/clickhouse.ts",
         find: "    if (rows.length === 0) return;\n    const block = kept.pop() ?? new Block();",
         plant:
-          "    const fresh = (rows as readonly (readonly unknown[])[]).filter((row) => {\n      const id = " +
-          "`${row[1]} ${row[3]}`;\n      if (seenBefore.has(id)) return false;\n      " +
-          "seenBefore.add(id);\n      return true;\n    });\n    if (fresh.length === 0) return;\n    rows " +
-          "= fresh;\n    const block = kept.pop() ?? new Block();",
+          "    rows = rows.filter((row) => {\n      const { values } = row as unknown as PositionalRow;\n      " +
+          "const id = `${values[1]} ${values[3]}`;\n      if (seenBefore.has(id)) return false;\n      " +
+          "seenBefore.add(id);\n      return true;\n    });\n    if (rows.length === 0) return;\n    const " +
+          "block = kept.pop() ?? new Block();",
       },
       {
         file: "sinks/stores/clickhouse.ts",

@@ -240,6 +240,12 @@ const itemsIn = (tap: ReadTap): number => {
 };
 
 /**
+ * Also where nothing is known any more: a length of 150 bytes and more is no number, and moves
+ * avsc to none.
+ */
+const hasEnded = ({ pos, buf }: Tap): boolean => !(pos < buf.length);
+
+/**
  * As it was, a list was read on behind the end of its bytes, as many items as its number said: one
  * that was altered to billions held the process for minutes. Where it stands behind the end, what
  * was read is cut short, whatever follows.
@@ -250,7 +256,7 @@ const endListsWithTheirBytes = (array: ArrayPrototype): void => {
     const all: unknown[] = [];
     for (let left = itemsIn(tap); left > 0; left = itemsIn(tap))
       for (; left > 0; left--) {
-        if (tap.pos >= tap.buf.length) return cutShort(tap, all);
+        if (hasEnded(tap)) return cutShort(tap, all);
         all.push(itemsType._read(tap));
       }
     return all;
@@ -259,7 +265,7 @@ const endListsWithTheirBytes = (array: ArrayPrototype): void => {
     const { itemsType } = this;
     for (let left = itemsIn(tap); left > 0; left = itemsIn(tap))
       for (; left > 0; left--) {
-        if (tap.pos >= tap.buf.length) return void cutShort(tap, []);
+        if (hasEnded(tap)) return void cutShort(tap, []);
         itemsType._skip(tap);
       }
   };
@@ -271,7 +277,7 @@ const endMapWithItsBytes = (map: MapPrototype): void => {
     const all: Record<string, unknown> = {};
     for (let left = itemsIn(tap); left > 0; left = itemsIn(tap))
       for (; left > 0; left--) {
-        if (tap.pos >= tap.buf.length) return cutShort(tap, all);
+        if (hasEnded(tap)) return cutShort(tap, all);
         const name = tap.readString();
         all[name] = this.valuesType._read(tap);
       }

@@ -54,8 +54,11 @@ const MOST_WARNINGS = 20;
  * one long turn: large bodies have them one after the other.
  */
 const LOOKED_THROUGH_BYTES = 10 * 1024 * 1024;
-/** About twenty ordinary events: less than a turn of the loop, so they are not weighed first. */
-const AT_ONCE_BYTES = 16_384;
+/**
+ * About twenty ordinary events, and at most 250 that hold nothing: less than a turn of the loop, so
+ * they wait for no lane. What would be held over several turns does.
+ */
+const AT_ONCE = { bytes: 16_384, heapBytes: 131_072 };
 
 export const openDirect: OpenDirect = (parts) => {
   const edge = hostEdge(pipeline, "batch", parts);
@@ -79,10 +82,10 @@ export const openDirect: OpenDirect = (parts) => {
     checkType(request);
     parts.path.expectRoom();
     const sender = { token: String(token.token_id), address };
-    const takeBody = async (found: Buffer | FoundBatch) => {
+    const takeBody = async (found: FoundBatch) => {
       const receivedAt = Date.now();
       const facts = factsOf(parts, token, receivedAt);
-      const body = edge.accepts(Buffer.isBuffer(found) ? found : await inSlices(readBatch(found)));
+      const body = edge.accepts(await inSlices(readBatch(found)));
       let withheld = 0;
       const nearTypes = new Map<string, number>();
       const taken = await edge.take(body, arrivalOf(visit, String(token.client_id), receivedAt), facts, (data) => {
@@ -93,9 +96,10 @@ export const openDirect: OpenDirect = (parts) => {
       return { answer: answerOf(parts, { body, taken, facts, withheld, nearTypes }), taken };
     };
     const { answer, taken } = await withBody(request, sender, async (raw) => {
-      if (raw.length <= AT_ONCE_BYTES) return takeBody(raw);
-      const found = await lookInLane(sender.token, raw.length, () => inSlices(findBatch(raw)));
-      return runInLane(sender.token, found.heapBytes, () => takeBody(found));
+      const look = () => inSlices(findBatch(raw));
+      const found = await (raw.length <= AT_ONCE.bytes ? look() : lookInLane(sender.token, raw.length, look));
+      const take = () => takeBody(found);
+      return found.heapBytes <= AT_ONCE.heapBytes ? take() : runInLane(sender.token, found.heapBytes, take);
     });
     await (taken.stored.length === 1 ? taken.stored[0] : Promise.all(taken.stored));
     accepted = answer.accepted;

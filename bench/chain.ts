@@ -47,6 +47,7 @@ interface Options {
 export const run = async (options: Options): Promise<void> => {
   const seconds = Number(options.seconds ?? 60);
   const rate = Number(options.rate ?? 10_000);
+  const warmSeconds = Number(options.warm ?? WARM_UP_SECONDS);
   const world = await openWorld(apps, { brokers: options.brokers === "3" ? 3 : 1 });
   const admin = await openKafka({ brokers: world.stack.env.KAFKA_BROKERS!, clientId: "bench" }).admin();
   const clickhouse = openClickhouse(world.stack.env.CLICKHOUSE_URL!);
@@ -64,7 +65,7 @@ export const run = async (options: Options): Promise<void> => {
       inFlight: 4,
       seed: 11,
     };
-    const warm = await generate({ ...order, seconds: Number(options.warm ?? WARM_UP_SECONDS), firstSerial: 0 });
+    const warm = await generate({ ...order, seconds: warmSeconds, firstSerial: 0 });
     const names = [...Object.keys(world.stack.run.apps), ...Object.keys(world.stack.run.services)];
     const pids = new Map(
       names.flatMap((name) => (world.stack.pid(name) === undefined ? [] : [[name, world.stack.pid(name)!] as const])),
@@ -108,7 +109,8 @@ export const run = async (options: Options): Promise<void> => {
     const lagEnd = half((seconds * 2_000) / 3, seconds * 1_000);
     const { p50_ms, p99_ms } = await freshness(clickhouse, scope, measuredFrom);
     const [p50, p99] = [(p50_ms ?? Number.NaN) / 1_000, (p99_ms ?? Number.NaN) / 1_000];
-    const rows = [...cpu].map(([name, us]) => [name, us.toFixed(1), rssMiBOf(pids.get(name)!).toFixed(0)]);
+    const rssMiB = new Map([...pids].map(([name, pid]) => [name, rssMiBOf(pid)]));
+    const rows = [...cpu].map(([name, us]) => [name, us.toFixed(1), rssMiB.get(name)!.toFixed(0)]);
     const sum = [...cpu.values()].reduce((a, b) => a + b, result.cpuUsPerEvent);
     const totals = [
       ["generator", result.cpuUsPerEvent.toFixed(1), null],
@@ -128,9 +130,11 @@ export const run = async (options: Options): Promise<void> => {
     const measured = {
       rate,
       seconds,
+      warmSeconds,
       brokers: options.brokers ?? "1",
       result,
       cpu: Object.fromEntries(cpu),
+      rssMiB: Object.fromEntries(rssMiB),
       footprint,
       p50,
       p99,

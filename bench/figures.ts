@@ -14,7 +14,12 @@ export const quantile = (values: readonly number[], q: number): number => {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;
 };
-export const median = (values: readonly number[]): number => quantile(values, 0.5);
+/** Of two in the middle what lies between them: the upper one would flatter rates. */
+export const median = (values: readonly number[]): number => {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = (sorted.length - 1) / 2;
+  return (sorted[Math.floor(middle)]! + sorted[Math.ceil(middle)]!) / 2;
+};
 
 const statOf = (pid: number): { readonly parent: number; readonly ticks: number } | undefined => {
   try {

@@ -36,24 +36,30 @@ const installedHere = (): readonly Installed[] =>
     }),
   );
 
+const isPeer = ({ who }: Measured): boolean => !who.startsWith("tributary");
+
 /** What `npm run bench -- peers` prints of a folder of results. */
 export const peersText = (folder: string, installed: readonly Installed[]): string => {
   const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith("-ingest.json")) : [];
-  const newest = files.sort().at(-1);
-  if (newest === undefined) return `${folder} has no result of taking events yet: npm run bench -- ingest`;
-  const result = JSON.parse(readFileSync(join(folder, newest), "utf8")) as Result;
-  const measured = new Set(result.runs.map(({ who }) => who));
+  const results = files
+    .sort()
+    .reverse()
+    .map((file) => ({ file, result: JSON.parse(readFileSync(join(folder, file), "utf8")) as Result }));
+  // Where some bodies of ours alone were measured since, nothing stands beside them.
+  const found = results.find(({ result }) => result.runs.some(isPeer)) ?? results[0];
+  if (found === undefined) return `${folder} has no result of taking events yet: npm run bench -- ingest`;
+  const { file, result } = found;
+  const measured = new Set(result.runs.filter(isPeer).map(({ who }) => who));
   const missing = installed.filter(({ name }) => !measured.has(name));
   const load = [result.load_before, result.load].flatMap((one) => one?.toFixed(1) ?? []).join(" before, then ");
   return [
-    `${join(folder, newest)}: commit ${result.commit}, ${result.machine}, Node ${result.node}, load ${load}, ` +
+    `${join(folder, file)}: commit ${result.commit}, ${result.machine}, Node ${result.node}, load ${load}, ` +
       `runs of ${result.seconds} s`,
     "",
     tableOf(result.runs),
     "",
-    ...(installed.length === 0
-      ? [`None of ${Object.keys(known).join(", ")} is installed here: beside ours stands the tutorial twin alone.`]
-      : []),
+    ...(measured.size === 0 ? ["Nothing stands beside ours in any result: npm run bench -- ingest"] : []),
+    ...(installed.length === 0 ? [`None of ${Object.keys(known).join(", ")} is installed here.`] : []),
     ...missing.map(
       ({ name, program, version }) =>
         `${name} is installed (${version}) and not in this result; with a configuration of its own it joins the ` +

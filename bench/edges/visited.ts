@@ -35,12 +35,13 @@ export const measure = async (
       const result = await visits({ ...order, rate, seconds });
       const perSecond = result.answered / result.seconds;
       const us = (cpuUsOf(pid) - before) / result.answered;
+      const brokerUs = (cpuUsOf(kafka) - broker) / result.answered;
+      const rssMiB = rssMiBOf(pid);
       if (most === 0) most = perSecond;
       const waited = [result.p50Ms.toFixed(1), result.p99Ms.toFixed(1)];
-      const cpu = [us, (cpuUsOf(kafka) - broker) / result.answered, result.cpuUs / result.answered];
-      const memory = rssMiBOf(pid).toFixed(0);
-      rows.push([who, Math.round(perSecond), ...cpu.map((one) => one.toFixed(1)), ...waited, memory, result.others]);
-      runs.push({ who, rate, ...result, us });
+      const cpu = [us, brokerUs, result.cpuUs / result.answered].map((one) => one.toFixed(1));
+      rows.push([who, Math.round(perSecond), ...cpu, ...waited, rssMiB.toFixed(0), result.others]);
+      runs.push({ who, rate, ...result, us, brokerUs, rssMiB });
     }
   } finally {
     await world.stop();

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { median } from "../../bench/figures.ts";
 import { peerNamed } from "../../bench/load/peer.ts";
 import { peersText } from "../../bench/peers.ts";
 
@@ -48,8 +49,17 @@ const kept = (name: string, runs: readonly object[]): void => {
   writeFileSync(join(folder, name), JSON.stringify(result));
 };
 
-test("peers without a result says which command makes one", () =>
-  expect(peersText(folder, [])).toBe(`${folder} has no result of taking events yet: npm run bench -- ingest`));
+test("of two runs the median lies between them, so a rate is not that of the better one", () => {
+  expect(median([90, 80])).toBe(85);
+  expect(median([3, 1, 2])).toBe(2);
+  expect(median([])).toBeNaN();
+});
+
+test("peers without a result says which command makes one, and so does one without a peer", () => {
+  expect(peersText(folder, [])).toBe(`${folder} has no result of taking events yet: npm run bench -- ingest`);
+  kept("2025-01-01T000000-ingest.json", [run("tributary", 1, 15_000)]);
+  expect(peersText(folder, [])).toContain("Nothing stands beside ours in any result: npm run bench -- ingest");
+});
 
 test("peers shows the newest result with its circumstances, and says that no peer is installed", () => {
   kept("2026-01-01T000000-ingest.json", [run("tributary", 1_000, 1)]);
@@ -58,7 +68,9 @@ test("peers shows the newest result with its circumstances, and says that no pee
   const text = peersText(folder, []);
   expect(text).toContain("commit abc1234, 2 x CPU, Node v20, load 0.2 before, then 2.5, runs of 20 s");
   expect(text).toMatch(/tributary +1000 +70001 .*\ntutorial twin +10000 +28001 /);
-  expect(text).toMatch(/None of vector, .* is installed here: beside ours stands the tutorial twin alone\./);
+  expect(text).toMatch(/None of vector, .* is installed here\./);
+  kept("2026-01-03T000000-ingest.json", [run("tributary", 1, 15_000)]);
+  expect(peersText(folder, []), "bodies of ours alone, measured since").toBe(text);
 });
 
 test("a peer that is installed and was not measured is named with the command that measures it", () => {

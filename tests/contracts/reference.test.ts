@@ -808,8 +808,13 @@ describe("the order of changes", () => {
     expect(rows).toEqual([]);
   });
   test("a writer that stalls before its last statement is refused too, and the next one is let in", async () => {
+    let hasBegun = false;
     let isEnded = false;
-    const stalled = recordChange(pool, "stalled", () => until("the end of the stalled writer's wait", () => isEnded));
+    const stalled = recordChange(pool, "stalled", () => {
+      hasBegun = true;
+      return until("the end of the stalled writer's wait", () => isEnded);
+    });
+    await until("the stalled writer to have its turn", () => hasBegun);
     const next = writeReference(pool, "test", shop());
     await next;
     isEnded = true;

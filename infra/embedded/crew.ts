@@ -26,6 +26,8 @@ export interface Crew {
   readonly status: () => readonly ProcessStatus[];
   /** Everything, whatever is being started included; throws the first problem at the end. */
   readonly stopAll: () => Promise<void>;
+  /** All at once, with nothing flushed. */
+  readonly discardAll: () => Promise<void>;
 }
 
 export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew => {
@@ -55,6 +57,11 @@ export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew 
     starting.set(charge.name, work);
     return work;
   };
+  /** What is being started would come when everything else has gone. */
+  const endStarts = async (): Promise<void> => {
+    leaving.abort(new Error("the stack is being stopped"));
+    await Promise.allSettled(starting.values());
+  };
   return {
     find,
     known,
@@ -78,10 +85,12 @@ export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew 
         state: find(name)?.state() ?? (starting.has(name) ? "starting" : "stopped"),
       })),
     stopAll: async () => {
-      // What is being started would come when everything else has gone.
-      leaving.abort(new Error("the stack is being stopped"));
-      await Promise.allSettled(starting.values());
+      await endStarts();
       await stopInReverse(children);
+    },
+    discardAll: async () => {
+      await endStarts();
+      await Promise.all(children.map((child) => child.discard()));
     },
   };
 };

@@ -11,7 +11,7 @@ export interface Workshop {
   /** What happened, one sentence each. */
   readonly lines: string[];
   readonly start: (options?: StackOptions) => Promise<Stack>;
-  /** Stops what still runs and removes the folder; for afterAll. */
+  /** Ends what still runs, at once, and removes the folder; for afterAll. */
   readonly clear: () => Promise<void>;
 }
 
@@ -44,6 +44,7 @@ export function workshop(): Workshop {
       const stack = await startStack({
         home,
         config: ownConfig(),
+        isBrief: true,
         onEvent: (event) => void lines.push(event.text),
         ...options,
       });
@@ -51,7 +52,7 @@ export function workshop(): Workshop {
       return stack;
     },
     clear: async () => {
-      for (const stack of stacks) await stack.stop();
+      for (const stack of stacks) await stack.discard();
       const data = join(home, "postgres");
       // The folder of a test is for its owner alone, so when root runs it the data lie where the
       // server's user can get.

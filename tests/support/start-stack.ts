@@ -4,7 +4,11 @@ import type { TestProject } from "vitest/node";
 import { startStack } from "../../infra/embedded/supervisor.ts";
 import { steps } from "../../modules/installation/steps.ts";
 
-const HOME = ".tributary/test";
+/** One for each share of the suites: npm test runs two of them side by side. */
+const homeOf = ({ vitest: { config } }: TestProject): string => {
+  const { shard } = config;
+  return shard === undefined ? ".tributary/test" : `.tributary/test-${shard.index}`;
+};
 
 /**
  * What vitest calls once before all suites; a fresh home each time, so that no run sees another
@@ -12,8 +16,9 @@ const HOME = ".tributary/test";
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const stack = await startStack({
-    home: HOME,
+    home: homeOf(project),
     fresh: true,
+    isBrief: true,
     services: ["kafka", "postgres", "clickhouse", "redis", "registry"],
     steps,
   });

@@ -64,8 +64,8 @@ const IS_NULL = 0;
 const IS_THERE = 2;
 const MORE_FOLLOWS = 0x80;
 const SEVEN_BITS = 0x7f;
-/** Numbers of up to seven bytes are exact as doubles, and hold times of 4,000 years. */
-const LARGEST_SCALE = 2 ** 42;
+/** Of the eighth byte: with it numbers up to 2^52 are exact, which is more than an edge takes. */
+const LARGEST_SCALE = 2 ** 49;
 
 interface Walk {
   readonly steps: Int32Array;
@@ -121,6 +121,7 @@ const walk = (
       byte = bytes[pos++]!;
       zigzag += (byte & SEVEN_BITS) * scale;
     }
+    if (zigzag > Number.MAX_SAFE_INTEGER) return NOWHERE;
     if (kind === NUMBER) continue;
     // What remains is a length, a symbol or a count, and none of them is negative.
     if (zigzag % 2 !== 0) return NOWHERE;

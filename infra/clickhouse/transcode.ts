@@ -226,7 +226,7 @@ const putKind = (to: Block, { size, put }: Kind, value: unknown): boolean => {
   return true;
 };
 
-/** Of up to seven bytes, as every number that was scanned. */
+/** Exact, as every number that was scanned. */
 const putAmount: Put = (to, bytes, pos) => {
   to.room(8);
   write64(to.view, to.pos, numberAt(bytes, pos));

@@ -2,6 +2,7 @@
 // same events, or it is not made.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { MAX_MINOR } from "../../domain/money.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { Block } from "../../infra/clickhouse/block.ts";
 import { type NativeColumn, NotOfColumn, nativeBlocks } from "../../infra/clickhouse/native.ts";
@@ -55,7 +56,7 @@ const origin = fc.option(fc.record({ topic: fc.string(), partition: fc.nat(9), o
 const storable = fc
   .record({
     data: anyOf(schemas.EventAttributed) as fc.Arbitrary<EventAttributed>,
-    ...{ id: uuid, first: fc.option(uuid), origin, value: fc.bigInt({ min: -(2n ** 47n), max: 2n ** 47n }) },
+    ...{ id: uuid, first: fc.option(uuid), origin, value: fc.bigInt({ min: -MAX_MINOR, max: MAX_MINOR }) },
     ...{ few: fc.nat(255), some: fc.nat(65_535), many: fc.nat(2 ** 31 - 1), time: fc.nat(2 ** 42) },
   })
   .map(({ data: { event, enrichment, fraud, credit }, id, first, origin, value, few, some, many, time }) =>
@@ -112,6 +113,12 @@ test("a column that is null in more events than are taken at once is written fro
   expect(later).toEqual(slow(many.slice(0, 700)));
   expect(sooner!.columns).toContain("url");
   expect(later!.columns).not.toContain("url");
+});
+
+test("no amount that an edge takes makes its sender's neighbours take the slow way", () => {
+  const amounts = [MAX_MINOR, -MAX_MINOR, 2n ** 48n, -(2n ** 48n) - 1n];
+  const bytes = amounts.map((value_minor) => written(attributed({ value_minor })));
+  expect(fast(bytes)).toEqual(slow(bytes));
 });
 
 test("bytes that are no UTF-8 become what a reader makes of them", () => {

@@ -61,7 +61,7 @@ const walked = (schema: any, view: any): any =>
   );
 const isUsual = (value: unknown): boolean =>
   typeof value === "bigint" || typeof value === "number"
-    ? value < 2 ** 48 && value >= -(2 ** 48)
+    ? value < 2 ** 52 && value >= -(2 ** 52)
     : typeof value !== "object" || value === null || Object.values(value).every(isUsual);
 
 const provesEqual = (schema: any, value: unknown, before: number, after: number): void => {

@@ -203,12 +203,7 @@ interface Group {
     readonly refreshMetadata: () => Promise<void>;
     readonly removeBroker: (broker: Address) => void;
     readonly brokerPool: {
-      readonly brokers: Readonly<
-        Record<
-          string,
-          { readonly connectionPool: Address & { readonly pool: readonly { readonly socket?: Socket }[] } }
-        >
-      >;
+      readonly brokers: Readonly<Record<string, { readonly connectionPool: ConnectionPool }>>;
     };
   };
   readonly offsetManager: { readonly nextOffset: (topic: string, partition: number) => unknown };

@@ -79,7 +79,7 @@ const provesEqual = (schema: any, value: unknown, before: number, after: number)
   expect(walked(schema, read.view)).toEqual(decoded);
 };
 
-/** Hostile counts of items keep the library busy for minutes: only what is scanned is compared. */
+/** What is not scanned is the library's to read or to refuse. */
 const provesHonest = (schema: any, value: unknown, harm: Damage): void => {
   const { type, scanned } = readerOf(schema);
   const bytes = damaged(type.toBuffer(value), harm);

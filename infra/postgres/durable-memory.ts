@@ -1,7 +1,7 @@
 // Durable memory, for whatever decides money: the newest value of a key and the outcome of every
 // event, in one transaction a batch.
 import pg, { type Pool, type PoolClient } from "pg";
-import type { Loaded, Memory, Remembering, Version } from "../../stream/memory/memory.ts";
+import type { Change, Loaded, Memory, Remembering, Version } from "../../stream/memory/memory.ts";
 import { bigintArray, bytesArray, intArray, textArray } from "./arrays.ts";
 import { packed, unpacked } from "./packed.ts";
 import { transaction } from "./sql.ts";
@@ -10,10 +10,13 @@ import { transaction } from "./sql.ts";
 const LOAD = { name: "memory-load", text: "SELECT * FROM memory_load($1, $2, $3, $4, $5)" } as const;
 const REMEMBER = {
   name: "memory-remember",
-  text: `SELECT memory_remember(${Array.from({ length: 18 }, (_, n) => `$${n + 1}`).join(", ")})`,
+  text: `SELECT memory_remember(${Array.from({ length: 25 }, (_, n) => `$${n + 1}`).join(", ")})`,
 } as const;
-/** The SQLSTATE by which memory_remember says that it has remembered nothing. */
-const MOVED = "TM001";
+/**
+ * The SQLSTATEs by which memory_remember says that it has remembered nothing: a key is at another
+ * version; an outcome, or the first version of a key, is there already.
+ */
+const MOVED: ReadonlySet<string | undefined> = new Set(["TM001", "23505"]);
 
 interface LoadedRow {
   readonly part: "state" | "outcome" | "mark";
@@ -24,37 +27,50 @@ interface LoadedRow {
   readonly bytes: Buffer;
 }
 
+/** The columns of rows that are added to memory_state, or replaced there. */
+const columnsOf = (changes: readonly Change[]): readonly Buffer[] => [
+  textArray(changes.map(({ key }) => key)),
+  bigintArray(changes.map(({ version }) => version)),
+  textArray(changes.map(({ eventId }) => eventId)),
+  textArray(changes.map(({ position }) => position.topic)),
+  intArray(changes.map(({ position }) => position.partition)),
+  bigintArray(changes.map(({ position }) => position.offset)),
+  bytesArray(changes.map(({ value }) => packed(value))),
+];
+
 const remember = (
   client: Pool | PoolClient,
   { stage, topic, partition, mark, met, outcomes, changes }: Remembering,
-): Promise<unknown> =>
-  client.query({
+): Promise<unknown> => {
+  // Nothing was there of these, and adding them finds out whether there still is nothing.
+  const absent = new Set(met.flatMap(({ key, version }) => (version === 0 ? key : [])));
+  const [added, replaced]: [Change[], Change[]] = [[], []];
+  for (const change of changes) (absent.has(change.key) ? added : replaced).push(change);
+  const isAdded = new Set(added.map(({ key }) => key));
+  const checked = met.filter(({ key }) => !isAdded.has(key));
+  return client.query({
     ...REMEMBER,
     values: [
       stage,
       topic,
       partition,
       mark,
-      textArray(met.map(({ key }) => key)),
-      bigintArray(met.map(({ version }) => version)),
+      textArray(checked.map(({ key }) => key)),
+      bigintArray(checked.map(({ version }) => version)),
       textArray(outcomes.map(({ eventId }) => eventId)),
       textArray(outcomes.map(({ position }) => position.topic)),
       intArray(outcomes.map(({ position }) => position.partition)),
       bigintArray(outcomes.map(({ position }) => position.offset)),
       bytesArray(outcomes.map(({ bytes }) => packed(bytes))),
-      textArray(changes.map(({ key }) => key)),
-      bigintArray(changes.map(({ version }) => version)),
-      textArray(changes.map(({ eventId }) => eventId)),
-      textArray(changes.map(({ position }) => position.topic)),
-      intArray(changes.map(({ position }) => position.partition)),
-      bigintArray(changes.map(({ position }) => position.offset)),
-      bytesArray(changes.map(({ value }) => packed(value))),
+      ...columnsOf(added),
+      ...columnsOf(replaced),
     ],
   });
+};
 
 /**
- * The tables are those of migrations/postgres/005_memory.sql, the functions those of 285; errors of
- * the database are thrown as they come.
+ * The tables are those of migrations/postgres/005_memory.sql, the functions those of 286 and 288;
+ * errors of the database are thrown as they come.
  */
 export const postgresMemory = (pool: Pool): Memory => ({
   load: async ({ stage, keys, eventIds, topic, partition }): Promise<Loaded> => {
@@ -84,7 +100,7 @@ export const postgresMemory = (pool: Pool): Memory => ({
         });
       return "remembered";
     } catch (error) {
-      if (error instanceof pg.DatabaseError && error.code === MOVED) return "moved";
+      if (error instanceof pg.DatabaseError && MOVED.has(error.code)) return "moved";
       throw error;
     }
   },

@@ -1,6 +1,6 @@
 // The statements that join what was seen of an identity edge with what is known of it, and keep the
 // edges of one identifier and of one device bounded.
-import { type Columns, type DeclaredTable, givenRows, listOf, storedFrom } from "../../infra/postgres/columns.ts";
+import { type Columns, type DeclaredTable, givenTexts, listOf, storedFrom } from "../../infra/postgres/columns.ts";
 import type { Statement } from "../stores/postgres.ts";
 
 /** Whether the given evidence is older; of two events at one moment the lower id counts. */
@@ -10,7 +10,7 @@ const isEarlier = "(excluded.first_seen, excluded.evidence_event_id) < (kept.fir
 const joinSights = ({ columns }: DeclaredTable, sight: Columns): string => `
 insert into identity_edges as kept (${listOf(columns)})
 select distinct on (client_id, did, kind, identifier) ${storedFrom(columns)}
-from ${givenRows(sight)}
+from ${givenTexts(sight)}
 window edge as (partition by client_id, did, kind, identifier)
 order by client_id, did, kind, identifier, at, event_id
 on conflict (client_id, did, kind, identifier) do update set
@@ -37,7 +37,7 @@ export const MOST_EDGES = 1_000;
  * nothing.
  */
 const endOverfull = (sight: Columns, group: readonly string[], rest: "did" | "identifier"): string => `
-with touched as (select distinct ${group.join(", ")} from ${givenRows(sight)}),
+with touched as (select distinct ${group.join(", ")} from ${givenTexts(sight)}),
 full_groups as (
   select touched.*, last_kept.first_seen, last_kept.${rest} from touched cross join lateral (
     select first_seen, ${rest} from identity_edges
@@ -48,7 +48,7 @@ where ${group.map((column) => `extra.${column} = full_groups.${column}`).join(" 
   and (extra.first_seen, extra.${rest}) > (full_groups.first_seen, full_groups.${rest})`;
 
 export const statementsOf = (edges: DeclaredTable, sight: Columns): readonly Statement<unknown>[] => [
-  { text: joinSights(edges, sight) },
-  { text: endOverfull(sight, ["client_id", "kind", "identifier"], "did") },
-  { text: endOverfull(sight, ["client_id", "did", "kind"], "identifier") },
+  { text: joinSights(edges, sight), columns: sight },
+  { text: endOverfull(sight, ["client_id", "kind", "identifier"], "did"), columns: sight },
+  { text: endOverfull(sight, ["client_id", "did", "kind"], "identifier"), columns: sight },
 ];

@@ -1,12 +1,14 @@
 // The statements that add entries and lines to the ledger, and compute commissions from it.
 import {
+  type Columns,
   type DeclaredTable,
   eachWithKept,
-  givenRows,
+  givenTexts,
   listOf,
   pick,
   replacedBut,
   storedFrom,
+  text,
   type WrittenRow,
 } from "../../infra/postgres/columns.ts";
 import type { Statement } from "../stores/postgres.ts";
@@ -15,7 +17,7 @@ import type { LedgerRow, lineColumns } from "./table.ts";
 const addEntries = ({ columns }: DeclaredTable): string => `
 insert into ledger_entries (${listOf(columns)})
 select ${storedFrom(columns)}
-from ${givenRows(columns)}
+from ${givenTexts(columns)}
 order by client_id, entry_id
 on conflict (client_id, entry_id) do nothing`;
 
@@ -23,9 +25,9 @@ on conflict (client_id, entry_id) do nothing`;
  * A statement of its own: it sees what the one before it wrote, and what another owner wrote while
  * that one waited.
  */
-const refuseSecondContent = ({ columns }: DeclaredTable): string => `
+const refuseSecondContent = (contents: Columns): string => `
 select refuse_second_content('ledger entry', given.entry_id)
-from ${givenRows(pick(columns, "client_id", "entry_id", "content_hash"))}
+from ${givenTexts(contents)}
 ${eachWithKept("ledger_entries", "client_id", "entry_id")}
 where kept.content_hash <> decode(given.content_hash, 'hex')`;
 
@@ -42,16 +44,18 @@ const linesOf = (rows: readonly LedgerRow[]): readonly WrittenRow<typeof lineCol
     })),
   );
 
-const addLines = ({ columns }: DeclaredTable): string => `
+/** An entry that was not there before this transaction has no lines either. */
+const addLinesOfNew = ({ columns }: DeclaredTable): string => `
 insert into ledger_lines (${listOf(columns)})
 select ${storedFrom(columns)}
-from ${givenRows(columns)}
-order by client_id, entry_id, line
+from ${givenTexts(columns)}
+order by client_id, entry_id, line`;
+const addLines = (lines: DeclaredTable): string => `${addLinesOfNew(lines)}
 on conflict (client_id, entry_id, line) do nothing`;
 
-const conversionsOf = (rows: readonly LedgerRow[]): readonly string[] => [
-  ...new Set(rows.map(({ conversion_id }) => conversion_id)),
-];
+const conversionsOf = (rows: readonly LedgerRow[]): readonly WrittenRow<typeof touched>[] =>
+  [...new Set(rows.map(({ conversion_id }) => conversion_id))].map((conversion_id) => ({ conversion_id }));
+const touched = { conversion_id: text };
 
 /**
  * The entries of each touched conversion; `first` is the first of them. Found by conversion alone,
@@ -68,7 +72,7 @@ const summedEntries = `
     jsonb_agg(jsonb_build_object('entry_id', entry_id, 'kind', kind, 'amount_minor', amount_minor::text,
       'formula', formula, 'reason', reason) order by conversion_version, entry_id) as listed
   from ledger_entries as entry
-  where conversion_id = any (array(select json_array_elements_text($1::json)))
+  where conversion_id = any (array(select conversion_id from ${givenTexts(touched)}))
   group by client_id, conversion_id`;
 
 const computeCommissions = ({ columns }: DeclaredTable): string => `
@@ -86,9 +90,13 @@ export const statementsOf = (tables: {
   readonly entries: DeclaredTable;
   readonly lines: DeclaredTable;
   readonly commissions: DeclaredTable;
-}): readonly Statement<LedgerRow>[] => [
-  { text: addEntries(tables.entries) },
-  { text: refuseSecondContent(tables.entries), isOfRowsLeftOut: true },
-  { text: addLines(tables.lines), given: linesOf },
-  { text: computeCommissions(tables.commissions), given: conversionsOf },
-];
+}): readonly Statement<LedgerRow>[] => {
+  const contents = pick(tables.entries.columns, "client_id", "entry_id", "content_hash");
+  return [
+    { text: addEntries(tables.entries) },
+    { text: refuseSecondContent(contents), columns: contents, behind: "some" },
+    { text: addLines(tables.lines), given: linesOf, columns: tables.lines.columns, behind: "some" },
+    { text: addLinesOfNew(tables.lines), given: linesOf, columns: tables.lines.columns, behind: "all" },
+    { text: computeCommissions(tables.commissions), given: conversionsOf, columns: touched },
+  ];
+};

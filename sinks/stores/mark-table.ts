@@ -4,7 +4,7 @@ import {
   bigint,
   type Columns,
   computed,
-  givenRows,
+  givenTexts,
   int,
   listOf,
   storedFrom,
@@ -23,12 +23,12 @@ export const markTable = <Key extends Columns>(name: string, key: Key) => {
   const touch = `
 insert into ${name} (${listOf(columns)})
 select ${storedFrom(columns)}
-from ${givenRows(given)}
+from ${givenTexts(given)}
 order by ${keys.join(", ")}
 on conflict (${keys.join(", ")}) do update set sequence = excluded.sequence`;
   const table = postgresTable<MarkOf<Key>>(
     { name, key: keys as readonly ("client_id" | (keyof Key & string))[], columns },
-    [{ text: touch }],
+    [{ text: touch, columns: given }],
   );
   return { table, columns };
 };

@@ -1,6 +1,7 @@
-// How a sink's rows get into Postgres: the statements of a table, each with one JSON parameter made
-// of up to 5,000 rows.
+// How a sink's rows get into Postgres: the statements of a table, each with a parameter for each
+// column of up to 5,000 rows.
 import type { Pool, PoolClient } from "pg";
+import { columnArrays } from "../../infra/postgres/arrays.ts";
 import type { Columns, DeclaredTable } from "../../infra/postgres/columns.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
 import type { Table, Write } from "../../stream/flow.ts";
@@ -10,16 +11,18 @@ const ROWS_A_STATEMENT = 5_000;
 
 export interface Statement<Row> {
   readonly text: string;
+  /** What it is given, made of the rows; without it: the rows. It is not asked about nothing. */
+  readonly given?: (rows: readonly Row[]) => readonly object[];
   /**
-   * What it needs of the rows, as `$1`: reading text that it does not need costs the server more
-   * than most statements. Without it: the rows. It is not asked about nothing.
+   * The columns of what it is given, `$1` and so on in this order (`givenTexts`); without it those
+   * of the table. Reading what it does not need would cost the server more than most statements.
    */
-  readonly given?: (rows: readonly Row[]) => readonly unknown[];
+  readonly columns?: Columns;
   /**
-   * Asked only behind a statement that left some of its rows out, for it looks at those that were
-   * there already.
+   * Asked only when the first statement, which was given the rows, has written all of them, or only
+   * some, for the others were there already.
    */
-  readonly isOfRowsLeftOut?: true;
+  readonly behind?: "all" | "some";
 }
 
 /** A table with the statements that write to it, one after the other on the same rows. */
@@ -54,20 +57,19 @@ export interface PostgresStore {
   ) => Promise<void>;
 }
 
-const isPostgresTable = (table: { readonly name: string }): table is PostgresTable<unknown> => "statements" in table;
+const isPostgresTable = (table: { readonly name: string }): table is PostgresTable<object> => "statements" in table;
 
 /**
  * Planned each time: a plan that was made when the tables were empty would be kept while they grow.
  */
-const ask = async <Row>(tx: PoolClient, statements: readonly Statement<Row>[], rows: readonly Row[]): Promise<void> => {
-  const whole = JSON.stringify(rows);
-  let isComplete = false;
-  for (const { text, given, isOfRowsLeftOut } of statements) {
-    if (isOfRowsLeftOut && isComplete) continue;
+const ask = async (tx: PoolClient, table: PostgresTable<object>, rows: readonly object[]): Promise<void> => {
+  let written: "all" | "some" | undefined;
+  for (const { text, given, columns = table.columns, behind } of table.statements) {
+    if (behind !== undefined && behind !== written) continue;
     const needed = given === undefined ? rows : given(rows);
     if (needed.length === 0) continue;
-    const { rowCount } = await tx.query(text, [given === undefined ? whole : JSON.stringify(needed)]);
-    isComplete = rowCount === needed.length;
+    const { rowCount } = await tx.query(text, [...columnArrays(needed, Object.keys(columns))]);
+    written ??= rowCount === rows.length ? "all" : "some";
   }
 };
 
@@ -76,7 +78,7 @@ const writeTo =
   async (table, rows) => {
     if (!isPostgresTable(table)) throw new Error(`the table ${table.name} has no statements for Postgres`);
     for (let start = 0; start < rows.length; start += ROWS_A_STATEMENT)
-      await ask(tx, table.statements, rows.slice(start, start + ROWS_A_STATEMENT));
+      await ask(tx, table, rows.slice(start, start + ROWS_A_STATEMENT) as readonly object[]);
   };
 
 export const postgresStore = (pool: Pool): PostgresStore => ({

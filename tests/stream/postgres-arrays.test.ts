@@ -2,25 +2,25 @@
 import fc from "fast-check";
 import pg from "pg";
 import { expect, test } from "vitest";
-import { bigintArray, bytesArray, intArray, textArray } from "../../infra/postgres/arrays.ts";
+import { BrokenText, bigintArray, bytesArray, columnArrays, intArray, textArray } from "../../infra/postgres/arrays.ts";
 
 /** The items of an array as the server sends them (array_send in its arrayfuncs.c). */
-const itemsOf = (array: Buffer): { readonly oid: number; readonly items: readonly Buffer[] } => {
+const itemsOf = (array: Buffer): { readonly oid: number; readonly items: readonly (Buffer | null)[] } => {
   const oid = array.readInt32BE(8);
-  expect(array.readInt32BE(4)).toBe(0);
   if (array.readInt32BE(0) === 0) {
     expect(array.length).toBe(12);
     return { oid, items: [] };
   }
   expect([array.readInt32BE(0), array.readInt32BE(16)]).toEqual([1, 1]);
-  const items: Buffer[] = [];
+  const items: (Buffer | null)[] = [];
   let at = 20;
   for (let n = array.readInt32BE(12); n > 0; n--) {
     const length = array.readInt32BE(at);
-    items.push(array.subarray(at + 4, at + 4 + length));
-    at += 4 + length;
+    items.push(length < 0 ? null : array.subarray(at + 4, at + 4 + length));
+    at += 4 + Math.max(length, 0);
   }
   expect(at).toBe(array.length);
+  expect(array.readInt32BE(4)).toBe(items.includes(null) ? 1 : 0);
   return { oid, items };
 };
 
@@ -60,4 +60,24 @@ test("the driver reads them back", () => {
     'with "quotes", {braces}',
   ]);
   expect(parse(textArray([]))).toEqual([]);
+});
+
+test("each column of the rows is an array of its texts, null where there is nothing", () => {
+  const words = fc.string({ unit: fc.constantFrom(...'a"\\{,ñ€😀'), maxLength: 100 });
+  const value = fc.oneof(words, fc.integer(), fc.boolean(), fc.constant(null), fc.constant(undefined));
+  fc.assert(
+    fc.property(fc.array(fc.record({ a: value, b: value }, { requiredKeys: [] }), { maxLength: 20 }), (rows) => {
+      const items = (column: "a" | "b") =>
+        rows.map((row) => (row[column] === null || row[column] === undefined ? null : Buffer.from(`${row[column]}`)));
+      expect(columnArrays(rows, ["a", "b"]).map(itemsOf)).toEqual([
+        { oid: 25, items: items("a") },
+        { oid: 25, items: items("b") },
+      ]);
+    }),
+  );
+});
+
+test("half a character is refused, and not written as another one", () => {
+  for (const text of ["\ud83d", "a\ude00b", `${"ñ".repeat(60)}\ud83d`])
+    expect(() => columnArrays([{ text }], ["text"])).toThrow(BrokenText);
 });

@@ -1,6 +1,7 @@
 // The HTTP servers of apps: plain, or TLS 1.3 from certificate files that are read again when they
 // change.
-import { readFileSync, type StatsListener, unwatchFile, watchFile } from "node:fs";
+import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
 import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
 import type { Log } from "./log.ts";
@@ -14,8 +15,8 @@ export interface TlsFiles {
   readonly lookMs?: number;
 }
 
-// Certificates are renewed days before they end; a look costs two stat calls, and polling sees
-// files on volumes that tell of no change.
+// Certificates are renewed days before they end. A look reads both files, a few kilobytes, and sees
+// what volumes do not tell of; watching them would miss what is renewed before the watch begins.
 const LOOK_MS = 10_000;
 
 /** As long as the headers of a request may take; Node's default is 120 s. */
@@ -28,32 +29,49 @@ const HANDSHAKE_MS = 10_000;
 export const httpServer = (options: ServerOptions, listener: RequestListener, tls?: TlsFiles): Server | SecureServer =>
   tls === undefined ? createServer(options, listener) : secureServer(options, listener, tls);
 
-const read = ({ certFile, keyFile }: TlsFiles) => ({
-  cert: readFileSync(certFile),
-  key: readFileSync(keyFile),
-  minVersion: "TLSv1.3" as const,
-});
+interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+const contextOf = (certificate: Certificate) => ({ ...certificate, minVersion: "TLSv1.3" as const });
+const stateOf = ({ cert, key }: Certificate): string => cert + key;
+
+const found = async ({ certFile, keyFile }: TlsFiles): Promise<Certificate | Error> => {
+  try {
+    const [cert, key] = await Promise.all([readFile(certFile, "utf8"), readFile(keyFile, "utf8")]);
+    return { cert, key };
+  } catch (error) {
+    return error as Error;
+  }
+};
 
 /**
  * Changed files are taken for new connections, those that are open stay; unusable ones are logged
- * and the former certificate goes on.
+ * once and the former certificate goes on.
  */
 const secureServer = (options: ServerOptions, listener: RequestListener, tls: TlsFiles): SecureServer => {
-  const server = createSecureServer({ ...options, ...read(tls), handshakeTimeout: HANDSHAKE_MS }, listener);
-  const renew: StatsListener = () => {
+  const first = { cert: readFileSync(tls.certFile, "utf8"), key: readFileSync(tls.keyFile, "utf8") };
+  const server = createSecureServer({ ...options, ...contextOf(first), handshakeTimeout: HANDSHAKE_MS }, listener);
+  let seen = stateOf(first);
+  let isLooking = false;
+  const look = async (): Promise<void> => {
+    if (isLooking) return;
+    isLooking = true;
+    const now = await found(tls);
+    isLooking = false;
+    const state = now instanceof Error ? now.message : stateOf(now);
+    if (state === seen) return;
+    seen = state;
     try {
-      server.setSecureContext(read(tls));
+      if (now instanceof Error) throw now;
+      server.setSecureContext(contextOf(now));
       tls.log.info("tls.renewed");
     } catch (error) {
       tls.log.error("tls.not_renewed", { error });
     }
   };
-  const files = [tls.certFile, tls.keyFile];
-  for (const file of files) watchFile(file, { interval: tls.lookMs ?? LOOK_MS, persistent: false }, renew);
-  // Each its own listener: the port and the side port of one app watch the same files.
-  server.once("close", () => {
-    for (const file of files) unwatchFile(file, renew);
-  });
+  const looks = setInterval(() => void look(), tls.lookMs ?? LOOK_MS).unref();
+  server.once("close", () => clearInterval(looks));
   return server;
 };
 

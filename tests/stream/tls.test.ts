@@ -1,7 +1,8 @@
 // The servers of apps over TLS: 1.3 at least, certificates renewed under open connections, and no
 // start with a certificate that cannot work.
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:https";
 import { connect as connectPlain } from "node:net";
 import { tmpdir } from "node:os";
@@ -132,6 +133,30 @@ test("an unusable renewal is logged, and the former certificate goes on", async 
     if (!names.includes("tls.not_renewed")) throw new Error("not yet");
   });
   expect((await get(port, agentFor())).serial).toBe(before.serial);
+});
+
+test("files that go away are told of once, and the former certificate goes on until they are back", async () => {
+  const port = await serving();
+  rmSync(tls.keyFile);
+  await until("it is logged", 30_000, () => {
+    if (!names.includes("tls.not_renewed")) throw new Error("not yet");
+  });
+  expect((await get(port, agentFor())).text).toBe("served");
+  install(authority.issue("127.0.0.1"));
+  await until("it is renewed", 30_000, () => {
+    if (!names.includes("tls.renewed")) throw new Error("not yet");
+  });
+  expect(names.filter((name) => name === "tls.not_renewed").length).toBeLessThanOrEqual(3);
+});
+
+test("a certificate that is renewed while its server starts is shown too", async () => {
+  const started = serving();
+  install(authority.issue("127.0.0.1"));
+  const port = await started;
+  const renewed = new X509Certificate(readFileSync(tls.certFile)).serialNumber;
+  await until("the renewed one is shown", 30_000, async () => {
+    if ((await get(port, agentFor())).serial !== renewed) throw new Error("still the old one");
+  });
 });
 
 test("two servers of one app watch the same files, and closing one leaves the other watching", async () => {

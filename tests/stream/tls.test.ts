@@ -135,7 +135,7 @@ test("an unusable renewal is logged, and the former certificate goes on", async 
   expect((await get(port, agentFor())).serial).toBe(before.serial);
 });
 
-test("files that go away are told of once, and the former certificate goes on until they are back", async () => {
+test("files that go away are logged once, and the former certificate goes on until they are back", async () => {
   const port = await serving();
   rmSync(tls.keyFile);
   await until("it is logged", 30_000, () => {

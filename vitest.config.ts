@@ -2,7 +2,7 @@
 // its time; `gate` measures, so nothing runs beside it. The rest runs one file at a time: `shared`
 // on one embedded stack of real servers, the others (`guarantees`, `e2e`, `suite`, `servers`,
 // `drills`) on servers of their own, which they kill. scripts/test.mjs runs two or three of these
-// side by side, large ones in shares, and `drills` only when asked.
+// side by side, and `drills` only when asked.
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";

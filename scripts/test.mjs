@@ -2,7 +2,7 @@
 // failure and with "N passed, N failed". --fast: only what needs no server.
 // Anything else is handed to vitest, e.g. npm test -- tests/guarantees -t "kill -9"
 import { spawn, spawnSync } from "node:child_process";
-import { totalmem } from "node:os";
+import { availableParallelism, totalmem } from "node:os";
 import { createInterface } from "node:readline";
 
 const isFast = process.argv.includes("--fast");
@@ -15,17 +15,13 @@ const run = (args) => {
 };
 
 /**
- * Runs some projects, or a share of their files as `1/2`; their lines pass through, under a name
- * where several runs share the screen. What tests/support/count-reporter.ts writes at the end is
- * kept for the end of all.
+ * Runs some projects; their lines pass through, under a name where several runs share the screen.
+ * What tests/support/count-reporter.ts writes at the end is kept for the end of all.
  */
-const suites = (projects, share, name) =>
+const suites = (projects, name) =>
   new Promise((resolve) => {
-    const asked = projects.flatMap((project) => ["--project", project]);
-    const args = [...vitest, ...asked, ...(share === undefined ? [] : ["--shard", share])];
-    // A lane is one file at a time, also where a project would take a worker for each core.
-    const env = name === undefined ? process.env : { ...process.env, VITEST_MAX_WORKERS: "1" };
-    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"], env });
+    const args = [...vitest, ...projects.flatMap((project) => ["--project", project])];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
     const counts = { passed: 0, failed: 0, skipped: 0 };
     const failures = [];
     const pass = (stream, to) =>
@@ -34,42 +30,33 @@ const suites = (projects, share, name) =>
         if (last !== null)
           [counts.passed, counts.failed, counts.skipped] = last.slice(1).map((count) => Number(count ?? 0));
         else if (line.startsWith("FAILED ")) failures.push(line);
-        else to.write(name === undefined ? `${line}\n` : `${name.padEnd(14)} | ${line}\n`);
+        else to.write(name === undefined ? `${line}\n` : `${name.padEnd(10)} | ${line}\n`);
       });
     pass(child.stdout, process.stdout);
     pass(child.stderr, process.stderr);
     child.once("close", (code, signal) => {
       if (code !== 0 && counts.failed === 0) {
         counts.failed = 1;
-        failures.push(`FAILED ${name ?? projects.join(", ")}: ended by ${signal ?? `code ${code}`} before its results`);
+        failures.push(`FAILED ${projects.join(", ")}: ended by ${signal ?? `code ${code}`} before its results`);
       }
       resolve({ ...counts, failures });
     });
   });
 
 const GIB = 1024 ** 3;
-/** Each has servers of its own, of about 2 GiB. Tests with servers wait for half of their time. */
-const LANES = totalmem() >= 12 * GIB ? 3 : 2;
+/** Each has servers of its own, of about 2 GiB; two cores are busy with two of them. */
+const LANES = availableParallelism() >= 4 && totalmem() >= 12 * GIB ? 3 : 2;
 
-/** Some run side by side, the longest first, and the next one starts when one has ended. */
-const sideBySide = async () => {
-  const waiting = [
-    [["fast", "thorough"]],
-    [["guarantees"], "1/2"],
-    [["shared"], "1/2"],
-    [["shared"], "2/2"],
-    [["e2e"], "1/2"],
-    [["guarantees"], "2/2"],
-    [["e2e"], "2/2"],
-    [["servers"]],
-    [["suite"]],
-  ];
+/**
+ * The projects with servers, the longest first: some run side by side, for they mostly wait, and
+ * the next one starts when one has ended.
+ */
+const withServers = async () => {
+  const waiting = ["guarantees", "shared", "e2e", "suite", "servers"];
   const counts = [];
   const lane = async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const [projects, share] = next;
-      counts.push(await suites(projects, share, [projects[0], share].join(" ").trim()));
-    }
+    for (let project = waiting.shift(); project !== undefined; project = waiting.shift())
+      counts.push(await suites([project], project));
   };
   await Promise.all(Array.from({ length: LANES }, lane));
   return counts;
@@ -78,9 +65,8 @@ const sideBySide = async () => {
 run(["scripts/prepare.mjs", ...(isFast ? ["--no-servers"] : [])]);
 if (isFast || rest.length > 0) run([...vitest, ...(isFast ? ["--project", "fast"] : []), ...rest]);
 else {
-  // It measures, so nothing runs beside it.
-  const first = await suites(["gate"]);
-  const others = await sideBySide();
+  const first = await suites(["fast", "thorough", "gate"]);
+  const others = await withServers();
   const runs = [first, ...others];
   const sum = (count) => runs.reduce((total, one) => total + one[count], 0);
   const skipped = sum("skipped");

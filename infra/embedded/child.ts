@@ -4,7 +4,6 @@ import { execFileSync, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
 import { type Identity, isAlive, startOf } from "../runtime/lock.ts";
 import { until } from "../runtime/timing/until.ts";
-import { within } from "../runtime/timing/within.ts";
 import type { Command } from "./service.ts";
 
 export interface Child extends Identity {
@@ -73,33 +72,22 @@ export function signal(identity: Identity, name: NodeJS.Signals): boolean {
   }
 }
 
-/** Of a child of ours the system tells when it is gone; anyone else's has to be looked for. */
-const gone = async (identity: Identity | Child, what: string, deadlineMs: number): Promise<void> => {
-  const isRunning = `process ${identity.pid} is still running`;
-  if ("exited" in identity) await within(deadlineMs, identity.exited, isRunning);
-  else
-    await until(what, deadlineMs, () => {
-      if (isAlive(identity)) throw new Error(isRunning);
-    });
-};
-
 /**
  * Ends a process: `name` first, and after the deadline SIGKILL. A paused one is woken, so that it
  * hears it. Resolves when it is gone; true when it went by itself.
  */
-export async function endProcess(
-  identity: Identity | Child,
-  name: NodeJS.Signals,
-  deadlineMs: number,
-): Promise<boolean> {
+export async function endProcess(identity: Identity, name: NodeJS.Signals, deadlineMs: number): Promise<boolean> {
   if (!signal(identity, name)) return true;
   signal(identity, "SIGCONT");
+  const gone = () => {
+    if (isAlive(identity)) throw new Error(`process ${identity.pid} is still running`);
+  };
   try {
-    await gone(identity, "a process ends", deadlineMs);
+    await until("a process ends", deadlineMs, gone);
     return true;
   } catch {
     signal(identity, "SIGKILL");
-    await gone(identity, "a killed process ends", 10_000);
+    await until("a killed process ends", 10_000, gone);
     return false;
   }
 }

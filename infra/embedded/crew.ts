@@ -26,8 +26,6 @@ export interface Crew {
   readonly status: () => readonly ProcessStatus[];
   /** Everything, whatever is being started included; throws the first problem at the end. */
   readonly stopAll: () => Promise<void>;
-  /** All at once, with nothing flushed. */
-  readonly discardAll: () => Promise<void>;
 }
 
 export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew => {
@@ -57,11 +55,6 @@ export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew 
     starting.set(charge.name, work);
     return work;
   };
-  /** What is being started would come when everything else has gone. */
-  const endStarts = async (): Promise<void> => {
-    leaving.abort(new Error("the stack is being stopped"));
-    await Promise.allSettled(starting.values());
-  };
   return {
     find,
     known,
@@ -85,12 +78,10 @@ export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew 
         state: find(name)?.state() ?? (starting.has(name) ? "starting" : "stopped"),
       })),
     stopAll: async () => {
-      await endStarts();
+      // What is being started would come when everything else has gone.
+      leaving.abort(new Error("the stack is being stopped"));
+      await Promise.allSettled(starting.values());
       await stopInReverse(children);
-    },
-    discardAll: async () => {
-      await endStarts();
-      await Promise.all(children.map((child) => child.discard()));
     },
   };
 };

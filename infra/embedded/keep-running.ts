@@ -17,8 +17,6 @@ export interface Charge {
   readonly readyWithinMs: number;
   readonly stopSignal: NodeJS.Signals;
   readonly stopWithinMs: number;
-  /** What ends it at once and leaves nothing behind on the machine; by default SIGKILL. */
-  readonly discardSignal?: NodeJS.Signals | undefined;
   /** Ends the first start before its deadline. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -43,8 +41,6 @@ export interface Kept {
   /** Resolves when the child is well (again). */
   readonly ready: (deadlineMs?: number) => Promise<void>;
   readonly stop: () => Promise<void>;
-  /** As `stop`, for a child whose data are removed next: it writes nothing any more. */
-  readonly discard: () => Promise<void>;
 }
 
 // docs/design/laws.md L4: 20 s for an orderly end; the supervisor waits a little longer before it
@@ -109,10 +105,10 @@ export async function keep(
     changed();
   };
 
-  const end = async (withinMs = charge.stopWithinMs, by = charge.stopSignal): Promise<void> => {
+  const end = async (withinMs = charge.stopWithinMs): Promise<void> => {
     isWell = false;
     if (child === undefined) return;
-    const wentByItself = await endProcess(child, by, withinMs);
+    const wentByItself = await endProcess(child, charge.stopSignal, withinMs);
     roster.remove(name);
     child = undefined;
     const late = `${name} did not end within ${withinMs / 1000} s and was killed.`;
@@ -161,17 +157,6 @@ export async function keep(
     }
   };
 
-  const stop = async (by = charge.stopSignal): Promise<void> => {
-    isStopping = true;
-    leaving.abort(new Error("the stack is being stopped"));
-    await end(charge.stopWithinMs, by);
-    await restarting?.catch(() => undefined);
-    await watching;
-    // A successor that was being started when the stop came.
-    await end(charge.stopWithinMs, by);
-    changed();
-  };
-
   try {
     await start();
   } catch (error) {
@@ -198,8 +183,16 @@ export async function keep(
         if (!isWell) throw new Error(`${name} is not running`);
         return charge.healthy();
       }),
-    stop: () => stop(),
-    discard: () => stop(charge.discardSignal ?? "SIGKILL"),
+    stop: async () => {
+      isStopping = true;
+      leaving.abort(new Error("the stack is being stopped"));
+      await end();
+      await restarting?.catch(() => undefined);
+      await watching;
+      // A successor that was being started when the stop came.
+      await end();
+      changed();
+    },
   };
 }
 

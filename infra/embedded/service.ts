@@ -19,8 +19,6 @@ export interface Place {
   readonly secrets: Secrets;
   readonly env: Readonly<Record<string, string>>;
   readonly machine: { readonly path: string; readonly javaHome: string | undefined };
-  /** The stack lives for minutes: what costs more to prepare than it then saves is left out. */
-  readonly isBrief: boolean;
 }
 
 /** A process to spawn. `uid` and `gid` only when it must not run as we do. */
@@ -56,8 +54,6 @@ export interface Service {
   readonly healthy: (place: Place) => Promise<void>;
   /** Asks the server to end: finish, flush, exit. */
   readonly stopSignal: NodeJS.Signals;
-  /** Asks it to end at once, where SIGKILL would leave something on the machine. */
-  readonly discardSignal?: NodeJS.Signals;
   /** Variables that tell others where it is. */
   readonly variables: (place: Place) => Readonly<Record<string, string>>;
   /**

@@ -26,11 +26,6 @@ export type { App };
 /** Work between the services and the apps: topics, schemas, migrations, seed. */
 export interface Step {
   readonly name: string;
-  /**
-   * The services and steps that it needs, by name: it begins when they are ready. By default all
-   * services, and the steps before it.
-   */
-  readonly after?: readonly string[];
   readonly run: (stack: StepContext) => Promise<void>;
 }
 
@@ -84,8 +79,6 @@ export interface StackOptions {
    * what it likes. For fault tests.
    */
   readonly fronts?: Readonly<Partial<Record<ServiceName, number>>>;
-  /** It lives for minutes, as that of a test. */
-  readonly isBrief?: boolean;
   readonly config?: StackConfig;
   /** Stops the start halfway; what was started is stopped again. */
   readonly signal?: AbortSignal;
@@ -121,8 +114,6 @@ export interface Stack {
    * Resolves when it is gone.
    */
   readonly stop: (name?: string) => Promise<void>;
-  /** As `stop`, at once and all together: for a stack whose folder is removed next. */
-  readonly discard: () => Promise<void>;
 }
 
 const others: readonly Service[] = [postgres, clickhouse, redis, registry, identity, mail];
@@ -212,7 +203,7 @@ const layOut = async (
   for (const service of wanted) Object.assign(env, own.includes(service) ? {} : outsideVariables(service, config));
   const fronts = options.fronts ?? {};
   const machine = { path: config.PATH, javaHome: config.JAVA_HOME };
-  const place: Place = { home, ports, fronts, secrets, env, machine, isBrief: options.isBrief ?? false };
+  const place: Place = { home, ports, fronts, secrets, env, machine };
   for (const service of own) Object.assign(env, service.variables({ ...place, ports: { ...ports, ...fronts } }));
   return { options, config, tell, place, ports, releasePorts: release, wanted, own, env };
 };
@@ -223,18 +214,19 @@ async function raise(layout: Layout, roster: Roster, unlock: () => void): Promis
   const file = runFile(layout, crew);
   let door: Door | undefined;
   let stopping: Promise<void> | undefined;
-  const stopEverything = async (stopCrew: () => Promise<void>): Promise<void> => {
+  const stopEverything = async (): Promise<void> => {
     tell({ kind: "stack.stopping", text: "The stack is being stopped." });
     file.remove();
     await door?.close();
-    await stopCrew().finally(unlock);
+    await crew.stopAll().finally(unlock);
     tell({ kind: "stack.stopped", text: "Everything has stopped." });
   };
   try {
     door = await openCrewDoor(crew);
     file.opened(door);
-    await startServices(layout, crew.add, file);
+    await startServices(layout, crew.add);
     file.publish();
+    for (const step of options.steps ?? []) await runStep(step, layout, file.addDemo);
     await settled((options.apps ?? []).map((app) => startApp(app, layout, crew, file)));
   } catch (error) {
     file.remove();
@@ -265,11 +257,7 @@ async function raise(layout: Layout, roster: Roster, unlock: () => void): Promis
     },
     stop: async (name) => {
       if (name !== undefined) return crew.stop(name);
-      stopping ??= stopEverything(crew.stopAll);
-      await stopping;
-    },
-    discard: async () => {
-      stopping ??= stopEverything(crew.discardAll);
+      stopping ??= stopEverything();
       await stopping;
     },
   };
@@ -319,8 +307,6 @@ const runFile = ({ wanted, ports, config, env, place: { home } }: Layout, crew: 
   };
 };
 
-type RunFile = ReturnType<typeof runFile>;
-
 const openCrewDoor = (crew: Crew): Promise<Door> =>
   openDoor({
     restart: (name) => crew.known(name).restart(RESTART_STOP_MS),
@@ -341,7 +327,7 @@ const runStep = async (step: Step, layout: Layout, publish: StepContext["publish
   tell({ kind: "step.done", name: step.name, text: `${step.name}: done in ${seconds} s.` });
 };
 
-const startApp = async (app: App, layout: Layout, crew: Crew, file: Pick<RunFile, "addApp">) => {
+const startApp = async (app: App, layout: Layout, crew: Crew, file: { readonly addApp: (app: App) => void }) => {
   const { ports, place, env, config } = layout;
   if (crew.has(app.name)) throw new Error(`${app.name} runs already.`);
   const missing = [app.name, `${app.name}-ops`].filter((name) => ports[name] === undefined);
@@ -359,49 +345,38 @@ const appVariables = (login: AppLogin, { own, place, ports, options }: Layout): 
 };
 
 /**
- * Services start together, each as soon as those that it needs are ready, and so do the steps: a
- * broker takes as long to start as the tables to be made. The first failure is the one that is
- * reported, a service's before a step's.
+ * Services start together, each as soon as those that it needs are ready; the first failure is the
+ * one that is reported.
  */
-async function startServices(layout: Layout, add: Crew["add"], file: Pick<RunFile, "addDemo">): Promise<void> {
-  const { own, place, options } = layout;
-  const ready = new Map<string, Promise<void>>();
-  const begin = async (after: readonly string[], work: () => Promise<void>): Promise<void> => {
-    await Promise.all(after.map((name) => ready.get(name)));
-    await work();
-  };
+async function startServices({ own, place, config }: Layout, add: Crew["add"]): Promise<void> {
+  const ready = new Map<ServiceName, Promise<void>>();
   // One after the other: two of them would otherwise fetch the same jars.
   for (const service of own) await service.install(place);
   for (const service of own)
     ready.set(
       service.name,
-      begin(service.after, () => add(chargeOfService(service, layout))),
-    );
-  for (const step of options.steps ?? [])
-    ready.set(
-      step.name,
-      begin(step.after ?? [...ready.keys()], () => runStep(step, layout, file.addDemo)),
+      (async () => {
+        await Promise.all(service.after.map((name) => ready.get(name)));
+        await add({
+          name: service.name,
+          log: place.home.path("logs", `${service.name}.log`),
+          command: () => service.command(place),
+          healthy: () => service.healthy(place),
+          prepare: () => service.prepare(place),
+          env: () => ({
+            PATH: config.PATH,
+            HOME: config.inherited.HOME,
+            TMPDIR: config.inherited.TMPDIR,
+            JAVA_HOME: config.JAVA_HOME,
+          }),
+          readyWithinMs: SERVICE_READY_MS,
+          stopSignal: service.stopSignal,
+          stopWithinMs: STOP_MS,
+        });
+      })(),
     );
   await settled([...ready.values()]);
 }
-
-const chargeOfService = (service: Service, { place, config }: Layout): Charge => ({
-  name: service.name,
-  log: place.home.path("logs", `${service.name}.log`),
-  command: () => service.command(place),
-  healthy: () => service.healthy(place),
-  prepare: () => service.prepare(place),
-  env: () => ({
-    PATH: config.PATH,
-    HOME: config.inherited.HOME,
-    TMPDIR: config.inherited.TMPDIR,
-    JAVA_HOME: config.JAVA_HOME,
-  }),
-  readyWithinMs: SERVICE_READY_MS,
-  stopSignal: service.stopSignal,
-  stopWithinMs: STOP_MS,
-  discardSignal: service.discardSignal,
-});
 
 /** All, not the first: what is still starting must be known before everything is stopped again. */
 async function settled(starts: readonly Promise<void>[]): Promise<void> {

@@ -24,7 +24,6 @@ const seeded = async (options: Parameters<typeof seed>[0]): ReturnType<typeof se
 
 export const seedStep: Step = {
   name: "demo clients",
-  after: ["tables"],
   run: async ({ env, home, urls, publish }) => {
     const file = openHome(home).path("demo-secrets.json");
     const keyring = keyringOf(env.TRIBUTARY_SECRET!);

@@ -1,5 +1,5 @@
-// What must be done between the servers and the apps, at every start: topics, schemas, tables, demo
-// clients.
+// What must be done between the servers and the apps, in this order and at every start: topics,
+// schemas, tables, demo clients.
 
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -13,8 +13,6 @@ import { seedStep } from "./seed-step.ts";
 
 const prepareTopics: Step = {
   name: "topics",
-  // The registry makes a topic of its own when it starts, and finds it late while others are made.
-  after: ["registry"],
   run: async ({ env }) => {
     const admin = await openKafka({
       brokers: env.KAFKA_BROKERS!,
@@ -36,7 +34,6 @@ const prepareTopics: Step = {
 };
 const prepareSchemas: Step = {
   name: "schemas",
-  after: ["topics"],
   run: async ({ env }) => {
     await openRegistry({ url: env.SCHEMA_REGISTRY_URL!, topicPrefix: env.KAFKA_TOPIC_PREFIX ?? "" }).apply(
       Object.values(topics),
@@ -122,7 +119,6 @@ export const migrationStatus = async ({
 };
 const prepareTables: Step = {
   name: "tables",
-  after: ["postgres", "clickhouse"],
   run: ({ env }) =>
     migrateAll({
       adminUrl: env.POSTGRES_ADMIN_URL!,

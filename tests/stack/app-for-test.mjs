@@ -1,10 +1,9 @@
-// A small app as the supervisor expects one: ready on its side port, exits on SIGTERM, dies, shows
-// its environment or does not answer on request.
+// A small app as the supervisor expects one: ready on its side port, exits on SIGTERM, dies or
+// shows its environment on request.
 import { createServer } from "node:http";
 
 createServer((request, response) => {
   if (request.url === "/die") process.exit(7);
-  if (request.url === "/never") return;
   response.end(JSON.stringify({ env: process.env, args: process.argv.slice(2) }));
 }).listen(Number(process.env.OPS_PORT), "127.0.0.1");
 process.on("SIGTERM", () => process.exit(0));

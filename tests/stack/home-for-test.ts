@@ -11,7 +11,7 @@ export interface Workshop {
   /** What happened, one sentence each. */
   readonly lines: string[];
   readonly start: (options?: StackOptions) => Promise<Stack>;
-  /** Ends what still runs, at once, and removes the folder; for afterAll. */
+  /** Stops what still runs and removes the folder; for afterAll. */
   readonly clear: () => Promise<void>;
 }
 
@@ -44,7 +44,6 @@ export function workshop(): Workshop {
       const stack = await startStack({
         home,
         config: ownConfig(),
-        isBrief: true,
         onEvent: (event) => void lines.push(event.text),
         ...options,
       });
@@ -52,7 +51,7 @@ export function workshop(): Workshop {
       return stack;
     },
     clear: async () => {
-      for (const stack of stacks) await stack.discard();
+      for (const stack of stacks) await stack.stop();
       const data = join(home, "postgres");
       // The folder of a test is for its owner alone, so when root runs it the data lie where the
       // server's user can get.

@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import type { App } from "../../infra/embedded/app.ts";
 import { openHome } from "../../infra/embedded/home.ts";
-import type { Step } from "../../infra/embedded/supervisor.ts";
 import { startOf } from "../../infra/runtime/lock.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
 import { doctor } from "../../modules/installation/doctor.ts";
@@ -102,54 +101,6 @@ describe("a stack with an app", () => {
     expect(checks.filter(({ ok }) => !ok)).toEqual([]);
     expect(checks.find(({ name }) => name === "redis")?.detail).toMatch(/^Redis \d/);
   });
-});
-
-test("a step begins when what it needs is ready, and one that names nothing after everything before it", async () => {
-  const here = workshop();
-  const order: string[] = [];
-  let letGo = (): void => undefined;
-  const held = new Promise<void>((resolve) => (letGo = resolve));
-  const step = (name: string, work?: Promise<void>, after?: readonly string[]): Step => ({
-    name,
-    ...(after !== undefined && { after }),
-    run: async () => {
-      order.push(`${name} begins`);
-      await work;
-      order.push(`${name} ends`);
-      if (name === "quick") letGo();
-    },
-  });
-  const steps = [
-    step("slow", held, ["redis"]),
-    step("behind it", undefined, ["slow"]),
-    step("quick", undefined, ["redis"]),
-    step("last"),
-  ];
-  await here.start({ services: ["redis"], steps });
-  expect(order.slice(0, 3)).toEqual(["slow begins", "quick begins", "quick ends"]);
-  expect(order.slice(3)).toEqual([
-    ...["slow ends", "behind it begins", "behind it ends"],
-    ...["last begins", "last ends"],
-  ]);
-  await here.clear();
-});
-
-test("a stack that is discarded has left nothing running, not even what was paused or being started", async () => {
-  const here = workshop();
-  const stack = await here.start({ services: ["redis", "postgres"], apps: [app] });
-  const running = jsonOf(join(here.home, "children.json")) as readonly { readonly pid: number }[];
-  expect(running).toHaveLength(3);
-  stack.kill("redis", "SIGSTOP");
-  const starting = stack.start({ ...app, name: "pixel", ready: "/never" });
-  starting.catch(() => undefined);
-  await until("a second app is being started", 30_000, () => expect(here.lines.join()).toContain("pixel starts"));
-  const listed = jsonOf(join(here.home, "children.json")) as readonly { readonly pid: number }[];
-  expect(listed).toHaveLength(4);
-  await stack.discard();
-  await expect(starting).rejects.toThrow("the stack is being stopped");
-  expect(listed.map(({ pid }) => startOf(pid))).toEqual(listed.map(() => undefined));
-  expect(existsSync(join(here.home, "run.json"))).toBe(false);
-  await here.clear();
 });
 
 test("a failing step stops what was started and leaves nothing running", async () => {

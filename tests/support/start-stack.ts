@@ -4,11 +4,7 @@ import type { TestProject } from "vitest/node";
 import { startStack } from "../../infra/embedded/supervisor.ts";
 import { steps } from "../../modules/installation/steps.ts";
 
-/** One for each share of the suites: npm test runs two of them side by side. */
-const homeOf = ({ vitest: { config } }: TestProject): string => {
-  const { shard } = config;
-  return shard === undefined ? ".tributary/test" : `.tributary/test-${shard.index}`;
-};
+const HOME = ".tributary/test";
 
 /**
  * What vitest calls once before all suites; a fresh home each time, so that no run sees another
@@ -16,9 +12,8 @@ const homeOf = ({ vitest: { config } }: TestProject): string => {
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const stack = await startStack({
-    home: homeOf(project),
+    home: HOME,
     fresh: true,
-    isBrief: true,
     services: ["kafka", "postgres", "clickhouse", "redis", "registry"],
     steps,
   });

@@ -208,8 +208,6 @@ const broker = (name: BrokerName, all: readonly BrokerName[]): Service => {
         // The broker is ready in half the time and loses nothing later: classes are shared, and
         // compiling goes on in the background.
         "-Xshare:auto",
-        // Compiling well costs a broker two seconds of CPU in its first ten, and pays in minutes.
-        ...(place.isBrief ? ["-XX:TieredStopAtLevel=1"] : []),
         ...jvm(place),
         "kafka.Kafka",
         place.home.path(name, "data.properties"),

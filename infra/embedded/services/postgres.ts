@@ -260,8 +260,6 @@ export const postgres: Service = {
   // Fast shutdown: sessions are ended, a checkpoint is written. SIGTERM would wait for every client
   // to leave.
   stopSignal: "SIGINT",
-  // Immediate shutdown: no checkpoint, and its shared memory is given back.
-  discardSignal: "SIGQUIT",
   variables: ({ ports, secrets }) => ({
     POSTGRES_URL: urlOf(APP_ROLE, secrets.postgresApp, ports.postgres, DATABASE),
     POSTGRES_ADMIN_URL: urlOf(OWNER, secrets.postgresOwner, ports.postgres, DATABASE),

@@ -27,15 +27,20 @@ interface LoadedRow {
   readonly bytes: Buffer;
 }
 
+/** What an event left behind: which one, where it stood in the log, and the bytes. */
+type Trace = Pick<Change, "eventId" | "position"> & { readonly bytes: Uint8Array };
+const columnsOfTraces = (traces: readonly Trace[]): readonly Buffer[] => [
+  textArray(traces.map(({ eventId }) => eventId)),
+  textArray(traces.map(({ position }) => position.topic)),
+  intArray(traces.map(({ position }) => position.partition)),
+  bigintArray(traces.map(({ position }) => position.offset)),
+  bytesArray(traces.map(({ bytes }) => packed(bytes))),
+];
 /** The columns of rows that are added to memory_state, or replaced there. */
-const columnsOf = (changes: readonly Change[]): readonly Buffer[] => [
+const columnsOfChanges = (changes: readonly Change[]): readonly Buffer[] => [
   textArray(changes.map(({ key }) => key)),
   bigintArray(changes.map(({ version }) => version)),
-  textArray(changes.map(({ eventId }) => eventId)),
-  textArray(changes.map(({ position }) => position.topic)),
-  intArray(changes.map(({ position }) => position.partition)),
-  bigintArray(changes.map(({ position }) => position.offset)),
-  bytesArray(changes.map(({ value }) => packed(value))),
+  ...columnsOfTraces(changes.map(({ eventId, position, value }) => ({ eventId, position, bytes: value }))),
 ];
 
 const remember = (
@@ -57,13 +62,9 @@ const remember = (
       mark,
       textArray(checked.map(({ key }) => key)),
       bigintArray(checked.map(({ version }) => version)),
-      textArray(outcomes.map(({ eventId }) => eventId)),
-      textArray(outcomes.map(({ position }) => position.topic)),
-      intArray(outcomes.map(({ position }) => position.partition)),
-      bigintArray(outcomes.map(({ position }) => position.offset)),
-      bytesArray(outcomes.map(({ bytes }) => packed(bytes))),
-      ...columnsOf(added),
-      ...columnsOf(replaced),
+      ...columnsOfTraces(outcomes),
+      ...columnsOfChanges(added),
+      ...columnsOfChanges(replaced),
     ],
   });
 };

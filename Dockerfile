@@ -17,6 +17,7 @@ COPY processors processors
 COPY sinks sinks
 COPY modules modules
 COPY apps apps
+COPY browser browser
 COPY scripts/image.mjs scripts/pixel.mjs scripts/
 # What the programs import: no embedded servers, no faults, no tests.
 RUN node node_modules/typescript/bin/tsc -p tsconfig.json && node scripts/pixel.mjs && node scripts/image.mjs dist image
@@ -44,6 +45,6 @@ RUN echo "${COMMIT}" > COMMIT
 USER node
 EXPOSE 8080 9080
 HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=6 CMD ["node", "scripts/healthy.mjs"]
-# As modules/installation/product.ts starts ingest and workers.
+# As modules/running/installation/product.ts starts ingest and workers.
 ENTRYPOINT ["node", "--max-old-space-size=512", "--max-semi-space-size=64", "--initial-old-space-size=300", "--heap-growing-percent=300", "--no-minor-gc-task"]
 CMD ["dist/apps/ingest/main.js"]

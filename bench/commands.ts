@@ -7,7 +7,7 @@ import type { ServiceName } from "../infra/embedded/service.ts";
 import { table } from "../infra/runtime/output.ts";
 import { randomFrom } from "../infra/runtime/random.ts";
 import { until } from "../infra/runtime/timing/until.ts";
-import { apps } from "../modules/installation/product.ts";
+import { apps } from "../modules/running/installation/product.ts";
 import { eventsOf, post } from "../tests/support/e2e-load.ts";
 import { median, save } from "./figures.ts";
 import { openWorld, type World } from "./world.ts";

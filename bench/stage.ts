@@ -3,8 +3,8 @@
 
 import { openKafka } from "../infra/kafka/kafka.ts";
 import { table } from "../infra/runtime/output.ts";
-import { groupNamed } from "../modules/groups/hosting.ts";
-import { apps } from "../modules/installation/product.ts";
+import { groupNamed } from "../modules/log/groups/hosting.ts";
+import { apps } from "../modules/running/installation/product.ts";
 import { cpuUsOf, save } from "./figures.ts";
 import { MANY_DEVICES } from "./load/events.ts";
 import { generate, openWorld } from "./world.ts";

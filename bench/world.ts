@@ -9,8 +9,8 @@ import type { ServiceName } from "../infra/embedded/service.ts";
 import type { Brokers } from "../infra/embedded/services/kafka.ts";
 import { type App, type Stack, startStack } from "../infra/embedded/supervisor.ts";
 import { openPool } from "../infra/postgres/sql.ts";
-import { createToken, REQUESTS_A_MINUTE } from "../modules/access/tokens.ts";
-import { steps } from "../modules/installation/steps.ts";
+import { createToken, REQUESTS_A_MINUTE } from "../modules/access/tokens/tokens.ts";
+import { steps } from "../modules/running/installation/steps.ts";
 import type { LoadOrder, LoadResult } from "./load/generator.ts";
 
 export interface World {

@@ -9,7 +9,7 @@ const steps = {
   "the lock names every platform": node("scripts/lock.mjs", "--check"),
   "generated types match topics.yaml and schemas": node("scripts/generate.mjs", "--check"),
   types: bin("typescript/bin/tsc", "-p", "tsconfig.json"),
-  "types of the browser's script": bin("typescript/bin/tsc", "-p", "apps/pixel/browser/tsconfig.json"),
+  "types of the browser's script": bin("typescript/bin/tsc", "-p", "browser/tsconfig.json"),
   "size of the browser's script": node("scripts/pixel.mjs"),
   "lint and format": bin("@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."),
   "columns, words, folders, cited paths": node("scripts/lints.mjs"),

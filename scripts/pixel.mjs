@@ -1,4 +1,4 @@
-// Bundles the browser's script (apps/pixel/browser) into dist/pixel, and fails where a file is
+// Bundles the browser's script (browser/) into dist/pixel, and fails where a file is
 // larger than a page should load. Usage: node scripts/pixel.mjs
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -26,8 +26,8 @@ async function bundle({ entry, file }) {
   const { build } = await import("esbuild");
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: [`apps/pixel/browser/${entry}`],
-    tsconfig: "apps/pixel/browser/tsconfig.json",
+    entryPoints: [`browser/${entry}`],
+    tsconfig: "browser/tsconfig.json",
     bundle: true,
     minify: true,
     format: "iife",

@@ -92,7 +92,10 @@ function matchesLock() {
   );
 }
 
-const SOURCES = ["schemas", "stream", "infra", "domain", "processors", "sinks", "modules", "apps", "tests", "bench"];
+const SOURCES = [
+  ...["schemas", "stream", "infra", "domain", "processors", "sinks", "modules", "apps", "browser", "tools"],
+  ...["tests", "bench"],
+];
 
 /** The latest change of anything that is compiled, in ms. */
 function latestChange() {

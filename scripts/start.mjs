@@ -4,4 +4,4 @@ import { pathToFileURL } from "node:url";
 import { orExplain, prepare, root } from "./prepare.mjs";
 
 await orExplain(() => prepare());
-await import(pathToFileURL(`${root}/dist/apps/stack/main.js`).href);
+await import(pathToFileURL(`${root}/dist/tools/stack/main.js`).href);

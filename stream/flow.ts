@@ -252,7 +252,7 @@ export interface Events {
  * Where requests of others enter. Thin: `accepts` parses and throws BadBody with the place of the
  * problem, `admit` is pure and answers for each event of the body, in order, as it is asked for.
  * A sender is answered once its events are stored: in the log, else on the disk of the edge, else
- * in object storage (modules/edges/host-edge.ts runs it).
+ * in object storage (modules/intake/path/host-edge.ts runs it).
  */
 export interface Edge<Body extends Events, Facts, Out> {
   /** Also the `source` of its events, by which their dead letters are routed. */

@@ -1,5 +1,5 @@
 // How many requests a minute are let through, by the plan of the caller's client and by its role.
-import type { Role } from "../../modules/access/users.ts";
+import type { Role } from "../../modules/access/users/users.ts";
 
 /** docs/design/contracts.md, "Limits". */
 export const USUAL = 600;

@@ -2,10 +2,10 @@
 import type { Pool } from "pg";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
 import type { Schedule } from "../../infra/runtime/timing/schedule.ts";
-import type { Mailer } from "../../modules/alerts/mail.ts";
-import { tokenForMail } from "../../modules/invitations/accepting.ts";
-import { type Lead, writeMail } from "../../modules/mails/mail-text.ts";
-import { sendNextMail } from "../../modules/mails/mails.ts";
+import { tokenForMail } from "../../modules/access/invitations/accepting.ts";
+import type { Mailer } from "../../modules/base/alerts/mail.ts";
+import { type Lead, writeMail } from "../../modules/base/mails/mail-text.ts";
+import { sendNextMail } from "../../modules/base/mails/mails.ts";
 
 interface MailPorts {
   readonly pool: Pool;

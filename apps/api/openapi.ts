@@ -2,7 +2,7 @@
 // answers that every route has.
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import type { Role } from "../../modules/access/users.ts";
+import type { Role } from "../../modules/access/users/users.ts";
 import { answerOf, fieldsOf } from "./contract/contract.ts";
 import type { ServedRoute } from "./route.ts";
 

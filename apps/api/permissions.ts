@@ -2,7 +2,7 @@
 // made of routes.yaml, the router and the shapes of the answers.
 import { createHash } from "node:crypto";
 import { csvLine } from "../../infra/http/csv.ts";
-import { type Role, roles } from "../../modules/access/users.ts";
+import { type Role, roles } from "../../modules/access/users/users.ts";
 import { type ShownField, shownTo } from "./contract/shown.ts";
 import type { ServedRoute } from "./route.ts";
 import type { RouteRow } from "./route-table.ts";

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { z } from "zod";
-import { type Role, roles } from "../../modules/access/users.ts";
+import { type Role, roles } from "../../modules/access/users/users.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 /** Which rows of a route a role reaches; none: 403. */

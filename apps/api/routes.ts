@@ -1,7 +1,7 @@
 // Finds the routes of the platform API: each file below routes/ exports `routes`, and each of them
 // has its row in routes.yaml, which says who may call it.
 import { readdirSync } from "node:fs";
-import type { Role } from "../../modules/access/users.ts";
+import type { Role } from "../../modules/access/users/users.ts";
 import type { ApiPorts, Route, ServedRoute } from "./route.ts";
 import { type RouteRow, readRouteTable } from "./route-table.ts";
 

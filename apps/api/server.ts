@@ -10,7 +10,7 @@ import { parseJson, readBytes, readRawBytes } from "../../infra/http/read-json.t
 import { senderOf } from "../../infra/http/sender.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
-import type { User } from "../../modules/access/users.ts";
+import type { User } from "../../modules/access/users/users.ts";
 import { allowOrigin, answerPreflight } from "./cors.ts";
 import { limitOf, OF_ADDRESS, OF_LEADS, USUAL } from "./limits.ts";
 import { queryIn } from "./request/accept.ts";

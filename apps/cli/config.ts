@@ -7,8 +7,8 @@ import { readJson, type Secrets } from "../../infra/embedded/home.ts";
 import { secretsIn, variables } from "../../infra/runtime/environment.ts";
 import { type Keyring, keyringOf } from "../../infra/runtime/keyring.ts";
 import type { ControlAddress } from "../../infra/runtime/stack-control.ts";
-import type { Demo } from "../../modules/installation/seed.ts";
-import type { AdminAccess } from "../../modules/installation/steps.ts";
+import type { Demo } from "../../modules/running/installation/seed.ts";
+import type { AdminAccess } from "../../modules/running/installation/steps.ts";
 
 /** What `npm start` writes to `.tributary/run.json` (mode 0600). */
 export interface Run {

@@ -5,10 +5,10 @@ import type { Redis } from "ioredis";
 import type { Admin } from "../../infra/kafka/kafka.ts";
 import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
 import { Refused, UsageError } from "../../infra/runtime/refused.ts";
-import { HeldElsewhere } from "../../modules/groups/group-holds.ts";
-import { RewindRefused } from "../../modules/groups/rewind.ts";
-import { type Found, findGroup, type Rewinding } from "../../modules/groups/rewinding.ts";
-import type { OperationPorts } from "../../modules/operations/operations.ts";
+import type { OperationPorts } from "../../modules/base/operations/operations.ts";
+import { HeldElsewhere } from "../../modules/log/groups/group-holds.ts";
+import { RewindRefused } from "../../modules/log/rewind/rewind.ts";
+import { type Found, findGroup, type Rewinding } from "../../modules/log/rewind/rewinding.ts";
 import type { Claim } from "../../schemas/generated.ts";
 import type { AnyTopic } from "../../stream/flow.ts";
 import type { Wire } from "../../stream/wire.ts";
@@ -90,7 +90,7 @@ export const hostOf = async (rewinding: Rewinding, name: string): Promise<Found>
 
 /** Resolves when the log has them. */
 export const publishDecisions = async (decisions: readonly Claim[]): Promise<void> => {
-  const { decisionMessages, decisionTopic } = await import("../../modules/decisions/decisions.ts");
+  const { decisionMessages, decisionTopic } = await import("../../modules/money/orders/decisions.ts");
   const wire = await wireOf([decisionTopic]);
   const producer = kafkaOf().producer();
   try {

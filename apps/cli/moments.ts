@@ -1,7 +1,7 @@
 // Reads where to: a time, a time ago, an offset, or the beginning.
 
 import { UsageError } from "../../infra/runtime/refused.ts";
-import type { RewindTo } from "../../modules/groups/rewind-plan.ts";
+import type { RewindTo } from "../../modules/log/rewind/rewind-plan.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
 const AGO = /^-(\d{1,6})(s|m|h|d)$/;

@@ -5,7 +5,7 @@ import type { Client } from "../../domain/reference/reference.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { UsageError } from "../../infra/runtime/refused.ts";
 import { within } from "../../infra/runtime/timing/within.ts";
-import { findClient } from "../../modules/reference/find-client.ts";
+import { findClient } from "../../modules/catalog/clients/find-client.ts";
 import { addresses } from "./config.ts";
 
 const LEAVE_MS = 500;

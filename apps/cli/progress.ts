@@ -1,7 +1,7 @@
 // How far long work is, on stderr: a bar on a terminal, else a line every 10 s.
 
 import { visible, visibleLine } from "../../infra/runtime/output.ts";
-import type { Progress } from "../../modules/reprocess/span.ts";
+import type { Progress } from "../../modules/money/reprocess/span.ts";
 import { spanOf } from "./moments.ts";
 
 const WIDTH = 30;

@@ -7,7 +7,7 @@ import { Problem } from "../../infra/http/problem.ts";
 import { refusalOf } from "../../infra/http/same-machine.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { installedFile } from "../../infra/runtime/version.ts";
-import type { OpenedRecording } from "../../modules/recordings/recording-reads.ts";
+import type { OpenedRecording } from "../../modules/intake/recordings/recording-reads.ts";
 
 /**
  * A recorded page brings styles of its own, so those are let in; of pictures and fonts only what

@@ -2,7 +2,7 @@
 // rate limits.
 
 import { UsageError } from "../../infra/runtime/refused.ts";
-import type { Progress } from "../../modules/reprocess/span.ts";
+import type { Progress } from "../../modules/money/reprocess/span.ts";
 import { checkColumns, eventsOf, type Mapping, rowsOf, shiftOf } from "./csv-events.ts";
 
 export interface SendOrder {

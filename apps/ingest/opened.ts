@@ -3,10 +3,10 @@ import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import type { AppOpening } from "../../infra/http/app/open-app.ts";
 import { openRateLimit } from "../../infra/http/rate-limit.ts";
 import { closing } from "../../infra/runtime/scope.ts";
-import { openTokens, REQUESTS_A_MINUTE } from "../../modules/access/tokens.ts";
-import type { Edge } from "../../modules/edges/edge.ts";
-import { openReference } from "../../modules/reference/reference.ts";
-import { openSources } from "../../modules/sources/source-picture.ts";
+import { openTokens, REQUESTS_A_MINUTE } from "../../modules/access/tokens/tokens.ts";
+import { openReference } from "../../modules/catalog/reference/reference.ts";
+import type { Edge } from "../../modules/intake/path/edge.ts";
+import { openSources } from "../../modules/intake/sources/source-picture.ts";
 import type { Config } from "./config.ts";
 
 export type Opening = AppOpening<Config>;

@@ -5,9 +5,9 @@ import { directHost } from "../../infra/http/direct/direct-host.ts";
 import { need } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
-import { openEdge } from "../../modules/edges/edge.ts";
-import { clientFactsOf } from "../../modules/edges/facts.ts";
-import { openReference } from "../../modules/reference/reference.ts";
+import { openReference } from "../../modules/catalog/reference/reference.ts";
+import { openEdge } from "../../modules/intake/path/edge.ts";
+import { clientFactsOf } from "../../modules/intake/path/facts.ts";
 import type { Config } from "./config.ts";
 import { visitRoute } from "./visit-route.ts";
 

@@ -3,7 +3,7 @@
 import { memo } from "../../domain/memo.ts";
 import { cookiesIn, setCookie, sharedDomain } from "../../infra/http/direct/cookies.ts";
 import type { Visit } from "../../infra/http/direct/direct-host.ts";
-import { isAllowed } from "../../modules/pixel/pixel-config.ts";
+import { isAllowed } from "../../modules/catalog/pixel/pixel-config.ts";
 
 /** The page's origin; null: it says none, or none that is one. */
 export const originOf = ({ request: { headers } }: Pick<Visit, "request">): string | null => {

@@ -6,11 +6,11 @@ import { perSecond } from "../../infra/http/direct/per-second.ts";
 import { orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts";
 import { withBody } from "../../infra/http/read-body.ts";
 import { senderOf } from "../../infra/http/sender.ts";
-import type { AskClientFacts } from "../../modules/edges/facts.ts";
-import type { PixelSettings } from "../../modules/pixel/pixel-picture.ts";
-import { type Chunk, chunkIn } from "../../modules/recordings/chunk.ts";
-import { closedGate } from "../../modules/recordings/gates.ts";
-import type { NotTaken, TakenChunk } from "../../modules/recordings/recording-store.ts";
+import type { PixelSettings } from "../../modules/catalog/pixel/pixel-picture.ts";
+import type { AskClientFacts } from "../../modules/intake/path/facts.ts";
+import { type Chunk, chunkIn } from "../../modules/intake/recordings/chunk.ts";
+import { closedGate } from "../../modules/intake/recordings/gates.ts";
+import type { NotTaken, TakenChunk } from "../../modules/intake/recordings/recording-store.ts";
 import { corsOf, isPageAllowed, originOf } from "./pages.ts";
 
 export interface ReplayPorts {

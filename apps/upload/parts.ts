@@ -8,9 +8,9 @@ import { Aborted, orUnavailable, Problem, unavailable } from "../../infra/http/p
 import { bearerOf, refusals } from "../../infra/http/tokens.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { Metrics } from "../../infra/runtime/metrics.ts";
-import { findUpload, type OpenUpload, storePart } from "../../modules/imports/parts/sent-parts.ts";
-import { isTokenOf } from "../../modules/imports/parts/upload-token.ts";
-import { bytesOfPart, partsOf } from "../../modules/imports/parts/uploads.ts";
+import { findUpload, type OpenUpload, storePart } from "../../modules/intake/imports/parts/sent-parts.ts";
+import { isTokenOf } from "../../modules/intake/imports/parts/upload-token.ts";
+import { bytesOfPart, partsOf } from "../../modules/intake/imports/parts/uploads.ts";
 
 export interface PartPorts {
   readonly pool: Pool;

@@ -2,7 +2,7 @@
 // comma fuses, a space adds a group.
 
 import { start } from "../../infra/runtime/start.ts";
-import { groupsOf } from "../../modules/groups/hosting.ts";
+import { groupsOf } from "../../modules/log/groups/hosting.ts";
 import { pipeline } from "../../topology.ts";
 import { readConfig } from "./config.ts";
 import { worker } from "./worker.ts";

@@ -9,10 +9,10 @@ import {
 } from "../../infra/kafka/kafka.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Scope } from "../../infra/runtime/scope.ts";
-import { heldAmong, recordHosting } from "../../modules/groups/group-holds.ts";
-import type { Group } from "../../modules/groups/hosting.ts";
-import { openMemberships } from "../../modules/groups/membership.ts";
-import { recordedSoon } from "../../modules/groups/recording.ts";
+import { heldAmong, recordHosting } from "../../modules/log/groups/group-holds.ts";
+import type { Group } from "../../modules/log/groups/hosting.ts";
+import { openMemberships } from "../../modules/log/groups/membership.ts";
+import { recordedSoon } from "../../modules/log/groups/recording.ts";
 import type { Chain } from "../../stream/chain.ts";
 import type { Topology } from "../../stream/flow.ts";
 import type { Config } from "./config.ts";

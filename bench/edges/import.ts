@@ -5,9 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openObjects } from "../../infra/objects/open.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { table } from "../../infra/runtime/output.ts";
-import { storeFile } from "../../modules/imports/import-file.ts";
-import { beginUpload, queueUpload } from "../../modules/imports/imports.ts";
-import { apps } from "../../modules/installation/product.ts";
+import { storeFile } from "../../modules/intake/imports/import-file.ts";
+import { beginUpload, queueUpload } from "../../modules/intake/imports/imports.ts";
+import { apps } from "../../modules/running/installation/product.ts";
 import { cpuUsOf, median, rssMiBOf, save } from "../figures.ts";
 import { openWorld } from "../world.ts";
 

@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto";
 import { Agent, request } from "node:http";
 import { table } from "../../infra/runtime/output.ts";
-import { apps } from "../../modules/installation/product.ts";
+import { apps } from "../../modules/running/installation/product.ts";
 import { cpuUsOf, median, rssMiBOf, save } from "../figures.ts";
 import { openWorld } from "../world.ts";
 

@@ -2,7 +2,7 @@
 // its raw payload kept and its key marked.
 import { openPool, transaction } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
-import { createSource, type SourceSettings } from "../../modules/sources/save-source.ts";
+import { createSource, type SourceSettings } from "../../modules/intake/sources/save-source.ts";
 import type { World } from "../world.ts";
 import { measure } from "./visited.ts";
 

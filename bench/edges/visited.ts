@@ -1,7 +1,7 @@
 // How many visitors a second one process of an edge answers, each stored in the log first, and how
 // long they wait at half of that.
 import { table } from "../../infra/runtime/output.ts";
-import { apps } from "../../modules/installation/product.ts";
+import { apps } from "../../modules/running/installation/product.ts";
 import { cpuUsOf, rssMiBOf, save } from "../figures.ts";
 import type { VisitOrder } from "../load/visitors.ts";
 import { CONNECTIONS, visits, WARM_UP_SECONDS } from "../load/visits.ts";

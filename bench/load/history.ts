@@ -4,7 +4,7 @@ import type pg from "pg";
 import { dayOf, startOfDay } from "../../domain/calendar.ts";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { type Sql, sql } from "../../infra/postgres/sql.ts";
-import { computeRollups } from "../../modules/rollups/rollups.ts";
+import { computeRollups } from "../../modules/figures/rollups/rollups.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events as eventsTable } from "../../sinks/analytics/table.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";

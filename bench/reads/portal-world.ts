@@ -4,8 +4,8 @@ import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { readJson, writeJson } from "../../infra/embedded/home.ts";
 import { demoToken } from "../../infra/embedded/servers/login.ts";
 import { openPool, sql } from "../../infra/postgres/sql.ts";
-import { apps } from "../../modules/installation/product.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
+import { apps } from "../../modules/running/installation/product.ts";
 import { writeHistory } from "../load/history.ts";
 import { openWorld, type World } from "../world.ts";
 

@@ -13,7 +13,7 @@ export interface TrackedLink {
   readonly destination: string | null;
 }
 
-/** As links are saved (modules/reference/records.ts). */
+/** As links are saved (modules/catalog/reference/records.ts). */
 const CODE = /^[A-Za-z0-9_-]{3,64}$/;
 const DAY_MS = 86_400_000;
 

@@ -106,8 +106,8 @@ const WAIT_FOR_ALL = { alter_sync: "2", distributed_ddl_task_timeout: "21600" } 
  * next run goes on with that file. Refuses an edited file with the cure.
  * `cluster`: tables are replicated, on all its servers (infra/clickhouse/on-cluster.ts).
  *
- * For one caller at a time, for steps rename and drop tables: modules/installation/steps.ts lets
- * several take turns.
+ * For one caller at a time, because steps rename and drop tables: several take turns by
+ * modules/running/installation/steps.ts.
  */
 export const migrate = async (
   clickhouse: Clickhouse,

@@ -2,7 +2,7 @@
 import type { PoolClient } from "pg";
 import { pageOfRows, type RowsQuery } from "../../infra/postgres/rows.ts";
 import { settingTenants, sql } from "../../infra/postgres/sql.ts";
-import type { User } from "./users.ts";
+import type { User } from "./users/users.ts";
 
 export interface Scope {
   readonly clients: readonly number[];

@@ -8,11 +8,11 @@ import { keepSnapshot, type Taken } from "../../infra/postgres/snapshot.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Withholds } from "../../stream/messages.ts";
-import { eraseEdges } from "../identity/erase-edges.ts";
-import { eraseRejected } from "../imports/erase-rejected.ts";
-import { eraseLeads } from "../leads/erase.ts";
-import { eraseRecordings } from "../recordings/erase-recordings.ts";
-import { erasePayloads } from "../sources/payloads.ts";
+import { eraseRejected } from "../intake/imports/erase-rejected.ts";
+import { eraseLeads } from "../intake/leads/erase.ts";
+import { eraseRecordings } from "../intake/recordings/erase-recordings.ts";
+import { erasePayloads } from "../intake/sources/payloads.ts";
+import { eraseEdges } from "./persons/erase-edges.ts";
 
 /**
  * An erasure waits this long between the commit of its rows and its first delete: then every writer

@@ -7,7 +7,7 @@ import type { Contents } from "./container.ts";
 import { type ArchiveFile, fileKey, hourText, noticeKey, noticeOf } from "./names.ts";
 import { filesOf, hoursOf, readFile, type Span } from "./read.ts";
 
-/** Who keeps the archive, as it is hosted now (modules/groups/hosts.ts). */
+/** Who keeps the archive, as it is hosted now (modules/log/groups/hosts.ts). */
 export interface Archiving {
   readonly group: string;
   readonly topic: string;

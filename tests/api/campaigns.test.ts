@@ -1,7 +1,7 @@
 // Campaigns over HTTP: from the draft to the end, by role and on a real database.
 import { describe, expect, test } from "vitest";
 import { sql } from "../../infra/postgres/sql.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { apiSuite } from "../support/api-suite.ts";
 
 const { pool, owner, tokens, ask, as, send, read, fresh } = apiSuite();

@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { sql } from "../../infra/postgres/sql.ts";
-import { createToken } from "../../modules/access/tokens.ts";
+import { createToken } from "../../modules/access/tokens/tokens.ts";
 import { apiSuite } from "../support/api-suite.ts";
 
 const { env, demo, pool, owner, tokens, ask, send, read, fresh } = apiSuite();

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readMail } from "../../infra/mail/read-mail.ts";
 import { sql } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { apiSuite } from "../support/api-suite.ts";
 
 const PORTAL = "https://portal.example";

@@ -12,7 +12,7 @@ import { monthOf } from "../../domain/calendar.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { type Asked, asker } from "../support/ask.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { type MortalPool, mortalPool } from "../support/mortal-pool.ts";

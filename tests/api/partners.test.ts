@@ -1,7 +1,7 @@
 // Partners over HTTP: what each role may read and change, on a real database.
 import { describe, expect, test } from "vitest";
 import { sql } from "../../infra/postgres/sql.ts";
-import { createToken } from "../../modules/access/tokens.ts";
+import { createToken } from "../../modules/access/tokens/tokens.ts";
 import { apiSuite } from "../support/api-suite.ts";
 import { owe } from "../support/owe.ts";
 

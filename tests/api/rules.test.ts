@@ -1,7 +1,7 @@
 // Attribution rules over HTTP: what is saved, what is refused, and who sees it.
 import { describe, expect, test } from "vitest";
 import { sql } from "../../infra/postgres/sql.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { apiSuite } from "../support/api-suite.ts";
 
 const { pool, owner, send, read, fresh } = apiSuite();

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { apiSuite } from "../support/api-suite.ts";
 import { command } from "../support/command.ts";
 import { addedToLog, type RunningIngest, startIngest } from "../support/ingest.ts";

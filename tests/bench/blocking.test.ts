@@ -1,8 +1,8 @@
 // No body that comes in may hold up the others: law X3 of docs/design/laws.md, on generated bodies
 // of the kinds that hurt.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { hurtingBody } from "../../apps/chaos/fuzz/bodies.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
+import { hurtingBody } from "../../tools/chaos/fuzz/bodies.ts";
 import { clientId } from "../support/builders.ts";
 import { type EdgeHost, openEdgeHost } from "../support/edge-host.ts";
 import { longestBlock } from "../support/loop-blocks.ts";

@@ -1,6 +1,6 @@
 // Share, pace and forecast of a month, by hand.
 import { expect, test } from "vitest";
-import { paceOf, spanOfMonth } from "../../modules/budgets/pace.ts";
+import { paceOf, spanOfMonth } from "../../modules/catalog/budgets/pace.ts";
 
 const june = { year: 2026, month: 6 };
 const { from, to } = spanOfMonth(june);

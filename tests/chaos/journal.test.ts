@@ -4,10 +4,10 @@ import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { openGenerator, tenantsOf } from "../../apps/chaos/load/generator.ts";
-import { openJournal } from "../../apps/chaos/load/journal.ts";
-import { faults, planFor, planOf } from "../../apps/chaos/schedule.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
+import { openGenerator, tenantsOf } from "../../tools/chaos/load/generator.ts";
+import { openJournal } from "../../tools/chaos/load/journal.ts";
+import { faults, planFor, planOf } from "../../tools/chaos/schedule.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tributary-journal-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,7 +1,7 @@
 // The proxy of the suite: every kind of bad weather does what it says, is counted, and ends.
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { openProxy, type TcpProxy } from "../../apps/chaos/stage/proxy.ts";
+import { openProxy, type TcpProxy } from "../../tools/chaos/stage/proxy.ts";
 
 let echo: Server;
 let proxy: TcpProxy;

@@ -2,7 +2,7 @@
 // that was given beside it.
 import { userInfo } from "node:os";
 import { expect, test } from "vitest";
-import { actorOf } from "../../modules/operations/operations.ts";
+import { actorOf } from "../../modules/base/operations/operations.ts";
 
 const account = `${userInfo().username}@cli`;
 

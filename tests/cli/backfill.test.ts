@@ -2,9 +2,9 @@
 // run says nothing.
 import { describe, expect, test } from "vitest";
 import type { ReferenceRows } from "../../domain/reference/reference.ts";
-import type { Match, Page } from "../../modules/rules/evaluate.ts";
-import { openSummary } from "../../modules/rules/summary.ts";
-import type { TriedRule } from "../../modules/rules/try-rule.ts";
+import type { Match, Page } from "../../modules/money/trials/evaluate.ts";
+import { openSummary } from "../../modules/money/trials/summary.ts";
+import type { TriedRule } from "../../modules/money/trials/try-rule.ts";
 import { clientId, contract, crediting, hourMs, partner, rule } from "../support/builders.ts";
 import { type Reprocessed, reprocessed } from "../support/reprocessing.ts";
 import { clickBefore, pageView, purchase, refund, type Written } from "../support/shop.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openHome } from "../../infra/embedded/home.ts";
 import { startOf } from "../../infra/runtime/lock.ts";
-import { doctor } from "../../modules/installation/doctor.ts";
+import { doctor } from "../../modules/running/installation/doctor.ts";
 import { ownConfig } from "../stack/home-for-test.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tributary-doctor-"));

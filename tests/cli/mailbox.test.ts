@@ -6,8 +6,8 @@ import { afterAll, expect, test } from "vitest";
 import { serveMail } from "../../infra/embedded/servers/mail.ts";
 import { mailboxPage } from "../../infra/mail/mailbox-page.ts";
 import { readMail } from "../../infra/mail/read-mail.ts";
-import { openMailer } from "../../modules/alerts/mail.ts";
-import { writeMail } from "../../modules/mails/mail-text.ts";
+import { openMailer } from "../../modules/base/alerts/mail.ts";
+import { writeMail } from "../../modules/base/mails/mail-text.ts";
 import { freePort } from "../support/ingest.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tributary-mailbox-"));

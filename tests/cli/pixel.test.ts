@@ -1,8 +1,8 @@
 // What the doctor of a pixel says, in sentences with a fix.
 import { expect, test } from "vitest";
-import { findingsOf } from "../../modules/pixel/findings.ts";
-import { defaultPixel } from "../../modules/pixel/pixel-config.ts";
-import type { Sighting } from "../../modules/pixel/sightings.ts";
+import { findingsOf } from "../../modules/catalog/pixel/findings.ts";
+import { defaultPixel } from "../../modules/catalog/pixel/pixel-config.ts";
+import type { Sighting } from "../../modules/catalog/pixel/sightings.ts";
 
 const config = { ...defaultPixel, jurisdiction: "MX", consent_default: 255 } as const;
 const active = { events_last_hour: 9, last_seen_at: 1, purchases: 3 };

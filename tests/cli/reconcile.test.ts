@@ -1,7 +1,7 @@
 // A shop's own list of orders beside what is counted here: every difference has its reason.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { compareOrders, type Known, type OurOrder, type ShopOrder } from "../../modules/reports/reconcile.ts";
+import { compareOrders, type Known, type OurOrder, type ShopOrder } from "../../modules/figures/reports/reconcile.ts";
 
 const shop = (order_id: string, amount: bigint | null = 10_000n, over: Partial<ShopOrder> = {}): ShopOrder => ({
   ...{ order_id, amount, currency: "MXN", line: 2 },

@@ -1,8 +1,8 @@
 // A wrong rule was deployed: reprocessing says exactly what is different today, and writes it once.
 import { describe, expect, test } from "vitest";
 import type { ReferenceRows, Rule } from "../../domain/reference/reference.ts";
-import { closedMonthsOf, isClosed } from "../../modules/reprocess/difference.ts";
-import { defaultLimits, stages } from "../../modules/reprocess/ports.ts";
+import { closedMonthsOf, isClosed } from "../../modules/money/reprocess/difference.ts";
+import { defaultLimits, stages } from "../../modules/money/reprocess/ports.ts";
 import { decisionOnOrder } from "../../processors/settle/decision-claim.ts";
 import type { DecisionKind } from "../../schemas/generated.ts";
 import { topics } from "../../topics.ts";

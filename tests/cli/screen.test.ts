@@ -1,9 +1,9 @@
 // The live screen of npm start fits the smallest terminal that people have.
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { fitted, hostName, shortHead, shownLines } from "../../apps/stack/screen.ts";
 import type { Run } from "../../infra/embedded/supervisor.ts";
-import type { Demo } from "../../modules/installation/seed.ts";
+import type { Demo } from "../../modules/running/installation/seed.ts";
+import { fitted, hostName, shortHead, shownLines } from "../../tools/stack/screen.ts";
 
 const money = (amount: string) => [
   { amount, currency: "MXN" },

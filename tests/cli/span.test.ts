@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 import { Refused } from "../../infra/runtime/refused.ts";
-import { spansOf } from "../../modules/reprocess/span.ts";
+import { spansOf } from "../../modules/money/reprocess/span.ts";
 import type { InputBatch, InputMessage, Past } from "../../stream/messages.ts";
 import { inMemoryLog } from "../../stream/testing/in-memory-log.ts";
 import { topics } from "../../topics.ts";

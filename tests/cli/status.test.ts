@@ -1,7 +1,7 @@
 // What `tributary status` says of processes, of the keeper's probes and of the starter.
 import { expect, test } from "vitest";
 import { type Known, statusText } from "../../apps/cli/commands/running/status.ts";
-import type { ProbeRow } from "../../modules/repair/probe-states.ts";
+import type { ProbeRow } from "../../modules/running/repair/probe-states.ts";
 
 const NOW = Date.UTC(2026, 10, 22, 12);
 const probe = (name: string, change: Partial<ProbeRow> = {}): ProbeRow => ({

@@ -2,10 +2,10 @@
 // are there once, wherever the keeper dies.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
-import { completeJob, type TakenJob, takeJob } from "../../modules/jobs/jobs.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
-import { askForBackfill, type Backfilled } from "../../modules/rules/backfill.ts";
-import { followBackfill } from "../../modules/rules/backfilled.ts";
+import { completeJob, type TakenJob, takeJob } from "../../modules/base/jobs/jobs.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
+import { askForBackfill, type Backfilled } from "../../modules/money/trials/backfill.ts";
+import { followBackfill } from "../../modules/money/trials/backfilled.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { mortalPool } from "../support/mortal-pool.ts";
 

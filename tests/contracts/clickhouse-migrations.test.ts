@@ -11,7 +11,7 @@ import { migrate, status } from "../../infra/clickhouse/migrate.ts";
 import { onCluster } from "../../infra/clickhouse/on-cluster.ts";
 import { count, readRows, scopeOf } from "../../infra/clickhouse/query.ts";
 import { migrationsIn } from "../../infra/postgres/migrate.ts";
-import { migrateAll, migrationStatus } from "../../modules/installation/steps.ts";
+import { migrateAll, migrationStatus } from "../../modules/running/installation/steps.ts";
 import { eventCounts, eventVersions, freshness, latestEvents } from "../../sinks/analytics/reads.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events } from "../../sinks/analytics/table.ts";

@@ -2,9 +2,9 @@
 // real Postgres.
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ReferenceChanges } from "../../modules/reference/records.ts";
-import { openReference } from "../../modules/reference/reference.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+import type { ReferenceChanges } from "../../modules/catalog/reference/records.ts";
+import { openReference } from "../../modules/catalog/reference/reference.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { contracts } from "../../processors/commission/contracts.ts";
 import type { LedgerEntry } from "../../schemas/generated.ts";
 import { ledgerRows } from "../../sinks/ledger/rows.ts";

@@ -6,10 +6,10 @@ import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.t
 import { migrate } from "../../infra/clickhouse/migrate.ts";
 import { count, flag, optional, readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
+import { computeWaiting } from "../../modules/figures/rollups/compute-waiting.ts";
+import { figuresByDay } from "../../modules/figures/rollups/rollup-reads.ts";
+import { markWithdrawn } from "../../modules/figures/rollups/withdrawn.ts";
 import { latestMasks } from "../../modules/privacy/masks.ts";
-import { computeWaiting } from "../../modules/rollups/compute-waiting.ts";
-import { figuresByDay } from "../../modules/rollups/rollup-reads.ts";
-import { markWithdrawn } from "../../modules/rollups/withdrawn.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { openHistory } from "../../sinks/analytics/history.ts";
 import { eventCounts, eventVersions, latestEvents } from "../../sinks/analytics/reads.ts";

@@ -4,7 +4,8 @@ import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { uuidOf } from "../../domain/ids.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
-import { type Failure, type Letter, letterIdOf } from "../../modules/dead-letters/letter.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
+import { type Failure, type Letter, letterIdOf } from "../../modules/log/dead-letters/letter.ts";
 import {
   claimLetters,
   discardClaimed,
@@ -17,15 +18,14 @@ import {
   parkLetters,
   wakeCorrected,
   wakeLetters,
-} from "../../modules/dead-letters/letter-index.ts";
+} from "../../modules/log/dead-letters/letter-index.ts";
 import {
   countLetters,
   discardOpen,
   failuresOf,
   listLetters,
   makeDue,
-} from "../../modules/dead-letters/letter-reads.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+} from "../../modules/log/dead-letters/letter-reads.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { inMemoryLetters } from "../support/in-memory-letters.ts";
 

@@ -8,9 +8,9 @@ import {
   openHolds,
   openReplayOf,
   recordHosting,
-} from "../../modules/groups/group-holds.ts";
-import type { Holds } from "../../modules/groups/rewind.ts";
-import { recordRevisions, revisionsInForce } from "../../modules/groups/stage-revisions.ts";
+} from "../../modules/log/groups/group-holds.ts";
+import { recordRevisions, revisionsInForce } from "../../modules/log/groups/stage-revisions.ts";
+import type { Holds } from "../../modules/log/rewind/rewind.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

@@ -1,7 +1,7 @@
 // Jobs on a real database: asked for once, done by one process at a time, taken over when it dies.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
-import { askForJob, completeJob, failJob, forgetJobs, reportProgress, takeJob } from "../../modules/jobs/jobs.ts";
+import { askForJob, completeJob, failJob, forgetJobs, reportProgress, takeJob } from "../../modules/base/jobs/jobs.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

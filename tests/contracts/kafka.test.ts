@@ -19,7 +19,7 @@ import {
 } from "../../infra/kafka/kafka.ts";
 import { classify } from "../../infra/runtime/errors.ts";
 import { aroundRefused } from "../../infra/spool/around-refused.ts";
-import { refusedByLog } from "../../modules/edges/refused-by-log.ts";
+import { refusedByLog } from "../../modules/intake/path/refused-by-log.ts";
 import { type Chain, chain } from "../../stream/chain.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import { emit, type Processor } from "../../stream/flow.ts";

@@ -1,9 +1,9 @@
 // Mails that wait: each leaves once for a happening and recipient, whichever process sends it, and
 // is tried again until a day has passed.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { withUsers } from "../../modules/access/users.ts";
-import { writeMail } from "../../modules/mails/mail-text.ts";
-import { forgetMails, type Mail, queueMail, sendNextMail } from "../../modules/mails/mails.ts";
+import { withUsers } from "../../modules/access/users/users.ts";
+import { writeMail } from "../../modules/base/mails/mail-text.ts";
+import { forgetMails, type Mail, queueMail, sendNextMail } from "../../modules/base/mails/mails.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { openPool, type Sql, sql, transaction } from "../../infra/postgres/sql.ts";
-import { addUpMoneyDays, ledgerBalances } from "../../modules/money-days/money-days.ts";
+import { addUpMoneyDays, ledgerBalances } from "../../modules/figures/money-days/money-days.ts";
 import { saleRows } from "../../sinks/product-sales/rows.ts";
 import { productSales } from "../../sinks/product-sales/table.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";

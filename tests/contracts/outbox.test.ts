@@ -13,10 +13,10 @@ import {
   outboxTopics,
   relayOutbox,
   waitingOutbox,
-} from "../../modules/outbox/outbox.ts";
-import { ReferenceRefused } from "../../modules/reference/records.ts";
-import { openReference } from "../../modules/reference/reference.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+} from "../../modules/base/outbox/outbox.ts";
+import { ReferenceRefused } from "../../modules/catalog/reference/records.ts";
+import { openReference } from "../../modules/catalog/reference/reference.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import type { DomainChanged, ReferenceChanged } from "../../schemas/generated.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { topicSettings } from "../../topics.ts";

@@ -4,15 +4,15 @@ import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPool, transaction } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
-import { resealClientSecrets, sealedCounts } from "../../modules/access/client-secrets.ts";
-import { fingerprintOf } from "../../modules/access/installation-secrets.ts";
-import { forgetMarks, openMarks } from "../../modules/postbacks/marks.ts";
+import { resealClientSecrets, sealedCounts } from "../../modules/access/secrets/client-secrets.ts";
+import { fingerprintOf } from "../../modules/access/secrets/installation-secrets.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
+import { forgetMarks, openMarks } from "../../modules/intake/payment-notices/marks.ts";
 import {
   openProcessors,
   removeProcessorWithin,
   saveProcessorWithin,
-} from "../../modules/postbacks/processor-settings.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+} from "../../modules/intake/payment-notices/processor-settings.ts";
 import { closedPort } from "../support/closed-port.ts";
 import { edgeKeyring as keyring } from "../support/edge-host.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";

@@ -3,10 +3,10 @@ import { randomUUID } from "node:crypto";
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../infra/postgres/sql.ts";
-import { forgetPulls, ownedPull } from "../../modules/pulls/owned-pull.ts";
-import { pullHealth } from "../../modules/pulls/pull-health.ts";
-import { claimPull, knownRows, type Pull, requestPulls, schedulePulls } from "../../modules/pulls/pulls.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
+import { forgetPulls, ownedPull } from "../../modules/intake/pulls/owned-pull.ts";
+import { pullHealth } from "../../modules/intake/pulls/pull-health.ts";
+import { claimPull, knownRows, type Pull, requestPulls, schedulePulls } from "../../modules/intake/pulls/pulls.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

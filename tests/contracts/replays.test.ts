@@ -1,7 +1,7 @@
 // Replays as Postgres keeps them: calls that find each other, one lane at a time, a position and
 // counts that only the owner moves.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { skippedOf } from "../../modules/replays/replay-lane.ts";
+import { skippedOf } from "../../modules/log/replays/replay-lane.ts";
 import {
   cancelReplay,
   claimReplay,
@@ -13,8 +13,8 @@ import {
   requestReplay,
   type Segment,
   type WantedReplay,
-} from "../../modules/replays/replays.ts";
-import { awaitReplay, hasEnded, progressOf, ReplayStalled, reportOf } from "../../modules/replays/report.ts";
+} from "../../modules/log/replays/replays.ts";
+import { awaitReplay, hasEnded, progressOf, ReplayStalled, reportOf } from "../../modules/log/replays/report.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

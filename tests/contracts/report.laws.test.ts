@@ -2,7 +2,7 @@
 // none of the code.
 import { afterAll, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { report } from "../../modules/reports/report.ts";
+import { report } from "../../modules/figures/reports/report.ts";
 import { ledgerRows } from "../../sinks/ledger/rows.ts";
 import { ledger } from "../../sinks/ledger/table.ts";
 import { saleRows } from "../../sinks/product-sales/rows.ts";

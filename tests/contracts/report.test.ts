@@ -2,7 +2,7 @@
 // months are those of Mexico City.
 import { afterAll, describe, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { type By, bys, type ReportFilter, report, summary } from "../../modules/reports/report.ts";
+import { type By, bys, type ReportFilter, report, summary } from "../../modules/figures/reports/report.ts";
 import type { EventReceived, LedgerEntry } from "../../schemas/generated.ts";
 import { conversionRows } from "../../sinks/conversions/rows.ts";
 import { conversions } from "../../sinks/conversions/table.ts";

@@ -3,8 +3,8 @@ import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { archivePurge } from "../../apps/keeper/schedules/archive.ts";
 import { withLockOrThrow } from "../../infra/postgres/advisory-lock.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { clientRetentions, PurgeBusy, purgeArchive } from "../../modules/privacy/retention.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { inMemoryObjects } from "../support/in-memory-objects.ts";
 

@@ -4,7 +4,7 @@ import { rollupHours, rollups } from "../../apps/keeper/schedules/rollups.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { count, readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
 import { openPool, transaction } from "../../infra/postgres/sql.ts";
-import { computeWaiting } from "../../modules/rollups/compute-waiting.ts";
+import { computeWaiting } from "../../modules/figures/rollups/compute-waiting.ts";
 import {
   type RollupHour,
   takeHours,
@@ -12,9 +12,9 @@ import {
   waitingHours,
   waitingMarks,
   waitingRollups,
-} from "../../modules/rollups/rollup-marks.ts";
-import { eventsOf } from "../../modules/rollups/rollup-reads.ts";
-import { computeHours, computeMinutes } from "../../modules/rollups/rollups.ts";
+} from "../../modules/figures/rollups/rollup-marks.ts";
+import { eventsOf } from "../../modules/figures/rollups/rollup-reads.ts";
+import { computeHours, computeMinutes } from "../../modules/figures/rollups/rollups.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events as eventsTable } from "../../sinks/analytics/table.ts";

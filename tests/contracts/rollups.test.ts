@@ -9,11 +9,11 @@ import { bind, type Condition, cond, count, minor, readRows, scopeOf, text } fro
 import { openKafka, sinkReading } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { classify } from "../../infra/runtime/errors.ts";
-import { earnedByDay } from "../../modules/reports/earned-by-day.ts";
-import { computeWaiting } from "../../modules/rollups/compute-waiting.ts";
-import { takeMarks, waitingMarks } from "../../modules/rollups/rollup-marks.ts";
-import { figures, figuresByDay, type Grain, within } from "../../modules/rollups/rollup-reads.ts";
-import { computeRollups } from "../../modules/rollups/rollups.ts";
+import { earnedByDay } from "../../modules/figures/reports/earned-by-day.ts";
+import { computeWaiting } from "../../modules/figures/rollups/compute-waiting.ts";
+import { takeMarks, waitingMarks } from "../../modules/figures/rollups/rollup-marks.ts";
+import { figures, figuresByDay, type Grain, within } from "../../modules/figures/rollups/rollup-reads.ts";
+import { computeRollups } from "../../modules/figures/rollups/rollups.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { ledgerRows } from "../../sinks/ledger/rows.ts";
 import { ledger } from "../../sinks/ledger/table.ts";

@@ -3,9 +3,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
-import { newClientSecret, saveClientSecret } from "../../modules/access/client-secrets.ts";
-import { createToken } from "../../modules/access/tokens.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+import { newClientSecret, saveClientSecret } from "../../modules/access/secrets/client-secrets.ts";
+import { createToken } from "../../modules/access/tokens/tokens.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 const keyring = keyringOf("pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA");

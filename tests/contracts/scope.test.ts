@@ -5,11 +5,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { everyRow, pageOfRows, type RowsQuery } from "../../infra/postgres/rows.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import { enterScope } from "../../modules/access/scope.ts";
-import type { User } from "../../modules/access/users.ts";
-import { auditRows } from "../../modules/audit/audit.ts";
-import { jobRows } from "../../modules/jobs/jobs.ts";
-import { clientRows } from "../../modules/reference/client-reads.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+import type { User } from "../../modules/access/users/users.ts";
+import { auditRows } from "../../modules/base/audit/audit.ts";
+import { jobRows } from "../../modules/base/jobs/jobs.ts";
+import { clientRows } from "../../modules/catalog/clients/client-reads.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

@@ -10,7 +10,7 @@ import {
   resealClientSecrets,
   saveClientSecret,
   sealedCounts,
-} from "../../modules/access/client-secrets.ts";
+} from "../../modules/access/secrets/client-secrets.ts";
 import {
   fingerprintOf,
   isSilent,
@@ -19,9 +19,9 @@ import {
   recordSecrets,
   refuseOtherPepper,
   ruleOut,
-} from "../../modules/access/installation-secrets.ts";
-import { rotationFacts, rotationOf } from "../../modules/access/rotation.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+} from "../../modules/access/secrets/installation-secrets.ts";
+import { rotationFacts, rotationOf } from "../../modules/access/secrets/rotation.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 const secret = () => randomBytes(32).toString("base64");

@@ -3,11 +3,16 @@
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPool, sql, transaction } from "../../infra/postgres/sql.ts";
-import { newSourceVault, sealOfSource, sourceVault } from "../../modules/access/source-secrets.ts";
+import { newSourceVault, sealOfSource, sourceVault } from "../../modules/access/secrets/source-secrets.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
+import {
+  newestPayloads,
+  openPayloads,
+  purgePayloads,
+  type TakenPayload,
+} from "../../modules/intake/sources/payloads.ts";
+import { hashOfKey, type OpenSources, openSources } from "../../modules/intake/sources/source-picture.ts";
 import { suppress } from "../../modules/privacy/suppressions.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
-import { newestPayloads, openPayloads, purgePayloads, type TakenPayload } from "../../modules/sources/payloads.ts";
-import { hashOfKey, type OpenSources, openSources } from "../../modules/sources/source-picture.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { keyring } from "../support/pixel-host.ts";
 

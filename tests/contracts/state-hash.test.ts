@@ -3,10 +3,10 @@
 import { afterAll, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { computeRollups } from "../../modules/rollups/rollups.ts";
-import { differingRows, hashedAnalytics, unhashedAnalytics } from "../../modules/state-hash/clickhouse.ts";
-import { hashedTables } from "../../modules/state-hash/postgres.ts";
-import { differingTables, stateHash } from "../../modules/state-hash/state-hash.ts";
+import { computeRollups } from "../../modules/figures/rollups/rollups.ts";
+import { differingRows, hashedAnalytics, unhashedAnalytics } from "../../modules/running/state-hash/clickhouse.ts";
+import { hashedTables } from "../../modules/running/state-hash/postgres.ts";
+import { differingTables, stateHash } from "../../modules/running/state-hash/state-hash.ts";
 import { batchTag } from "../../processors/admit/batch-id.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events } from "../../sinks/analytics/table.ts";

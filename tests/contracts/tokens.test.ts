@@ -11,7 +11,7 @@ import {
   openTokens,
   revokeToken,
   type Tokens,
-} from "../../modules/access/tokens.ts";
+} from "../../modules/access/tokens/tokens.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { expectWithin, msOf } from "../support/quickest.ts";
 

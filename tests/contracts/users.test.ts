@@ -13,7 +13,7 @@ import {
   userByEmail,
   userOf,
   withUsers,
-} from "../../modules/access/users.ts";
+} from "../../modules/access/users/users.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

@@ -2,7 +2,7 @@
 import { afterAll, expect, test } from "vitest";
 import { packed } from "../../infra/postgres/packed.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { countWaiting, waitingOrders } from "../../modules/decisions/waiting.ts";
+import { countWaiting, waitingOrders } from "../../modules/money/orders/waiting.ts";
 import { keysOfOrder, order, orderMemory } from "../../processors/settle/memory/order.ts";
 import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";

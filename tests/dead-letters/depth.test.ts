@@ -2,8 +2,8 @@
 // down; the last number stands while no source answers.
 import { describe, expect, test } from "vitest";
 import type { Admin, Lag } from "../../infra/kafka/kafka.ts";
-import { lastKnown, sumOf, unreadLetters, waitingForStores } from "../../modules/dead-letters/letter-depth.ts";
-import { hostsOf } from "../../modules/groups/hosts.ts";
+import { lastKnown, sumOf, unreadLetters, waitingForStores } from "../../modules/log/dead-letters/letter-depth.ts";
+import { hostsOf } from "../../modules/log/groups/hosts.ts";
 import { pipeline } from "../../topology.ts";
 import { noon } from "../support/builders.ts";
 

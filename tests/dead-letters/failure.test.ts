@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { uuidOf } from "../../domain/ids.ts";
 import { hidesOf } from "../../domain/personal/suppression.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
-import { failureOf, letterSources, reentryOf, shownOf } from "../../modules/dead-letters/failure.ts";
+import { failureOf, letterSources, reentryOf, shownOf } from "../../modules/log/dead-letters/failure.ts";
 import { deadLetterOf, letterHeaders } from "../../stream/dead-letters.ts";
 import type { Topic } from "../../stream/flow.ts";
 import type { InputMessage } from "../../stream/messages.ts";

@@ -9,7 +9,7 @@ import {
   letterIdOf,
   MOST_ATTEMPTS,
   waitBefore,
-} from "../../modules/dead-letters/letter.ts";
+} from "../../modules/log/dead-letters/letter.ts";
 import { noon } from "../support/builders.ts";
 
 const nothing: Known = { letters: [], failures: new Set() };

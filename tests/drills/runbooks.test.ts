@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { randomFrom } from "../../infra/runtime/random.ts";
 import { type Control, controlOf } from "../../infra/runtime/stack-control.ts";
-import { apps } from "../../modules/installation/product.ts";
+import { apps } from "../../modules/running/installation/product.ts";
 import { eventsOf, newSeed, post, type SentEvent } from "../support/e2e-load.ts";
 import { environmentOf, type Product, type Ran, spawned, startProduct, until } from "../support/e2e-product.ts";
 

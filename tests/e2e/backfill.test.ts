@@ -2,9 +2,9 @@
 // its process.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { createToken } from "../../modules/access/tokens.ts";
-import { apps } from "../../modules/installation/product.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+import { createToken } from "../../modules/access/tokens/tokens.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
+import { apps } from "../../modules/running/installation/product.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { asker } from "../support/ask.ts";
 import { crediting } from "../support/builders.ts";

@@ -2,8 +2,8 @@
 // shop of `npm start`, the host of links, the host of pixels, the pipeline, the ledger.
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type DemoShop, openShop } from "../../apps/stack/shop/shop.ts";
-import type { Demo } from "../../modules/installation/seed.ts";
+import type { Demo } from "../../modules/running/installation/seed.ts";
+import { type DemoShop, openShop } from "../../tools/stack/shop/shop.ts";
 import { launchChromium, USER_AGENT } from "../support/chromium.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
 import { pageErrors } from "../support/pixel-visit.ts";

@@ -5,7 +5,7 @@ import { dayOf, startOfDay } from "../../domain/calendar.ts";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { sentEventId } from "../../domain/ids.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import type { Claim } from "../../schemas/generated.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { asker } from "../support/ask.ts";

@@ -9,9 +9,9 @@ import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.t
 import { scopeOf } from "../../infra/clickhouse/query.ts";
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
-import { waitingRollups } from "../../modules/rollups/rollup-marks.ts";
-import { figuresByDay } from "../../modules/rollups/rollup-reads.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
+import { waitingRollups } from "../../modules/figures/rollups/rollup-marks.ts";
+import { figuresByDay } from "../../modules/figures/rollups/rollup-reads.ts";
 import type { ReferenceChanged } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events } from "../../sinks/analytics/table.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
-import { apps } from "../../modules/installation/product.ts";
+import { apps } from "../../modules/running/installation/product.ts";
 import type { Operation } from "../../schemas/generated.ts";
 import { asker } from "../support/ask.ts";
 import { eventsOf, type Load, newSeed, openJournal, startLoad } from "../support/e2e-load.ts";

@@ -5,9 +5,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { serveRecording } from "../../apps/cli/recording-page.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
-import { newClientSecret, saveClientSecret } from "../../modules/access/client-secrets.ts";
-import { openRecording } from "../../modules/recordings/recording-reads.ts";
-import { storeChunk } from "../../modules/recordings/recording-store.ts";
+import { newClientSecret, saveClientSecret } from "../../modules/access/secrets/client-secrets.ts";
+import { openRecording } from "../../modules/intake/recordings/recording-reads.ts";
+import { storeChunk } from "../../modules/intake/recordings/recording-store.ts";
 import { launchChromium, USER_AGENT } from "../support/chromium.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { inMemoryObjects } from "../support/in-memory-objects.ts";

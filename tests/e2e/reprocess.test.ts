@@ -2,9 +2,9 @@
 // with --yes the ledger is right.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { apps } from "../../modules/installation/product.ts";
-import type { ReferenceChanges } from "../../modules/reference/records.ts";
-import { writeReference } from "../../modules/reference/writer.ts";
+import type { ReferenceChanges } from "../../modules/catalog/reference/records.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
+import { apps } from "../../modules/running/installation/product.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { asker } from "../support/ask.ts";
 import { crediting } from "../support/builders.ts";

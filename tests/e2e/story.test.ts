@@ -19,7 +19,7 @@ afterAll(async () => {
 });
 
 const start = (...flags: readonly string[]) => {
-  const running = spawned(["dist/apps/stack/main.js", ...flags], environmentOf(home), true);
+  const running = spawned(["dist/tools/stack/main.js", ...flags], environmentOf(home), true);
   started.push(running.child);
   return running;
 };

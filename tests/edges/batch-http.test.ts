@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
-import { createToken, limitToken, revokeToken } from "../../modules/access/tokens.ts";
+import { createToken, limitToken, revokeToken } from "../../modules/access/tokens/tokens.ts";
 import {
   addedToLog,
   freePort,

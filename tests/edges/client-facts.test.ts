@@ -1,7 +1,7 @@
 // What an edge knows of a client by its id.
 import { expect, test } from "vitest";
 import { Unavailable } from "../../infra/runtime/errors.ts";
-import { clientFactsOf } from "../../modules/edges/facts.ts";
+import { clientFactsOf } from "../../modules/intake/path/facts.ts";
 import { client, clientId, noon, referenceWith } from "../support/builders.ts";
 
 const pepper = () => "pepper";

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { type HealthPorts, healthOf } from "../../apps/ingest/routes/health.ts";
 import type { Admin, Lag } from "../../infra/kafka/kafka.ts";
-import type { PullHealth } from "../../modules/pulls/pull-health.ts";
+import type { PullHealth } from "../../modules/intake/pulls/pull-health.ts";
 
 const marks = [{ partition: 0, low: 0, high: 100 }];
 /** A log of one partition, of which every group has read `committed` of 100 records. */

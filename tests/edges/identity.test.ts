@@ -6,7 +6,7 @@ import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { afterEach, expect, test } from "vitest";
 import { AUDIENCE, type IdentityPorts, identify } from "../../apps/api/identity.ts";
 import { Problem } from "../../infra/http/problem.ts";
-import type { User } from "../../modules/access/users.ts";
+import type { User } from "../../modules/access/users/users.ts";
 
 const someone: User = {
   user_id: 1,

@@ -1,7 +1,7 @@
 // When what was accepted counts as stored: the groups that host the way now have committed it.
 import { expect, test } from "vitest";
-import { hostsOf, type Recorded } from "../../modules/groups/hosts.ts";
-import { progressOf } from "../../modules/receipts/progress.ts";
+import { progressOf } from "../../modules/figures/receipts/progress.ts";
+import { hostsOf, type Recorded } from "../../modules/log/groups/hosts.ts";
 import { pipeline } from "../../topology.ts";
 
 /** Ten records in events.attributed; the other topics are empty. */

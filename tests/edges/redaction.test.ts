@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { csvLine } from "../../infra/http/csv.ts";
 import { mergePatch } from "../../infra/http/merge-patch.ts";
-import { redacted } from "../../modules/audit/audit.ts";
+import { redacted } from "../../modules/base/audit/audit.ts";
 
 test("secrets and what says who a person is are redacted, however deep; what is absent stays so", () => {
   const row = {

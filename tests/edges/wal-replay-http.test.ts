@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
-import { createToken } from "../../modules/access/tokens.ts";
-import { cancelReplay, claimReplay, openReplays, ownedReplay } from "../../modules/replays/replays.ts";
+import { createToken } from "../../modules/access/tokens/tokens.ts";
+import { cancelReplay, claimReplay, openReplays, ownedReplay } from "../../modules/log/replays/replays.ts";
 import { newTokens, type RunningIngest, startIngest } from "../support/ingest.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 

@@ -5,10 +5,10 @@ import { listCampaignOrders } from "../../apps/api/contract/figures/campaign-fig
 import { listPartnerOrders } from "../../apps/api/contract/figures/partner-figures.ts";
 import { shownTo } from "../../apps/api/contract/shown.ts";
 import { startOfDay } from "../../domain/calendar.ts";
-import { freshnessOf } from "../../modules/figures/data-freshness.ts";
-import { daysOf, periodsOf } from "../../modules/figures/periods.ts";
-import { asOfFrom, openPositions } from "../../modules/figures/positions.ts";
-import { delta, each, ratio } from "../../modules/figures/ratios.ts";
+import { freshnessOf } from "../../modules/figures/reads/data-freshness.ts";
+import { daysOf, periodsOf } from "../../modules/figures/reads/periods.ts";
+import { asOfFrom, openPositions } from "../../modules/figures/reads/positions.ts";
+import { delta, each, ratio } from "../../modules/figures/reads/ratios.ts";
 
 const hourMs = 3_600_000;
 const span = (first: string, behind: string) => ({ from: startOfDay(first), to: startOfDay(behind) });

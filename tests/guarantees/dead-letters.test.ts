@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { randomFrom } from "../../infra/runtime/random.ts";
-import { apps } from "../../modules/installation/product.ts";
+import { apps } from "../../modules/running/installation/product.ts";
 import { type ArmedApp, armedApp } from "../support/armed-app.ts";
 import { command } from "../support/command.ts";
 import { expectLaws } from "../support/e2e-laws.ts";

@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { randomFrom } from "../../infra/runtime/random.ts";
-import { apps } from "../../modules/installation/product.ts";
+import { apps } from "../../modules/running/installation/product.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { newSeed } from "../support/e2e-load.ts";
 import { environmentOf, type Product, root, startProduct, until } from "../support/e2e-product.ts";

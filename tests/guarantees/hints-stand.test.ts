@@ -6,7 +6,7 @@ import { afterAll, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { reference } from "../../domain/reference/reference.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
-import { redisHints, redisIdentityClicks } from "../../modules/facts/hints.ts";
+import { redisHints, redisIdentityClicks } from "../../modules/catalog/facts/hints.ts";
 import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
 import { identityClicks } from "../../processors/attribute/identity-clicks.ts";
 import { identityKeys, identityKeysOf } from "../../processors/enrich/identity-keys.ts";

@@ -4,11 +4,11 @@ import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { App } from "../../infra/embedded/app.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { hostings } from "../../modules/groups/group-holds.ts";
-import { hostsNow } from "../../modules/groups/hosts.ts";
-import { apps } from "../../modules/installation/product.ts";
-import { answerOf, openProbes } from "../../modules/repair/probes.ts";
-import { syncLagOf } from "../../modules/repair/sync-lag.ts";
+import { hostings } from "../../modules/log/groups/group-holds.ts";
+import { hostsNow } from "../../modules/log/groups/hosts.ts";
+import { apps } from "../../modules/running/installation/product.ts";
+import { answerOf, openProbes } from "../../modules/running/repair/probes.ts";
+import { syncLagOf } from "../../modules/running/repair/sync-lag.ts";
 import { pipeline } from "../../topology.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
 

@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { sentEventId } from "../../domain/ids.ts";
-import { apps } from "../../modules/installation/product.ts";
+import { apps } from "../../modules/running/installation/product.ts";
 import { type ArmedApp, armedApp } from "../support/armed-app.ts";
 import { asker } from "../support/ask.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";

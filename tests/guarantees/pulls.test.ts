@@ -5,8 +5,8 @@
 // The order: (1) fetch; (2) the log; (3) identities, counts and place in one commit.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
-import { sealOfSource } from "../../modules/access/source-secrets.ts";
-import { apps } from "../../modules/installation/product.ts";
+import { sealOfSource } from "../../modules/access/secrets/source-secrets.ts";
+import { apps } from "../../modules/running/installation/product.ts";
 import { type ArmedApp, armedApp } from "../support/armed-app.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
 import { type SourceRow, type SourceServer, startSource } from "../support/source-server.ts";

@@ -9,7 +9,7 @@ import { openWire } from "../../infra/avro/wire.ts";
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import { run } from "../../infra/runtime/scope.ts";
-import { groupsOf } from "../../modules/groups/hosting.ts";
+import { groupsOf } from "../../modules/log/groups/hosting.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 import { step, toy, toys } from "../support/toy.ts";
 

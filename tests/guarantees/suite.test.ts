@@ -1,14 +1,14 @@
-// A fixed selection of the guarantee suite (apps/chaos): real processes and servers are killed, cut
-// off and emptied under load, and every law is asked of the data.
+// A fixed selection of the guarantee suite (tools/chaos): real processes and servers are killed,
+// cut off and emptied under load, and every law is asked of the data.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { planFor } from "../../apps/chaos/schedule.ts";
-import { openSession, type Session } from "../../apps/chaos/session.ts";
-import { openStage, type Stage } from "../../apps/chaos/stage/stage.ts";
-import { lineOf } from "../../apps/chaos/verdicts.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
+import { planFor } from "../../tools/chaos/schedule.ts";
+import { openSession, type Session } from "../../tools/chaos/session.ts";
+import { openStage, type Stage } from "../../tools/chaos/stage/stage.ts";
+import { lineOf } from "../../tools/chaos/verdicts.ts";
 
 const SEED = 5;
 const home = mkdtempSync(join(tmpdir(), "tributary-suite-"));

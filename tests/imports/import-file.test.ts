@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { piecesOf } from "../../infra/http/read-body.ts";
-import { storeFile } from "../../modules/imports/import-file.ts";
+import { storeFile } from "../../modules/intake/imports/import-file.ts";
 import { inMemoryObjects } from "../support/in-memory-objects.ts";
 
 const PIECES = 100_000;

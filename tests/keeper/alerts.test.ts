@@ -3,11 +3,11 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { SMTPServer } from "smtp-server";
 import { expect, test } from "vitest";
-import { readAlert } from "../../modules/alerts/alert.ts";
-import { openDelivery } from "../../modules/alerts/delivery.ts";
-import { mailOf, openMailer } from "../../modules/alerts/mail.ts";
-import { sendToApi } from "../../modules/alerts/send-to-api.ts";
-import { restartOf, wordsOf } from "../../modules/repair/restarts.ts";
+import { readAlert } from "../../modules/base/alerts/alert.ts";
+import { openDelivery } from "../../modules/base/alerts/delivery.ts";
+import { mailOf, openMailer } from "../../modules/base/alerts/mail.ts";
+import { sendToApi } from "../../modules/base/alerts/send-to-api.ts";
+import { restartOf, wordsOf } from "../../modules/running/repair/restarts.ts";
 
 const body = {
   service: "analytics_store",

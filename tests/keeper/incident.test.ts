@@ -1,7 +1,7 @@
 // The state machine of a probed store: every transition of docs/design/contracts.md, "Probes".
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { durationOf, type Probe, type Seen, type Step, step } from "../../modules/repair/incident.ts";
+import { durationOf, type Probe, type Seen, type Step, step } from "../../modules/running/repair/incident.ts";
 
 const T0 = Date.UTC(2026, 10, 21, 12);
 const minute = 60_000;

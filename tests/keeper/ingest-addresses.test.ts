@@ -4,9 +4,9 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { addressChecks } from "../../apps/keeper/schedules/ingest-addresses.ts";
-import type { Alert } from "../../modules/alerts/alert.ts";
-import type { IngestPathCheck } from "../../modules/edges/ingest-path.ts";
-import type { PathName } from "../../modules/edges/path.ts";
+import type { Alert } from "../../modules/base/alerts/alert.ts";
+import type { IngestPathCheck } from "../../modules/intake/path/ingest-path.ts";
+import type { PathName } from "../../modules/intake/path/path.ts";
 import { noon } from "../support/builders.ts";
 
 const open: Server[] = [];

@@ -3,8 +3,8 @@ import type { Pool } from "pg";
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import type { Kafka } from "../../infra/kafka/kafka.ts";
-import { workOff } from "../../modules/replays/replay-lane.ts";
-import type { Replay, Segment } from "../../modules/replays/replays.ts";
+import { workOff } from "../../modules/log/replays/replay-lane.ts";
+import type { Replay, Segment } from "../../modules/log/replays/replays.ts";
 import type { SinkPorts } from "../../stream/messages.ts";
 import { step, stepsSink, toys } from "../support/toy.ts";
 

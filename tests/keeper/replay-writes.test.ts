@@ -1,8 +1,8 @@
 // What a replay writes, into a store that remembers the tokens of its inserts as ClickHouse does.
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
-import { openWrites } from "../../modules/replays/replay-writes.ts";
-import type { Advance, OwnedReplay, Replay, Segment } from "../../modules/replays/replays.ts";
+import { openWrites } from "../../modules/log/replays/replay-writes.ts";
+import type { Advance, OwnedReplay, Replay, Segment } from "../../modules/log/replays/replays.ts";
 import type { Letter, SinkPorts } from "../../stream/messages.ts";
 import { type Step, step, stepsSink, toys } from "../support/toy.ts";
 

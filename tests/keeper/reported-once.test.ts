@@ -1,7 +1,7 @@
 // The checker of law L2 finds what it is for: an alert too many, one that is missing, a mail twice,
 // a recovery without its downtime.
 import { expect, test } from "vitest";
-import { violationsOfReporting } from "../../modules/alerts/reported-once.ts";
+import { violationsOfReporting } from "../../modules/base/alerts/reported-once.ts";
 
 const T0 = Date.UTC(2026, 10, 21, 12);
 const minute = 60_000;

@@ -1,9 +1,9 @@
 // One watched store, with a book in memory: what happens when Postgres is away, when the lease goes
 // to another, and when no alert can be delivered.
 import { expect, test } from "vitest";
-import type { Alert } from "../../modules/alerts/alert.ts";
-import type { ProbeRow } from "../../modules/repair/probe-states.ts";
-import { selfRepair } from "../../modules/repair/self-repair.ts";
+import type { Alert } from "../../modules/base/alerts/alert.ts";
+import type { ProbeRow } from "../../modules/running/repair/probe-states.ts";
+import { selfRepair } from "../../modules/running/repair/self-repair.ts";
 
 const T0 = Date.UTC(2026, 10, 21, 12);
 const fresh: ProbeRow = {

@@ -1,9 +1,9 @@
 // How late sales are, by who hosts their sink; and what the probe says while the log cannot be
 // asked.
 import { expect, test } from "vitest";
-import { hostsOf, type Recorded } from "../../modules/groups/hosts.ts";
-import { openProbes, SYNC_LAG_LIMIT_SEC } from "../../modules/repair/probes.ts";
-import { syncLagOf } from "../../modules/repair/sync-lag.ts";
+import { hostsOf, type Recorded } from "../../modules/log/groups/hosts.ts";
+import { openProbes, SYNC_LAG_LIMIT_SEC } from "../../modules/running/repair/probes.ts";
+import { syncLagOf } from "../../modules/running/repair/sync-lag.ts";
 import { pipeline } from "../../topology.ts";
 import { noon } from "../support/builders.ts";
 

@@ -93,7 +93,7 @@ export const bugs: readonly Bug[] = [
     laws: ["R10"],
     edits: [
       {
-        file: "modules/groups/rewind-plan.ts",
+        file: "modules/log/rewind/rewind-plan.ts",
         find: "Math.min(found.committed, Math.max(wantedOf(to, found), found.low))",
         plant: "Math.max(wantedOf(to, found), found.low)",
       },
@@ -211,7 +211,7 @@ export const bugs: readonly Bug[] = [
     number: "14, of today",
     says: "rollups add up every stored row instead of reading the deduplicated ones",
     laws: ["C7"],
-    edits: [{ file: "modules/rollups/rollups.ts", find: "  from events_current\n", plant: "  from events\n" }],
+    edits: [{ file: "modules/figures/rollups/rollups.ts", find: "  from events_current\n", plant: "  from events\n" }],
     cycles: { faults: "a replay", cycles: 3 },
   },
   {
@@ -249,7 +249,7 @@ export const bugs: readonly Bug[] = [
     laws: ["R2"],
     edits: [
       {
-        file: "modules/replays/replay-writes.ts",
+        file: "modules/log/replays/replay-writes.ts",
         find: "run: `${replay.replay_id}/${replay.attempts}`,",
         plant: 'run: "replay",',
       },

@@ -110,7 +110,7 @@ const byCycles = (folder: string, { faults, cycles }: ByCycles, laws: readonly s
   if (compiled.status !== 0)
     return { by, isCaught: false, evidence: `it does not compile: ${compiled.stdout.slice(0, 300)}` };
   const args = [
-    "dist/apps/chaos/main.js",
+    "dist/tools/chaos/main.js",
     "--seed",
     "15",
     "--cycles",

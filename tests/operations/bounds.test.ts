@@ -8,7 +8,15 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const APPS = ["apps/ingest", "apps/links", "apps/pixel", "apps/api", "apps/keeper", "apps/worker"];
 /** `infra/embedded` runs the servers of a laptop, and none of the product's own. */
 const INFRA = ["avro", "clickhouse", "http", "kafka", "objects", "outbound", "postgres", "redis", "runtime", "spool"];
-const FOLDERS = [...APPS, ...INFRA.map((folder) => `infra/${folder}`), "modules", "processors", "domain", "sinks"];
+const FOLDERS = [
+  ...APPS,
+  "browser",
+  ...INFRA.map((folder) => `infra/${folder}`),
+  "modules",
+  "processors",
+  "domain",
+  "sinks",
+];
 /** Empty at first, at the level of a module, of a class or of the function that opens something. */
 const GROWS =
   /^(?: {2})?(?:readonly )?(?:const |let )?(#?\w+)(?:: [^\n]+?)? = (?:new (?:Map|Set|\w+List)(?:<.*>)?\(\)|\[\]);$/gm;
@@ -43,11 +51,11 @@ const lasting: Readonly<Record<string, string>> = {
   "apps/ingest/routes/wal-replay.ts followed": "replays under way; our own ids; gone when one ends",
   "apps/keeper/schedules/moves.ts underWay": "3 moves of the log",
   "apps/keeper/schedules/nightly.ts passed": "clients that were inspected tonight, emptied each night",
-  "apps/pixel/browser/delivery/sender.ts waiting": "MAX_WAITING events of one page, the lightest left out first",
-  "apps/pixel/browser/replay/chunks.ts events": "CHUNK_BYTES, or CHUNK_MS of one page",
-  "apps/pixel/browser/replay/chunks.ts waiting": "MOST_BYTES of one page, then the recording ends",
-  "apps/pixel/browser/signals/forms.ts begun": "forms of one page, gone when they are sent or left",
-  "apps/pixel/browser/tracker.ts pageWork": "the groups of signals of this script",
+  "browser/delivery/sender.ts waiting": "MAX_WAITING events of one page, the lightest left out first",
+  "browser/replay/chunks.ts events": "CHUNK_BYTES, or CHUNK_MS of one page",
+  "browser/replay/chunks.ts waiting": "MOST_BYTES of one page, then the recording ends",
+  "browser/signals/forms.ts begun": "forms of one page, gone when they are sent or left",
+  "browser/tracker.ts pageWork": "the groups of signals of this script",
   "domain/calendar.ts dayStarts": "4,096 days",
   "domain/memo.ts older": "as the younger one",
   "domain/memo.ts younger": "the size that its owner gives, texts of at most 1,024 characters, copied",
@@ -72,28 +80,28 @@ const lasting: Readonly<Record<string, string>> = {
   "infra/runtime/timing/in-slices.ts waiting": "bodies that are held and longer than a slice",
   "infra/runtime/metrics.ts shown": "groups of the topology",
   "infra/runtime/scope.ts opened": "what an app opens",
-  "infra/spool/last-resort.ts queue": "64 MiB on their way (modules/edges/places.ts)",
+  "infra/spool/last-resort.ts queue": "64 MiB on their way (modules/intake/path/places.ts)",
   "infra/spool/last-resort.ts stored": "200,000 objects, 300 bytes each",
-  "infra/spool/spool.ts queue": "64 MiB on their way (modules/edges/places.ts)",
+  "infra/spool/spool.ts queue": "64 MiB on their way (modules/intake/path/places.ts)",
   "infra/spool/spool.ts segments": "the size that a spool may have",
-  "modules/access/fresh.ts known": "10,000 clients",
-  "modules/access/fresh.ts underway": "clients whose requests wait for an answer of Postgres",
-  "modules/access/tokens.ts used": "tokens, emptied once a minute",
-  "modules/alerts/delivery.ts mailed": "200 incidents",
-  "modules/edges/facts.ts identities": "8 clients, each with a memo of 100,000 devices",
-  "modules/edges/path-checks.ts unsaved": "100 checks",
-  "modules/sources/source-picture.ts NONE": "empty for good",
-  "modules/sources/source-picture.ts active": "the sources that people made, made again with each picture",
-  "modules/pixel/sightings.ts noted": "20,000 sightings, written every ten seconds",
-  "modules/pixel/sightings.ts subjects": "clients of the reference data, emptied with what was noted",
-  "modules/edges/places.ts #refusing": "the two places",
-  "modules/groups/revised.ts recorded": "partitions, emptied when the member joins",
-  "modules/leads/lead-keys.ts vaults": "1,000 clients, 32 bytes each",
-  "modules/leads/lead-queue.ts busy": "3 clients whose leads are being stored",
-  "modules/leads/lead-queue.ts waiting": "4,000 leads, 32 MiB of them",
-  "modules/replays/replay-writes.ts ends": "30,000 messages under way",
-  "modules/replays/replay-writes.ts lastOf": "partitions of a replay, gone with it",
-  "modules/replays/replay-writes.ts underWay": "30,000 messages under way",
+  "modules/access/secrets/fresh.ts known": "10,000 clients",
+  "modules/access/secrets/fresh.ts underway": "clients whose requests wait for an answer of Postgres",
+  "modules/access/tokens/tokens.ts used": "tokens, emptied once a minute",
+  "modules/base/alerts/delivery.ts mailed": "200 incidents",
+  "modules/intake/path/facts.ts identities": "8 clients, each with a memo of 100,000 devices",
+  "modules/intake/path/path-checks.ts unsaved": "100 checks",
+  "modules/intake/sources/source-picture.ts NONE": "empty for good",
+  "modules/intake/sources/source-picture.ts active": "the sources that people made, made again with each picture",
+  "modules/catalog/pixel/sightings.ts noted": "20,000 sightings, written every ten seconds",
+  "modules/catalog/pixel/sightings.ts subjects": "clients of the reference data, emptied with what was noted",
+  "modules/intake/path/places.ts #refusing": "the two places",
+  "modules/log/groups/revised.ts recorded": "partitions, emptied when the member joins",
+  "modules/intake/leads/lead-keys.ts vaults": "1,000 clients, 32 bytes each",
+  "modules/intake/leads/lead-queue.ts busy": "3 clients whose leads are being stored",
+  "modules/intake/leads/lead-queue.ts waiting": "4,000 leads, 32 MiB of them",
+  "modules/log/replays/replay-writes.ts ends": "30,000 messages under way",
+  "modules/log/replays/replay-writes.ts lastOf": "partitions of a replay, gone with it",
+  "modules/log/replays/replay-writes.ts underWay": "30,000 messages under way",
   "processors/admit/shape.ts kinds": "10,000 keys of at most 64 characters, then emptied",
   "processors/enrich/identity-keys.ts known": "100 clients, each with a memo of 10,000 identifiers",
   "sinks/archive/container.ts blocks": "the compressed blocks of one file, closed at 32 MiB before compression",
@@ -116,18 +124,18 @@ const passing: ReadonlySet<string> = new Set([
   "domain/personal/suppression.ts clients",
   "infra/kafka/replay.ts left",
   "infra/kafka/requests.ts byTopic",
-  "modules/alerts/reported-once.ts groups",
-  "modules/dead-letters/letter.ts byId",
-  "modules/dead-letters/letter.ts bySubject",
-  "modules/dead-letters/letter.ts changed",
-  "modules/imports/csv-head.ts ours",
-  "modules/imports/run-import.ts sums",
-  "modules/reference/checks.ts active",
-  "modules/reference/draft.ts segments",
-  "modules/reference/writer.ts seen",
-  "modules/replays/replay-lane.ts topics",
-  "modules/reports/reconcile.ts currencies",
-  "modules/reports/reconcile.ts found",
+  "modules/base/alerts/reported-once.ts groups",
+  "modules/log/dead-letters/letter.ts byId",
+  "modules/log/dead-letters/letter.ts bySubject",
+  "modules/log/dead-letters/letter.ts changed",
+  "modules/intake/imports/csv-head.ts ours",
+  "modules/intake/imports/run-import.ts sums",
+  "modules/catalog/reference/checks.ts active",
+  "modules/catalog/reference/draft.ts segments",
+  "modules/catalog/reference/writer.ts seen",
+  "modules/log/replays/replay-lane.ts topics",
+  "modules/figures/reports/reconcile.ts currencies",
+  "modules/figures/reports/reconcile.ts found",
   "processors/admit/json-list.ts found",
   "processors/admit/read-batch.ts events",
   "processors/attribute/facts.ts nothingLinked",
@@ -166,10 +174,10 @@ const passing: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A run of reprocess gives up beyond its limits (modules/reprocess/ports.ts), a trial of a rule
- * evaluates 50,000 events (modules/rules/evaluate.ts); then they end.
+ * A run of reprocess gives up beyond its limits (modules/money/reprocess/ports.ts), a trial of a
+ * rule evaluates 50,000 events (modules/money/trials/evaluate.ts); then they end.
  */
-const RUNS = /^modules\/(reprocess|rules)\//;
+const RUNS = /^modules\/money\/(reprocess|trials)\//;
 
 test("every map, set and list that grows has a bound that is written down", () => {
   const isListed = (place: string): boolean => RUNS.test(place) || passing.has(place) || lasting[place] !== undefined;

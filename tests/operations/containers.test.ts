@@ -16,7 +16,7 @@ import { appCommands } from "../../infra/embedded/services/redis.ts";
 import { connectionOf } from "../../infra/kafka/kafka.ts";
 import { appLogins } from "../../infra/postgres/logins.ts";
 import { variables } from "../../infra/runtime/environment.ts";
-import { apps } from "../../modules/installation/product.ts";
+import { apps } from "../../modules/running/installation/product.ts";
 import { topicSettings } from "../../topics.ts";
 
 interface Service {
@@ -277,7 +277,7 @@ describe("the Dockerfile", () => {
 
   test("compiles every folder that apps are made of", () => {
     const { include } = JSON.parse(source("tsconfig.json")) as { include: string[] };
-    const needed = include.filter((path) => !["tests", "bench"].includes(path));
+    const needed = include.filter((path) => !["tools", "tests", "bench"].includes(path));
     expect(needed.filter((path) => !copied.includes(path))).toEqual([]);
   });
 

@@ -11,7 +11,7 @@ import { readConfig as uploadConfig } from "../../apps/upload/config.ts";
 import { readConfig as workerConfig } from "../../apps/worker/config.ts";
 import { type Ops, openOps } from "../../infra/http/app/side-port.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
-import { appPasswordOf } from "../../modules/installation/steps.ts";
+import { appPasswordOf } from "../../modules/running/installation/steps.ts";
 
 let ops: Ops | undefined;
 afterEach(() => ops?.close());

@@ -9,9 +9,9 @@ import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import { localWindow } from "../../infra/http/rate-limit.ts";
 import { refusals } from "../../infra/http/tokens.ts";
-import { hostEdge } from "../../modules/edges/host-edge.ts";
-import { defaultPixel } from "../../modules/pixel/pixel-config.ts";
-import { openSightings } from "../../modules/pixel/sightings.ts";
+import { defaultPixel } from "../../modules/catalog/pixel/pixel-config.ts";
+import { openSightings } from "../../modules/catalog/pixel/sightings.ts";
+import { hostEdge } from "../../modules/intake/path/host-edge.ts";
 import { checkShape } from "../../processors/admit/shape.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
@@ -28,7 +28,7 @@ const texts = { mayBeBroken: false, mayHoldEmail: false };
 const unauthorized = new Problem("unauthorized", "no");
 
 const pepper = pepperOf("0123456789abcdef0123456789abcdef", 1);
-/** That an edge remembers (modules/edges/facts.ts). */
+/** That an edge remembers (modules/intake/path/facts.ts). */
 const DEVICES = 100_000;
 const identify = identifyFor(pepper, DEVICES);
 const window = localWindow({ limit: 100, windowMs: 60_000 });

@@ -13,7 +13,7 @@ import { visitRoute } from "../../apps/links/visit-route.ts";
 import { routesOf as pixelRoutes } from "../../apps/pixel/routes.ts";
 import { uploadApp } from "../../apps/upload/server.ts";
 import type { DirectRoute } from "../../infra/http/direct/direct-host.ts";
-import { roles } from "../../modules/access/users.ts";
+import { roles } from "../../modules/access/users/users.ts";
 
 interface Row {
   readonly host: string;

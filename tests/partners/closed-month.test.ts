@@ -1,6 +1,6 @@
 // Which days a change of a contract touches, and whether they lie in a month that is locked.
 import { expect, test } from "vitest";
-import { closedMonthOf, daysChanged } from "../../modules/partners/closed-month.ts";
+import { closedMonthOf, daysChanged } from "../../modules/catalog/contracts/closed-month.ts";
 
 const now = Date.UTC(2026, 10, 20, 12);
 const contract = { effective_from: "2026-01-01", effective_to: null as string | null, rate: "5", version: 3 };

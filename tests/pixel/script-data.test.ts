@@ -2,10 +2,10 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { cleanProps, cleanText } from "../../apps/pixel/browser/data/clean.ts";
-import { chosenMask, maskInForce } from "../../apps/pixel/browser/data/consent.ts";
-import { bytesOf, toJson } from "../../apps/pixel/browser/data/json.ts";
-import { sha256 } from "../../apps/pixel/browser/data/sha256.ts";
+import { cleanProps, cleanText } from "../../browser/data/clean.ts";
+import { chosenMask, maskInForce } from "../../browser/data/consent.ts";
+import { bytesOf, toJson } from "../../browser/data/json.ts";
+import { sha256 } from "../../browser/data/sha256.ts";
 import { identifyFor } from "../../domain/device-id.ts";
 import { scrub } from "../../domain/personal/personal-data.ts";
 

@@ -1,7 +1,7 @@
 // The queue of the browser's script: what goes first when there is too much, and what fits into one
 // body.
 import { expect, test } from "vitest";
-import { bytesOf } from "../../apps/pixel/browser/data/json.ts";
+import { bytesOf } from "../../browser/data/json.ts";
 import {
   CALL,
   MAX_BODY,
@@ -12,7 +12,7 @@ import {
   type Waiting,
   type Weight,
   withOne,
-} from "../../apps/pixel/browser/delivery/queue.ts";
+} from "../../browser/delivery/queue.ts";
 
 const waiting = (id: number, weight: Weight, size = 10): Waiting => ({
   event: { t: "x", ts: 1, event_id: `${id}`, did: "d", sid: "s", url: "", props: {} },

@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { nightlyDefaults } from "../../domain/reference/thresholds.ts";
-import { decisionsOf, type FlaggedConversion } from "../../modules/nightly/decisions.ts";
-import { findingsOf, type PartnerCounts } from "../../modules/nightly/findings.ts";
-import { flatnessOf, spans } from "../../modules/nightly/flatness.ts";
+import { decisionsOf, type FlaggedConversion } from "../../modules/money/nightly/decisions.ts";
+import { findingsOf, type PartnerCounts } from "../../modules/money/nightly/findings.ts";
+import { flatnessOf, spans } from "../../modules/money/nightly/flatness.ts";
 import { noon } from "../support/builders.ts";
 
 const [hours, days] = spans as [(typeof spans)[0], (typeof spans)[0]];

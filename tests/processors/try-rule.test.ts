@@ -1,8 +1,8 @@
 // A rule tried on one stored event: what the live attribution makes of it, and what it leaves
 // alone.
 import { describe, expect, test } from "vitest";
-import { standsAgainstRules, type TriedRule, tryRule } from "../../modules/rules/try-rule.ts";
-import { BadWindow, ruleWindow } from "../../modules/rules/window.ts";
+import { standsAgainstRules, type TriedRule, tryRule } from "../../modules/money/trials/try-rule.ts";
+import { BadWindow, ruleWindow } from "../../modules/money/trials/window.ts";
 import { commission } from "../../processors/commission/commission.ts";
 import type { Conversion, Credit, EventReceived, Fraud } from "../../schemas/generated.ts";
 import type { StoredEvent } from "../../sinks/analytics/history.ts";

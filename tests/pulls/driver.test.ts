@@ -2,8 +2,8 @@
 // asked.
 import { afterEach, describe, expect, test } from "vitest";
 import { getOutbound, mayBeAsked } from "../../infra/outbound/outbound.ts";
-import { pullSettings } from "../../modules/pulls/drivers/drivers.ts";
-import { mmp } from "../../modules/pulls/drivers/mmp.ts";
+import { pullSettings } from "../../modules/intake/pulls/drivers/drivers.ts";
+import { mmp } from "../../modules/intake/pulls/drivers/mmp.ts";
 import { type SourceServer, startSource } from "../support/source-server.ts";
 
 const opened: SourceServer[] = [];

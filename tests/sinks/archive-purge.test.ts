@@ -2,7 +2,7 @@
 // hold the records of all, whatever dies when, and the archive stays whole.
 import { expect, test } from "vitest";
 import type { Objects } from "../../infra/objects/objects.ts";
-import { deleteOldRefused } from "../../modules/edges/refused-by-log.ts";
+import { deleteOldRefused } from "../../modules/intake/path/refused-by-log.ts";
 import { checkArchive } from "../../sinks/archive/check.ts";
 import { purgeExpired } from "../../sinks/archive/purge.ts";
 import { filesOf, pastOf, readFile } from "../../sinks/archive/read.ts";

@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { observe } from "../../apps/stack/observe.ts";
 import type { App } from "../../infra/embedded/app.ts";
+import { observe } from "../../tools/stack/observe.ts";
 import { workshop } from "./home-for-test.ts";
 
 const here = workshop();

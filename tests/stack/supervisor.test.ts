@@ -9,7 +9,7 @@ import type { App } from "../../infra/embedded/app.ts";
 import { openHome } from "../../infra/embedded/home.ts";
 import { startOf } from "../../infra/runtime/lock.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
-import { doctor } from "../../modules/installation/doctor.ts";
+import { doctor } from "../../modules/running/installation/doctor.ts";
 import { ownConfig, workshop } from "./home-for-test.ts";
 
 const app: App = {

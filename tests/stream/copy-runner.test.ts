@@ -1,7 +1,7 @@
 // A copy of the log: stored, then committed, then counted; then the partition rests until its turn
 // comes again. A store that is away holds up nothing but the copy.
 import { expect, test } from "vitest";
-import { groupsOf } from "../../modules/groups/hosting.ts";
+import { groupsOf } from "../../modules/log/groups/hosting.ts";
 import type { AnyCopy } from "../../stream/flow.ts";
 import type { Control, CopyPorts, FetchedBatch } from "../../stream/messages.ts";
 import { copyRunner } from "../../stream/sink/copy-runner.ts";

@@ -1,7 +1,7 @@
 // What a worker understands of its command line, and what it says of what it does not.
 import { expect, test } from "vitest";
 import { readConfig } from "../../apps/worker/config.ts";
-import { groupsOf } from "../../modules/groups/hosting.ts";
+import { groupsOf } from "../../modules/log/groups/hosting.ts";
 import { sink } from "../../stream/flow.ts";
 import { topology } from "../../stream/topology.ts";
 import { toy, toys } from "../support/toy.ts";

@@ -1,6 +1,6 @@
 // What is remembered on top of durable memory is met from then on, and leaves no trace underneath.
 import { expect, test } from "vitest";
-import { overlay } from "../../modules/reprocess/overlay.ts";
+import { overlay } from "../../modules/money/reprocess/overlay.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import type { Memory, Remembering } from "../../stream/memory/memory.ts";
 

@@ -11,7 +11,7 @@ import {
   planOf,
   type RewindTo,
   targetOf,
-} from "../../modules/groups/rewind-plan.ts";
+} from "../../modules/log/rewind/rewind-plan.ts";
 
 /**
  * A partition as a broker may describe it: lagging or not, cut or not, committed or not. `atTime`

@@ -10,7 +10,7 @@ import {
   RewindRefused,
   type RewindRequest,
   rewindGroup,
-} from "../../modules/groups/rewind.ts";
+} from "../../modules/log/rewind/rewind.ts";
 
 class Killed extends Error {}
 

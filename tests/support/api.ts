@@ -14,7 +14,7 @@ import { openPool } from "../../infra/postgres/sql.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import { openScope } from "../../infra/runtime/scope.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
-import { letDemoUsersIn } from "../../modules/installation/seed.ts";
+import { letDemoUsersIn } from "../../modules/running/installation/seed.ts";
 import { freePort } from "./ingest.ts";
 
 const LOGIN_SECRET = "only this suite knows it";

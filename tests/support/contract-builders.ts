@@ -3,8 +3,8 @@
 import { monthOf } from "../../domain/calendar.ts";
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
-import { capOf, termColumns, tiersOf } from "../../modules/reference/contract-terms.ts";
-import { entities } from "../../modules/reference/records.ts";
+import { capOf, termColumns, tiersOf } from "../../modules/catalog/contracts/contract-terms.ts";
+import { entities } from "../../modules/catalog/reference/records.ts";
 import { smaller } from "../../processors/commission/worth.ts";
 import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";

@@ -2,7 +2,7 @@
 import pg from "pg";
 import { migrate } from "../../infra/postgres/migrate.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { appPasswordOf } from "../../modules/installation/steps.ts";
+import { appPasswordOf } from "../../modules/running/installation/steps.ts";
 import { sharedStack } from "./shared-stack.ts";
 
 export interface FreshDatabase {

@@ -1,6 +1,6 @@
 // The index of the dead letters in one process, by the same rules as the one in Postgres.
-import { type Failure, indexFailures, type Letter, mayBeClaimed } from "../../modules/dead-letters/letter.ts";
-import type { Attempt } from "../../modules/dead-letters/letter-index.ts";
+import { type Failure, indexFailures, type Letter, mayBeClaimed } from "../../modules/log/dead-letters/letter.ts";
+import type { Attempt } from "../../modules/log/dead-letters/letter-index.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
 export const inMemoryLetters = (random: () => number = () => 0) => {

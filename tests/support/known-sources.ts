@@ -1,8 +1,8 @@
 // Sources as an edge knows them, without a database.
 import { readMapping } from "../../domain/sources/map-payload.ts";
 import type { SourceMapping } from "../../domain/sources/source.ts";
-import { allowing } from "../../modules/sources/allow-list.ts";
-import type { KnownSource, OpenSources } from "../../modules/sources/source-picture.ts";
+import { allowing } from "../../modules/intake/sources/allow-list.ts";
+import type { KnownSource, OpenSources } from "../../modules/intake/sources/source-picture.ts";
 import { clientId } from "./builders.ts";
 
 export interface GivenSource extends Partial<Pick<KnownSource, "slug" | "kind" | "state">> {

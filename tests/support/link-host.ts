@@ -8,7 +8,7 @@ import { directHost } from "../../infra/http/direct/direct-host.ts";
 import { type Listening, listen } from "../../infra/http/listen.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
-import { clientFactsOf } from "../../modules/edges/facts.ts";
+import { clientFactsOf } from "../../modules/intake/path/facts.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { topics } from "../../topics.ts";

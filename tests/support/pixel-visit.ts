@@ -7,8 +7,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
-import type { PixelEvent } from "../../apps/pixel/browser/delivery/queue.ts";
-import { snippetOf } from "../../modules/pixel/snippet.ts";
+import type { PixelEvent } from "../../browser/delivery/queue.ts";
+import { snippetOf } from "../../modules/catalog/pixel/snippet.ts";
 
 /** One event as it arrived: by which way, and what its envelope said. */
 export interface Arrived extends Omit<PixelEvent, "props"> {

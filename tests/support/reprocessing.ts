@@ -2,13 +2,13 @@
 // in this process.
 
 import type { ReferenceRows } from "../../domain/reference/reference.ts";
-import { type Difference, differenceOf } from "../../modules/reprocess/difference.ts";
+import { type Difference, differenceOf } from "../../modules/money/reprocess/difference.ts";
 import {
   defaultLimits,
   type LatestRow,
   type ReprocessPorts,
   type ReprocessSettings,
-} from "../../modules/reprocess/ports.ts";
+} from "../../modules/money/reprocess/ports.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";

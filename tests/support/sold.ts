@@ -3,7 +3,7 @@
 
 import type pg from "pg";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
-import { computeWaiting } from "../../modules/rollups/compute-waiting.ts";
+import { computeWaiting } from "../../modules/figures/rollups/compute-waiting.ts";
 import type { Conversion, EventAttributed, LedgerEntry } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events } from "../../sinks/analytics/table.ts";

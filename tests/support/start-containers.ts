@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DockerComposeEnvironment, Wait } from "testcontainers";
 import type { TestProject } from "vitest/node";
 import { repositoryRoot } from "../../infra/embedded/home.ts";
-import { steps } from "../../modules/installation/steps.ts";
+import { steps } from "../../modules/running/installation/steps.ts";
 import { freePort } from "./ingest.ts";
 import "./shared-stack.ts";
 

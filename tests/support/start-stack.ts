@@ -2,7 +2,7 @@
 // clients are there, apps are not.
 import type { TestProject } from "vitest/node";
 import { startStack } from "../../infra/embedded/supervisor.ts";
-import { steps } from "../../modules/installation/steps.ts";
+import { steps } from "../../modules/running/installation/steps.ts";
 
 const HOME = ".tributary/test";
 

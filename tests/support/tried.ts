@@ -2,7 +2,7 @@
 import { compile } from "../../domain/conditions/evaluate.ts";
 import { Subject } from "../../domain/conditions/fields.ts";
 import type { ReferenceRows } from "../../domain/reference/reference.ts";
-import { type Evaluating, type EvaluationPorts, evaluateRule, type Page } from "../../modules/rules/evaluate.ts";
+import { type Evaluating, type EvaluationPorts, evaluateRule, type Page } from "../../modules/money/trials/evaluate.ts";
 import type { History, HistoryPlace, HistoryWindow, StoredEvent } from "../../sinks/analytics/history.ts";
 import { pipeline } from "../../topology.ts";
 import { dayMs, noon } from "./builders.ts";

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect, test } from "vitest";
 
-const roots = ["schemas", "stream", "infra", "domain", "processors", "sinks", "modules", "apps"];
+const roots = ["schemas", "stream", "infra", "domain", "processors", "sinks", "modules", "apps", "tools"];
 const files = [
   "topics.ts",
   "topology.ts",
@@ -28,6 +28,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "topics.ts": ["infra", "stream", "schemas"],
   "topology.ts": ["topics.ts", "sinks", "processors", "domain", "infra", "stream", "schemas"],
   modules: ["topology.ts", "topics.ts", "sinks", "processors", "domain", "infra", "stream", "schemas"],
+  tools: ["modules", "topology.ts", "topics.ts", "sinks", "processors", "domain", "infra", "stream", "schemas"],
   apps: ["modules", "topology.ts", "topics.ts", "sinks", "processors", "domain", "infra", "stream", "schemas"],
 };
 /**
@@ -52,9 +53,9 @@ const targetsOf = (file: string): readonly string[] => {
   return targets;
 };
 
-/** An app is a part of its own: none imports another. */
+/** An app or a tool is a part of its own: none imports another. */
 const partOf = (file: string): string =>
-  file.startsWith("apps/") ? file.split("/").slice(0, 2).join("/") : file.split("/")[0]!;
+  /^(apps|tools)\//.test(file) ? file.split("/").slice(0, 2).join("/") : file.split("/")[0]!;
 
 test("imports flow one way", () => {
   const wrong = files.flatMap((file) => {
@@ -114,70 +115,25 @@ test("infra/kafka has one public file", () => {
 test("only the configuration of an app reads the environment", () => {
   // The armed failpoints are loaded under `node --conditions=faults` alone and read
   // from the environment which one to hit.
-  const readers = /^(apps\/[a-z]+\/config|infra\/embedded\/config|stream\/failpoint\.armed)\.ts$/;
+  const readers = /^((apps|tools)\/[a-z]+\/config|infra\/embedded\/config|stream\/failpoint\.armed)\.ts$/;
   const wrong = files.filter((file) => !readers.test(file) && /process\.env/.test(readFileSync(file, "utf8")));
   expect(wrong).toEqual([]);
 });
 
-/** Which module may use which others, all of them listed, so that a new arrow is a decision. */
-const moduleImports: Readonly<Record<string, readonly string[]>> = {
-  access: ["audit"],
-  alerts: ["audit"],
-  budgets: ["figures"],
-  "dead-letters": ["groups", "operations", "receipts"],
-  decisions: ["edges"],
-  edges: ["access", "dead-letters"],
-  explain: ["decisions", "reference"],
-  facts: ["reference"],
-  figures: ["groups", "money-days", "rollups"],
-  groups: ["operations"],
-  identity: ["audit", "outbox"],
-  imports: ["decisions", "edges", "jobs", "outbox"],
-  installation: ["access", "groups", "postbacks", "privacy", "reference", "sources"],
-  invitations: ["access", "audit", "mails", "reference"],
-  leads: ["access", "edges", "outbox"],
-  moves: ["groups", "operations", "replays", "reprocess"],
-  outbox: ["edges", "rollups"],
-  partners: ["reference"],
-  planner: ["budgets", "money-days"],
-  postbacks: ["access"],
-  privacy: ["identity", "imports", "leads", "recordings", "sources"],
-  pulls: ["access", "edges"],
-  receipts: ["groups"],
-  recordings: ["access", "audit", "pixel"],
-  reference: ["money-days", "outbox"],
-  repair: ["alerts", "groups"],
-  replays: ["groups"],
-  reports: ["groups"],
-  reprocess: ["access", "decisions", "facts", "operations", "privacy", "reference"],
-  rules: ["access", "audit", "jobs", "mails", "outbox", "reference", "reprocess"],
-  records: ["audit", "partners", "pixel", "reference", "rules"],
-  sales: ["decisions", "money-days"],
-  sources: ["access"],
-  "state-hash": ["groups", "rollups"],
-};
+/** The areas of modules/: each imports those before it, and no others. */
+const areas = ["base", "log", "figures", "access", "catalog", "intake", "privacy", "money", "running"];
 
-test("a module imports the modules that it lists, and no others", () => {
-  const found = new Map<string, Set<string>>();
-  for (const file of files.filter((one) => one.startsWith("modules/")))
-    for (const target of targetsOf(file).filter((one) => one.startsWith("modules/"))) {
-      const [from, to] = [file, target].map((one) => one.split("/")[1]!) as [string, string];
-      if (from !== to) found.set(from, (found.get(from) ?? new Set()).add(to));
-    }
-  const sorted = (lists: Readonly<Record<string, Iterable<string>>>) =>
-    Object.fromEntries(Object.entries(lists).map(([from, to]) => [from, [...to].sort()]));
-  expect(sorted(Object.fromEntries(found))).toEqual(sorted(moduleImports));
-});
-
-test("no module imports itself through others", () => {
-  const circles: string[] = [];
-  const walk = (path: readonly string[]): void => {
-    for (const next of moduleImports[path.at(-1)!] ?? [])
-      if (path.includes(next)) circles.push([...path, next].join(" -> "));
-      else walk([...path, next]);
-  };
-  for (const name of Object.keys(moduleImports)) walk([name]);
-  expect(circles).toEqual([]);
+test("an area of modules imports the areas before it, and no others", () => {
+  expect(readdirSync("modules").sort()).toEqual([...areas].sort());
+  const areaOf = (file: string): number => areas.indexOf(file.split("/")[1]!);
+  const wrong = files
+    .filter((file) => file.startsWith("modules/"))
+    .flatMap((file) =>
+      targetsOf(file)
+        .filter((target) => target.startsWith("modules/") && areaOf(target) > areaOf(file))
+        .map((target) => `${file} -> ${target}`),
+    );
+  expect(wrong, areas.join(" < ")).toEqual([]);
 });
 
 test("modules know no terminal and no HTTP", () => {

@@ -1,8 +1,8 @@
 // Wirings that must not compile, one @ts-expect-error each: `npm run check` fails when the compiler
 // stops refusing one.
 
-import { feedNamed } from "../../modules/edges/feed.ts";
-import { type HostPorts, hostEdge } from "../../modules/edges/host-edge.ts";
+import { feedNamed } from "../../modules/base/feed.ts";
+import { type HostPorts, hostEdge } from "../../modules/intake/path/host-edge.ts";
 import type { Conversion, EventEnriched, EventReceived } from "../../schemas/generated.ts";
 import {
   type Arrival,

@@ -1,7 +1,7 @@
 // The state hash leaves nothing out in silence: whatever a sink fills is hashed, or is named here
 // with the reason why not.
 import { expect, test } from "vitest";
-import { differingTables, hashableTables, type StateHash } from "../../modules/state-hash/state-hash.ts";
+import { differingTables, hashableTables, type StateHash } from "../../modules/running/state-hash/state-hash.ts";
 import type { AnySink } from "../../stream/flow.ts";
 import { pipeline } from "../../topology.ts";
 

@@ -1,8 +1,8 @@
 // Who hosts what, and which groups an event passes: from the pipeline and what workers recorded.
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { hopsTo, hostsNow, hostsOf, type Recorded } from "../../modules/groups/hosts.ts";
-import { recordedSoon } from "../../modules/groups/recording.ts";
+import { hopsTo, hostsNow, hostsOf, type Recorded } from "../../modules/log/groups/hosts.ts";
+import { recordedSoon } from "../../modules/log/groups/recording.ts";
 import { events } from "../../sinks/analytics/table.ts";
 import { readersOf, sinkInto } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";

@@ -3,7 +3,7 @@
 import { setTimeout } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import type { Consumer } from "../../infra/kafka/kafka.ts";
-import { openMemberships } from "../../modules/groups/membership.ts";
+import { openMemberships } from "../../modules/log/groups/membership.ts";
 
 const until = async (condition: () => boolean): Promise<void> => {
   const end = performance.now() + 20_000;

@@ -1,7 +1,7 @@
 // Which revision decides from where on is written down before the first batch of a partition, once
 // a membership, and nothing is processed without it.
 import { expect, test } from "vitest";
-import { revised } from "../../modules/groups/revised.ts";
+import { revised } from "../../modules/log/groups/revised.ts";
 import type { Control, InputBatch, Retry } from "../../stream/messages.ts";
 
 const batch = (partition: number, offset: number): InputBatch => ({

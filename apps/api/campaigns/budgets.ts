@@ -2,9 +2,9 @@
 import { dayOf, lockedFrom, monthsAfter } from "../../../domain/calendar.ts";
 import { toMinor } from "../../../domain/money.ts";
 import { Problem } from "../../../infra/http/problem.ts";
-import { type BudgetAmount, type BudgetKey, setBudget } from "../../../modules/budgets/budgets.ts";
-import { firstDayOf } from "../../../modules/budgets/pace.ts";
-import { readSegments } from "../../../modules/reference/client-reads.ts";
+import { type BudgetAmount, type BudgetKey, setBudget } from "../../../modules/catalog/budgets/budgets.ts";
+import { firstDayOf } from "../../../modules/catalog/budgets/pace.ts";
+import { readSegments } from "../../../modules/catalog/clients/client-reads.ts";
 import { fault } from "../request/accept.ts";
 import type { Work } from "../route.ts";
 

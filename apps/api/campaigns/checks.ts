@@ -1,15 +1,15 @@
 // What a change of a campaign must keep to: its state, the hosts of the client, and whose partners
 // it names.
 import { Problem, type ProblemParts } from "../../../infra/http/problem.ts";
-import { isAllowed, readPixelConfig } from "../../../modules/pixel/pixel-config.ts";
 import {
   type CampaignState,
   campaignState,
   isMove,
   type Pattern,
   partnersAt,
-} from "../../../modules/reference/campaign-reads.ts";
-import { lockReference } from "../../../modules/reference/writer.ts";
+} from "../../../modules/catalog/campaigns/campaign-reads.ts";
+import { isAllowed, readPixelConfig } from "../../../modules/catalog/pixel/pixel-config.ts";
+import { lockReference } from "../../../modules/catalog/reference/writer.ts";
 import { notFound } from "../request/accept.ts";
 import { openClient } from "../request/parents.ts";
 import type { Work } from "../route.ts";

@@ -1,11 +1,11 @@
 // What follows when campaigns begin to run: the log hears of it, and partners are written their
 // link, its days and what is paid for.
 import { dayOf } from "../../../domain/calendar.ts";
-import { addressesOfPartners } from "../../../modules/access/recipients.ts";
-import { asUsers } from "../../../modules/access/users.ts";
-import { queueMails } from "../../../modules/mails/mails.ts";
-import { announce } from "../../../modules/outbox/outbox.ts";
-import { paidFor } from "../../../modules/partners/contract-reads.ts";
+import { addressesOfPartners } from "../../../modules/access/users/recipients.ts";
+import { asUsers } from "../../../modules/access/users/users.ts";
+import { queueMails } from "../../../modules/base/mails/mails.ts";
+import { announce } from "../../../modules/base/outbox/outbox.ts";
+import { paidFor } from "../../../modules/catalog/contracts/contract-reads.ts";
 import type { Work } from "../route.ts";
 
 export interface Launched {

@@ -1,7 +1,7 @@
 // The links that a campaign needs for a list of partners: one each.
 import { randomBytes } from "node:crypto";
-import { linksOf } from "../../../modules/reference/campaign-reads.ts";
-import type { ReferenceChanges } from "../../../modules/reference/records.ts";
+import { linksOf } from "../../../modules/catalog/campaigns/campaign-reads.ts";
+import type { ReferenceChanges } from "../../../modules/catalog/reference/records.ts";
 import type { Work } from "../route.ts";
 import { checkActive, checkOnce, checkPartners } from "./checks.ts";
 

@@ -1,7 +1,7 @@
 // What a contract of a route is: the shapes of a request, closed, and one shape of the answer for
 // each role. Handlers, openapi.json and tests read the same object.
 import { z } from "zod";
-import { type Role, roles } from "../../../modules/access/users.ts";
+import { type Role, roles } from "../../../modules/access/users/users.ts";
 import { choice } from "./fields.ts";
 
 /** One shape for all, or one a role; a role that is not named has that of admin. */

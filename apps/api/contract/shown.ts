@@ -1,6 +1,6 @@
 // Which fields an answer holds for a role, down to the last one, and which of them are masked.
 import { z } from "zod";
-import type { Role } from "../../../modules/access/users.ts";
+import type { Role } from "../../../modules/access/users/users.ts";
 import { answerOf, type Contract } from "./contract.ts";
 import { masked, maskedEmail } from "./fields.ts";
 

@@ -1,9 +1,9 @@
 // What an onboarding is to make, as one change of reference data, after the checks that need no
 // database: every fault names its place in the body.
 import { dayOf } from "../../../domain/calendar.ts";
-import type { PartnerState } from "../../../modules/partners/partner-reads.ts";
-import type { Pattern } from "../../../modules/reference/campaign-reads.ts";
-import type { ReferenceChanges } from "../../../modules/reference/records.ts";
+import type { Pattern } from "../../../modules/catalog/campaigns/campaign-reads.ts";
+import type { PartnerState } from "../../../modules/catalog/partners/partner-reads.ts";
+import type { ReferenceChanges } from "../../../modules/catalog/reference/records.ts";
 import { checkOpen } from "../campaigns/budgets.ts";
 import { checkOnce, refuseForeign, warningsOf } from "../campaigns/checks.ts";
 import { newLinkCode } from "../campaigns/links.ts";

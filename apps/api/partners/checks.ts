@@ -3,7 +3,7 @@ import { randomInt } from "node:crypto";
 import type { PoolClient } from "pg";
 import { toMinor } from "../../../domain/money.ts";
 import { Problem } from "../../../infra/http/problem.ts";
-import { takenAddresses } from "../../../modules/partners/partner-reads.ts";
+import { takenAddresses } from "../../../modules/catalog/partners/partner-reads.ts";
 import { defined, fault } from "../request/accept.ts";
 
 /** Codes of the domain for names that another partner has. */

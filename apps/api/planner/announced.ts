@@ -1,12 +1,12 @@
 // What follows when a plan is approved or opened again: the log hears of it, partners are written
 // their own lines, and managers of the client what the whole came to.
-import { addressesOfPartners, managersOf } from "../../../modules/access/recipients.ts";
-import { asUsers } from "../../../modules/access/users.ts";
-import { firstDayOf } from "../../../modules/budgets/pace.ts";
-import { type Mail, queueMails } from "../../../modules/mails/mails.ts";
-import { announce } from "../../../modules/outbox/outbox.ts";
-import { type Changes, countsOf } from "../../../modules/planner/changes.ts";
-import type { PlanKey, PlanLine } from "../../../modules/planner/plans.ts";
+import { addressesOfPartners, managersOf } from "../../../modules/access/users/recipients.ts";
+import { asUsers } from "../../../modules/access/users/users.ts";
+import { type Mail, queueMails } from "../../../modules/base/mails/mails.ts";
+import { announce } from "../../../modules/base/outbox/outbox.ts";
+import { firstDayOf } from "../../../modules/catalog/budgets/pace.ts";
+import { type Changes, countsOf } from "../../../modules/catalog/planner/changes.ts";
+import type { PlanKey, PlanLine } from "../../../modules/catalog/planner/plans.ts";
 import type { Work } from "../route.ts";
 import { shownLine, totalsOf } from "./shown.ts";
 

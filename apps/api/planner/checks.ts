@@ -3,11 +3,11 @@
 import { dayOf, monthsAfter } from "../../../domain/calendar.ts";
 import { toMinor } from "../../../domain/money.ts";
 import { Problem } from "../../../infra/http/problem.ts";
-import { firstDayOf } from "../../../modules/budgets/pace.ts";
-import { percentRatesOn } from "../../../modules/partners/rates.ts";
-import { type FrozenBy, frozenMonth } from "../../../modules/planner/frozen.ts";
-import type { Plan, PlanKey, PlanLine } from "../../../modules/planner/plans.ts";
-import { readSegments } from "../../../modules/reference/client-reads.ts";
+import { firstDayOf } from "../../../modules/catalog/budgets/pace.ts";
+import { readSegments } from "../../../modules/catalog/clients/client-reads.ts";
+import { percentRatesOn } from "../../../modules/catalog/contracts/rates.ts";
+import { type FrozenBy, frozenMonth } from "../../../modules/catalog/planner/frozen.ts";
+import type { Plan, PlanKey, PlanLine } from "../../../modules/catalog/planner/plans.ts";
 import { MOST_MONTHS_AHEAD } from "../campaigns/budgets.ts";
 import { checkPartners } from "../campaigns/checks.ts";
 import { fault } from "../request/accept.ts";

@@ -2,12 +2,12 @@
 // came of each line.
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
-import { firstDayOf } from "../../../modules/budgets/pace.ts";
-import { partnerNames } from "../../../modules/figures/names.ts";
-import { percentRatesOn } from "../../../modules/partners/rates.ts";
-import type { Changes } from "../../../modules/planner/changes.ts";
-import { type LineFigures, lineFigures } from "../../../modules/planner/plan-figures.ts";
-import type { Plan, PlanKey, PlanLine } from "../../../modules/planner/plans.ts";
+import { firstDayOf } from "../../../modules/catalog/budgets/pace.ts";
+import { percentRatesOn } from "../../../modules/catalog/contracts/rates.ts";
+import type { Changes } from "../../../modules/catalog/planner/changes.ts";
+import { type LineFigures, lineFigures } from "../../../modules/catalog/planner/plan-figures.ts";
+import type { Plan, PlanKey, PlanLine } from "../../../modules/catalog/planner/plans.ts";
+import { partnerNames } from "../../../modules/figures/reads/names.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { monthStateOf } from "../request/range.ts";
 

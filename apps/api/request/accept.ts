@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import type { z } from "zod";
 import { Problem, type ProblemParts } from "../../../infra/http/problem.ts";
 import { checkTexts } from "../../../infra/http/read-json.ts";
-import type { Role } from "../../../modules/access/users.ts";
+import type { Role } from "../../../modules/access/users/users.ts";
 import { type Contract, mayAsk } from "../contract/contract.ts";
 
 type Fault = NonNullable<ProblemParts["errors"]>[number];

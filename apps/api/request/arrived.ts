@@ -1,7 +1,7 @@
 // What the steps of one request share: what has arrived, and how an answer goes out.
 import type { Request } from "express";
 import { orUnavailable } from "../../../infra/http/problem.ts";
-import type { Role } from "../../../modules/access/users.ts";
+import type { Role } from "../../../modules/access/users/users.ts";
 import { answerOf } from "../contract/contract.ts";
 import type { ApiPorts, Caller, Reply, ServedRoute } from "../route.ts";
 

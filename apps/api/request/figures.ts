@@ -2,9 +2,9 @@
 import { dayOf, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import { derive } from "../../../domain/derive.ts";
 import { unavailable } from "../../../infra/http/problem.ts";
-import { type MonthOfYear, spanOfMonth } from "../../../modules/budgets/pace.ts";
-import { type Periods, periodsOf } from "../../../modules/figures/periods.ts";
-import { newestEvents } from "../../../modules/rollups/rollup-reads.ts";
+import { type MonthOfYear, spanOfMonth } from "../../../modules/catalog/budgets/pace.ts";
+import { type Periods, periodsOf } from "../../../modules/figures/reads/periods.ts";
+import { newestEvents } from "../../../modules/figures/rollups/rollup-reads.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { ApiPorts } from "../route.ts";
 import { type Stamp, spanOf, stampOf } from "./range.ts";

@@ -1,5 +1,5 @@
 // The hosts of a client's pages, as a body names them.
-import { hostOf } from "../../../modules/pixel/pixel-config.ts";
+import { hostOf } from "../../../modules/catalog/pixel/pixel-config.ts";
 import { fault } from "./accept.ts";
 
 const MOST_DOMAINS = 200;

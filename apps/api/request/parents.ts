@@ -1,7 +1,7 @@
 // What a write needs of the client above its row: the caller sees it, and it is not archived.
 import { Problem } from "../../../infra/http/problem.ts";
-import { readClient, type ShownRow } from "../../../modules/reference/client-reads.ts";
-import { lockReference } from "../../../modules/reference/writer.ts";
+import { readClient, type ShownRow } from "../../../modules/catalog/clients/client-reads.ts";
+import { lockReference } from "../../../modules/catalog/reference/writer.ts";
 import type { Work } from "../route.ts";
 import { notFound } from "./accept.ts";
 

@@ -5,8 +5,8 @@ import {
   clientsAmong,
   type PartnerState,
   readPartner,
-} from "../../../modules/partners/partner-reads.ts";
-import { lockReference } from "../../../modules/reference/writer.ts";
+} from "../../../modules/catalog/partners/partner-reads.ts";
+import { lockReference } from "../../../modules/catalog/reference/writer.ts";
 import type { Ask, Work } from "../route.ts";
 import { fault, notFound } from "./accept.ts";
 

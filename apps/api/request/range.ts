@@ -1,7 +1,7 @@
 // The range of days that a request asks for, and the stamp that says how fresh an answer is.
 import { dayOf, formerMonthLockedFrom, lockedFrom, startOfDay } from "../../../domain/calendar.ts";
 import { Problem } from "../../../infra/http/problem.ts";
-import { firstDayOf, type MonthOfYear, spanOfMonth } from "../../../modules/budgets/pace.ts";
+import { firstDayOf, type MonthOfYear, spanOfMonth } from "../../../modules/catalog/budgets/pace.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 const DAYS = 30;

@@ -2,9 +2,9 @@
 // 5 s.
 import { dayOf, lockedFrom } from "../../../domain/calendar.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
-import { auditOf, claimOf, type Decided, linesOf, memoryKeyOf } from "../../../modules/decisions/decide.ts";
-import { isOvertaken, whenSettled } from "../../../modules/decisions/order-lines.ts";
-import { rememberedOrders } from "../../../modules/decisions/remembered.ts";
+import { auditOf, claimOf, type Decided, linesOf, memoryKeyOf } from "../../../modules/money/orders/decide.ts";
+import { isOvertaken, whenSettled } from "../../../modules/money/orders/order-lines.ts";
+import { rememberedOrders } from "../../../modules/money/orders/remembered.ts";
 import type { Line } from "../../../processors/settle/order.ts";
 import type { ApiPorts, Ask, Reply, Work } from "../route.ts";
 import {

@@ -3,10 +3,10 @@
 import { orderIdOf } from "../../../domain/order-id.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { orUnavailable, Problem } from "../../../infra/http/problem.ts";
-import { type Creditable, creditable, creditRefused } from "../../../modules/decisions/creditable.ts";
-import { linesOf, memoryKeyOf, type Subject } from "../../../modules/decisions/decide.ts";
-import { linesOfEvents } from "../../../modules/decisions/line-of-event.ts";
-import { rememberedOrders, versionOf } from "../../../modules/decisions/remembered.ts";
+import { type Creditable, creditable, creditRefused } from "../../../modules/money/orders/creditable.ts";
+import { linesOf, memoryKeyOf, type Subject } from "../../../modules/money/orders/decide.ts";
+import { linesOfEvents } from "../../../modules/money/orders/line-of-event.ts";
+import { rememberedOrders, versionOf } from "../../../modules/money/orders/remembered.ts";
 import type { Line, OrderState } from "../../../processors/settle/order.ts";
 import { fault, notFound } from "../request/accept.ts";
 import type { Work } from "../route.ts";

@@ -8,9 +8,9 @@ import { orUnavailable, Problem, unavailable } from "../../../infra/http/problem
 import { checkType, withBody } from "../../../infra/http/read-body.ts";
 import { senderOf } from "../../../infra/http/sender.ts";
 import { refusals } from "../../../infra/http/tokens.ts";
-import { hostEdge } from "../../../modules/edges/host-edge.ts";
-import { refusedLetter, type Why } from "../../../modules/edges/refused-events.ts";
-import { type ProcessorSettings, withSettings } from "../../../modules/postbacks/processor-settings.ts";
+import { hostEdge } from "../../../modules/intake/path/host-edge.ts";
+import { refusedLetter, type Why } from "../../../modules/intake/path/refused-events.ts";
+import { type ProcessorSettings, withSettings } from "../../../modules/intake/payment-notices/processor-settings.ts";
 import {
   envelopeOf,
   lookedUp,

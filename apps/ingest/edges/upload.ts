@@ -6,10 +6,10 @@ import { mayLast } from "../../../infra/http/listen.ts";
 import { Aborted, Problem, unavailable } from "../../../infra/http/problem.ts";
 import { piecesOf } from "../../../infra/http/read-body.ts";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
-import type { Token } from "../../../modules/access/tokens.ts";
-import { BadFile } from "../../../modules/imports/csv-head.ts";
-import { MOST_BYTES, storeFile } from "../../../modules/imports/import-file.ts";
-import { beginUpload, endUpload, isPending, queueUpload } from "../../../modules/imports/imports.ts";
+import type { Token } from "../../../modules/access/tokens/tokens.ts";
+import { BadFile } from "../../../modules/intake/imports/csv-head.ts";
+import { MOST_BYTES, storeFile } from "../../../modules/intake/imports/import-file.ts";
+import { beginUpload, endUpload, isPending, queueUpload } from "../../../modules/intake/imports/imports.ts";
 import type { OpenEdge, UploadPorts } from "../edges.ts";
 
 const FILENAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}$/;

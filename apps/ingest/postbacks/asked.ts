@@ -1,7 +1,7 @@
 // What the request of a postback says beside its body: the client that its address names, and how
 // it came.
 import { Problem } from "../../../infra/http/problem.ts";
-import type { AskClientFacts } from "../../../modules/edges/facts.ts";
+import type { AskClientFacts } from "../../../modules/intake/path/facts.ts";
 import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
 import type { Arrival, UnixMs } from "../../../stream/flow.ts";
 

@@ -8,10 +8,10 @@ import { sourceName } from "../../../domain/sources/source.ts";
 import { perSecond } from "../../../infra/http/direct/per-second.ts";
 import { Problem } from "../../../infra/http/problem.ts";
 import { senderOf } from "../../../infra/http/sender.ts";
-import { hostEdge } from "../../../modules/edges/host-edge.ts";
-import { refusedLetter, type Why } from "../../../modules/edges/refused-events.ts";
-import type { TakenPayload } from "../../../modules/sources/payloads.ts";
-import type { KnownSource } from "../../../modules/sources/source-picture.ts";
+import { hostEdge } from "../../../modules/intake/path/host-edge.ts";
+import { refusedLetter, type Why } from "../../../modules/intake/path/refused-events.ts";
+import type { TakenPayload } from "../../../modules/intake/sources/payloads.ts";
+import type { KnownSource } from "../../../modules/intake/sources/source-picture.ts";
 import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
 import {
   envelopeOf,

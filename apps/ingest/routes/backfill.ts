@@ -7,15 +7,15 @@ import { orUnavailable, Problem, unavailable } from "../../../infra/http/problem
 import { localWindow } from "../../../infra/http/rate-limit.ts";
 import { parseJson, readBytes } from "../../../infra/http/read-json.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
-import type { Token } from "../../../modules/access/tokens.ts";
-import { writeAudit } from "../../../modules/audit/audit.ts";
-import { askForBackfill } from "../../../modules/rules/backfill.ts";
-import { backfillBody } from "../../../modules/rules/backfill-body.ts";
-import type { OpenTrials } from "../../../modules/rules/open-trials.ts";
-import { savedRule } from "../../../modules/rules/rule-reads.ts";
-import { tryOnHistory } from "../../../modules/rules/trial.ts";
-import { type TriedRule, triedRule } from "../../../modules/rules/try-rule.ts";
-import { BadWindow, type RuleWindow, ruleWindow } from "../../../modules/rules/window.ts";
+import type { Token } from "../../../modules/access/tokens/tokens.ts";
+import { writeAudit } from "../../../modules/base/audit/audit.ts";
+import { savedRule } from "../../../modules/catalog/rules/rule-reads.ts";
+import { askForBackfill } from "../../../modules/money/trials/backfill.ts";
+import { backfillBody } from "../../../modules/money/trials/backfill-body.ts";
+import type { OpenTrials } from "../../../modules/money/trials/open-trials.ts";
+import { tryOnHistory } from "../../../modules/money/trials/trial.ts";
+import { type TriedRule, triedRule } from "../../../modules/money/trials/try-rule.ts";
+import { BadWindow, type RuleWindow, ruleWindow } from "../../../modules/money/trials/window.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 export interface BackfillParts {

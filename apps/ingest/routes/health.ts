@@ -2,6 +2,9 @@
 // never wait long.
 
 import type { Admin } from "../../../infra/kafka/kafka.ts";
+import { waitingEvents } from "../../../modules/figures/receipts/waiting-events.ts";
+import type { PathName, PathState } from "../../../modules/intake/path/path.ts";
+import type { PullHealth } from "../../../modules/intake/pulls/pull-health.ts";
 import {
   type Counts,
   type Known,
@@ -9,12 +12,9 @@ import {
   sumOf,
   unreadLetters,
   waitingForStores,
-} from "../../../modules/dead-letters/letter-depth.ts";
-import type { PathName, PathState } from "../../../modules/edges/path.ts";
-import { archiving } from "../../../modules/groups/archiving.ts";
-import type { Hosts } from "../../../modules/groups/hosts.ts";
-import type { PullHealth } from "../../../modules/pulls/pull-health.ts";
-import { waitingEvents } from "../../../modules/receipts/waiting-events.ts";
+} from "../../../modules/log/dead-letters/letter-depth.ts";
+import { archiving } from "../../../modules/log/groups/archiving.ts";
+import type { Hosts } from "../../../modules/log/groups/hosts.ts";
 import { archiveBehind } from "../../../sinks/archive/check.ts";
 
 /**

@@ -6,8 +6,8 @@ import { z } from "zod";
 import { orUnavailable, Problem } from "../../../infra/http/problem.ts";
 import { localWindow } from "../../../infra/http/rate-limit.ts";
 import { parseJson, readBytes } from "../../../infra/http/read-json.ts";
-import type { Token } from "../../../modules/access/tokens.ts";
-import { type Requested, requestPulls } from "../../../modules/pulls/pulls.ts";
+import type { Token } from "../../../modules/access/tokens/tokens.ts";
+import { type Requested, requestPulls } from "../../../modules/intake/pulls/pulls.ts";
 
 export interface PullTriggerParts {
   /** Of the kind admin: every client's. */

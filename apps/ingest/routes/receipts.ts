@@ -7,9 +7,9 @@ import { scopeOf } from "../../../infra/clickhouse/query.ts";
 import { Problem, unavailable } from "../../../infra/http/problem.ts";
 import { localWindow } from "../../../infra/http/rate-limit.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
-import type { Token } from "../../../modules/access/tokens.ts";
-import type { Progress } from "../../../modules/receipts/progress.ts";
-import { type Fate, receiptCounts, receiptOf } from "../../../modules/receipts/receipts.ts";
+import type { Token } from "../../../modules/access/tokens/tokens.ts";
+import type { Progress } from "../../../modules/figures/receipts/progress.ts";
+import { type Fate, receiptCounts, receiptOf } from "../../../modules/figures/receipts/receipts.ts";
 import { type Batch, readBatchId } from "../../../processors/admit/batch-id.ts";
 import { eventVersions } from "../../../sinks/analytics/reads.ts";
 

@@ -6,9 +6,9 @@ import { Problem, unavailable } from "../../../infra/http/problem.ts";
 import { localWindow } from "../../../infra/http/rate-limit.ts";
 import { classify } from "../../../infra/runtime/errors.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
-import type { Token } from "../../../modules/access/tokens.ts";
-import { type Replay, readReplay, requestReplay } from "../../../modules/replays/replays.ts";
-import { awaitReplay, progressOf, ReplayStalled, reportOf } from "../../../modules/replays/report.ts";
+import type { Token } from "../../../modules/access/tokens/tokens.ts";
+import { type Replay, readReplay, requestReplay } from "../../../modules/log/replays/replays.ts";
+import { awaitReplay, progressOf, ReplayStalled, reportOf } from "../../../modules/log/replays/report.ts";
 
 export interface WalReplayParts {
   /** Of the kind admin. */

@@ -6,12 +6,12 @@ import type { Pool } from "pg";
 import type { Objects } from "../../../infra/objects/objects.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
-import { deleteOldRefused } from "../../../modules/edges/refused-by-log.ts";
-import { archiving } from "../../../modules/groups/archiving.ts";
-import { purgeEdges } from "../../../modules/identity/purge-edges.ts";
-import { purgeLeads } from "../../../modules/leads/purge-leads.ts";
+import { purgeLeads } from "../../../modules/intake/leads/purge-leads.ts";
+import { deleteOldRefused } from "../../../modules/intake/path/refused-by-log.ts";
+import { purgeRecordings } from "../../../modules/intake/recordings/purge-recordings.ts";
+import { archiving } from "../../../modules/log/groups/archiving.ts";
+import { purgeEdges } from "../../../modules/privacy/persons/purge-edges.ts";
 import { clientRetentions, PurgeBusy, purgeArchive } from "../../../modules/privacy/retention.ts";
-import { purgeRecordings } from "../../../modules/recordings/purge-recordings.ts";
 import { deleteOldHours } from "../../../sinks/archive/retention.ts";
 
 /**

@@ -8,9 +8,9 @@ import type { Log } from "../../../infra/runtime/log.ts";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
-import { confirmReprocessed, INDEX_GROUP } from "../../../modules/dead-letters/confirm-reprocessed.ts";
-import { letterTopics } from "../../../modules/dead-letters/failure.ts";
-import { indexing, indexReading } from "../../../modules/dead-letters/indexing.ts";
+import { confirmReprocessed, INDEX_GROUP } from "../../../modules/log/dead-letters/confirm-reprocessed.ts";
+import { letterTopics } from "../../../modules/log/dead-letters/failure.ts";
+import { indexing, indexReading } from "../../../modules/log/dead-letters/indexing.ts";
 import {
   claimLetters,
   discardClaimed,
@@ -23,10 +23,10 @@ import {
   parkLetters,
   wakeCorrected,
   wakeLetters,
-} from "../../../modules/dead-letters/letter-index.ts";
-import { type RetryPorts, sendDue } from "../../../modules/dead-letters/retrying.ts";
-import { hostings } from "../../../modules/groups/group-holds.ts";
-import { hostsNow } from "../../../modules/groups/hosts.ts";
+} from "../../../modules/log/dead-letters/letter-index.ts";
+import { type RetryPorts, sendDue } from "../../../modules/log/dead-letters/retrying.ts";
+import { hostings } from "../../../modules/log/groups/group-holds.ts";
+import { hostsNow } from "../../../modules/log/groups/hosts.ts";
 import { type Topology, writesRows } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";

@@ -1,10 +1,10 @@
 // Asks every address of the ingest host which way its events take, for an edge that has died says
 // nothing itself: each minute, on record hourly and at each change.
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
-import type { Alert } from "../../../modules/alerts/alert.ts";
-import type { IngestPathCheck, IngestPathState } from "../../../modules/edges/ingest-path.ts";
-import type { PathName } from "../../../modules/edges/path.ts";
-import { durationOf } from "../../../modules/repair/incident.ts";
+import type { Alert } from "../../../modules/base/alerts/alert.ts";
+import type { IngestPathCheck, IngestPathState } from "../../../modules/intake/path/ingest-path.ts";
+import type { PathName } from "../../../modules/intake/path/path.ts";
+import { durationOf } from "../../../modules/running/repair/incident.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 export interface AddressCheckParts {

@@ -3,7 +3,7 @@
 import type { Pool } from "pg";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
-import { addUpMoneyDays, ledgerBalances } from "../../../modules/money-days/money-days.ts";
+import { addUpMoneyDays, ledgerBalances } from "../../../modules/figures/money-days/money-days.ts";
 
 export const moneyDays = (pool: Pool): Schedule => ({
   name: "money-days",

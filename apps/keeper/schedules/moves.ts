@@ -12,12 +12,18 @@ import type { Log } from "../../../infra/runtime/log.ts";
 import { Refused } from "../../../infra/runtime/refused.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
-import { HeldElsewhere } from "../../../modules/groups/group-holds.ts";
-import { type Rewinding, RewindRefused } from "../../../modules/groups/rewinding.ts";
-import { leaveMove, RENEWED_EVERY_MS, reportMove, type TakenMove, takeMove } from "../../../modules/moves/moves.ts";
-import { endMove, runMove } from "../../../modules/moves/run-move.ts";
-import { runReprocess } from "../../../modules/moves/run-reprocess.ts";
-import { type Installation, openReprocessing } from "../../../modules/reprocess/running/open.ts";
+import { HeldElsewhere } from "../../../modules/log/groups/group-holds.ts";
+import { type Rewinding, RewindRefused } from "../../../modules/log/rewind/rewinding.ts";
+import { type Installation, openReprocessing } from "../../../modules/money/reprocess/running/open.ts";
+import {
+  leaveMove,
+  RENEWED_EVERY_MS,
+  reportMove,
+  type TakenMove,
+  takeMove,
+} from "../../../modules/running/log-jobs/moves.ts";
+import { endMove, runMove } from "../../../modules/running/log-jobs/run-move.ts";
+import { runReprocess } from "../../../modules/running/log-jobs/run-reprocess.ts";
 import type { Topology } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";

@@ -1,7 +1,7 @@
 // The schedules of the outbox: sending what waits, and forgetting what was sent long ago.
 import type { Pool } from "pg";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
-import { forgetSent, relayOutbox, waitingOutbox } from "../../../modules/outbox/outbox.ts";
+import { forgetSent, relayOutbox, waitingOutbox } from "../../../modules/base/outbox/outbox.ts";
 import type { Produce } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
 

@@ -14,12 +14,15 @@ import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
 import { retry } from "../../../infra/runtime/timing/retry.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
-import { knownRefusals } from "../../../modules/dead-letters/known-refusals.ts";
-import { hintPrefixOf } from "../../../modules/facts/views.ts";
-import { beginOperation, type OperationPorts, type RunningOperation } from "../../../modules/operations/operations.ts";
-import { type Suppressions, withholdsOf } from "../../../modules/privacy/suppressions.ts";
-import { liveTrafficOf } from "../../../modules/replays/live-traffic.ts";
-import { type LanePorts, workOff } from "../../../modules/replays/replay-lane.ts";
+import {
+  beginOperation,
+  type OperationPorts,
+  type RunningOperation,
+} from "../../../modules/base/operations/operations.ts";
+import { hintPrefixOf } from "../../../modules/catalog/facts/views.ts";
+import { knownRefusals } from "../../../modules/log/dead-letters/known-refusals.ts";
+import { liveTrafficOf } from "../../../modules/log/replays/live-traffic.ts";
+import { type LanePorts, workOff } from "../../../modules/log/replays/replay-lane.ts";
 import {
   claimReplay,
   LaneLost,
@@ -27,8 +30,9 @@ import {
   ownedReplay,
   type Replay,
   readReplay,
-} from "../../../modules/replays/replays.ts";
-import { replayableSinks, reportOf } from "../../../modules/replays/report.ts";
+} from "../../../modules/log/replays/replays.ts";
+import { replayableSinks, reportOf } from "../../../modules/log/replays/report.ts";
+import { type Suppressions, withholdsOf } from "../../../modules/privacy/suppressions.ts";
 import { clickhouseStore } from "../../../sinks/stores/clickhouse.ts";
 import { postgresStore } from "../../../sinks/stores/postgres.ts";
 import { redisStore } from "../../../sinks/stores/redis.ts";

@@ -3,12 +3,12 @@
 // months ago.
 import type { Pool } from "pg";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
-import { forgetKeys } from "../../../modules/idempotency/idempotency.ts";
-import { forgetRows } from "../../../modules/imports/left-over.ts";
-import { forgetUploads } from "../../../modules/imports/parts/sent-parts.ts";
-import { forgetJobs } from "../../../modules/jobs/jobs.ts";
-import { forgetMails } from "../../../modules/mails/mails.ts";
-import { forgetMarks } from "../../../modules/postbacks/marks.ts";
+import { forgetKeys } from "../../../modules/base/idempotency/idempotency.ts";
+import { forgetJobs } from "../../../modules/base/jobs/jobs.ts";
+import { forgetMails } from "../../../modules/base/mails/mails.ts";
+import { forgetRows } from "../../../modules/intake/imports/left-over.ts";
+import { forgetUploads } from "../../../modules/intake/imports/parts/sent-parts.ts";
+import { forgetMarks } from "../../../modules/intake/payment-notices/marks.ts";
 
 const all = [forgetKeys, forgetMarks, forgetJobs, forgetMails, forgetRows, forgetUploads];
 

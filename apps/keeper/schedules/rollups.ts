@@ -3,18 +3,18 @@
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { LONGEST_REST_MS, type Schedule, SILENT_MS } from "../../../infra/runtime/timing/schedule.ts";
-import { type HourOf, hoursOf } from "../../../modules/rollups/hours.ts";
-import { markOutdated, type Searched } from "../../../modules/rollups/outdated.ts";
+import { type HourOf, hoursOf } from "../../../modules/figures/rollups/hours.ts";
+import { markOutdated, type Searched } from "../../../modules/figures/rollups/outdated.ts";
 import {
   type RollupHour,
   takeHours,
   takeMarks,
   waitingHours,
   waitingMarks,
-} from "../../../modules/rollups/rollup-marks.ts";
-import { eventsOf } from "../../../modules/rollups/rollup-reads.ts";
-import { computeHours, computeMinutes } from "../../../modules/rollups/rollups.ts";
-import { markWithdrawn } from "../../../modules/rollups/withdrawn.ts";
+} from "../../../modules/figures/rollups/rollup-marks.ts";
+import { eventsOf } from "../../../modules/figures/rollups/rollup-reads.ts";
+import { computeHours, computeMinutes } from "../../../modules/figures/rollups/rollups.ts";
+import { markWithdrawn } from "../../../modules/figures/rollups/withdrawn.ts";
 
 /**
  * 50 hours of 60 minutes are 3,000 marks, about 100 KB of statement; more in one would hold the

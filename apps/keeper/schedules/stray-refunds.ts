@@ -2,8 +2,8 @@
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
-import { decisionMessages } from "../../../modules/decisions/decisions.ts";
-import { movesOfStrayRefunds } from "../../../modules/decisions/stray-refunds.ts";
+import { decisionMessages } from "../../../modules/money/orders/decisions.ts";
+import { movesOfStrayRefunds } from "../../../modules/money/orders/stray-refunds.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";

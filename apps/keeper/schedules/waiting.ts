@@ -2,7 +2,7 @@
 import type { Pool } from "pg";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
-import { countWaiting } from "../../../modules/decisions/waiting.ts";
+import { countWaiting } from "../../../modules/money/orders/waiting.ts";
 
 export const waiting = (pool: Pool, metrics: Pick<Metrics, "setWaitingMoney">, clock: () => number): Schedule => ({
   name: "waiting",

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readMail } from "../../../infra/mail/read-mail.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { until } from "../../../infra/runtime/timing/until.ts";
-import { openTokens, type Tokens } from "../../../modules/access/tokens.ts";
-import { createUser, withUsers } from "../../../modules/access/users.ts";
+import { openTokens, type Tokens } from "../../../modules/access/tokens/tokens.ts";
+import { createUser, withUsers } from "../../../modules/access/users/users.ts";
 import { apiSuite } from "../../support/api-suite.ts";
 
 const { demo, pool, owner, tokens, ask, running } = apiSuite();

@@ -6,8 +6,8 @@ import { readMail } from "../../../infra/mail/read-mail.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { keyringOf } from "../../../infra/runtime/keyring.ts";
 import { until } from "../../../infra/runtime/timing/until.ts";
-import { clientSecretOf } from "../../../modules/access/client-secrets.ts";
-import { openTokens } from "../../../modules/access/tokens.ts";
+import { clientSecretOf } from "../../../modules/access/secrets/client-secrets.ts";
+import { openTokens } from "../../../modules/access/tokens/tokens.ts";
 import { apiSuite } from "../../support/api-suite.ts";
 
 const { env, demo, pool, owner, tokens, ask, running } = apiSuite();

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { monthOf, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
-import { firstDayOf } from "../../../modules/budgets/pace.ts";
+import { firstDayOf } from "../../../modules/catalog/budgets/pace.ts";
 import { apiSuite } from "../../support/api-suite.ts";
 import { owe, sell } from "../../support/owe.ts";
 

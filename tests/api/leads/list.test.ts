@@ -5,10 +5,10 @@ import { type SubjectKind, subjectsOf } from "../../../domain/personal/suppressi
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import { keyringOf } from "../../../infra/runtime/keyring.ts";
 import { until } from "../../../infra/runtime/timing/until.ts";
-import { resealClientSecrets } from "../../../modules/access/client-secrets.ts";
-import { type LeadContent, nameOf, subjectsIn, unsealLead } from "../../../modules/leads/lead-cipher.ts";
-import { openLeadKeys } from "../../../modules/leads/lead-keys.ts";
-import { purgeLeads } from "../../../modules/leads/purge-leads.ts";
+import { resealClientSecrets } from "../../../modules/access/secrets/client-secrets.ts";
+import { type LeadContent, nameOf, subjectsIn, unsealLead } from "../../../modules/intake/leads/lead-cipher.ts";
+import { openLeadKeys } from "../../../modules/intake/leads/lead-keys.ts";
+import { purgeLeads } from "../../../modules/intake/leads/purge-leads.ts";
 import { clientRetentions } from "../../../modules/privacy/retention.ts";
 import { suppress } from "../../../modules/privacy/suppressions.ts";
 import { apiSuite } from "../../support/api-suite.ts";

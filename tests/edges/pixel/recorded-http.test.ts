@@ -5,8 +5,12 @@ import { openObjects } from "../../../infra/objects/open.ts";
 import { openPool, sql, transaction } from "../../../infra/postgres/sql.ts";
 import { keyringOf } from "../../../infra/runtime/keyring.ts";
 import { until } from "../../../infra/runtime/timing/until.ts";
-import { readPixelConfig, type SavedPixelConfig, savePixelConfig } from "../../../modules/pixel/pixel-config.ts";
-import { openRecording } from "../../../modules/recordings/recording-reads.ts";
+import {
+  readPixelConfig,
+  type SavedPixelConfig,
+  savePixelConfig,
+} from "../../../modules/catalog/pixel/pixel-config.ts";
+import { openRecording } from "../../../modules/intake/recordings/recording-reads.ts";
 import { root, spawned } from "../../support/e2e-product.ts";
 import { type PixelProcess, startPixel } from "../../support/pixel-process.ts";
 import { sharedStack } from "../../support/shared-stack.ts";

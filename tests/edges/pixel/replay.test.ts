@@ -2,7 +2,7 @@
 // sender gets to read.
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { until } from "../../../infra/runtime/timing/until.ts";
-import { closedGate, sampleOf } from "../../../modules/recordings/gates.ts";
+import { closedGate, sampleOf } from "../../../modules/intake/recordings/gates.ts";
 import { factsOfTwo, openPixelHost, type PixelWorld } from "../../support/pixel-host.ts";
 
 const recording = { replay_enabled: true, replay_sample_rate: 100 };

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { afterAll, expect, test } from "vitest";
 import { getOutbound } from "../../../infra/outbound/outbound.ts";
-import { openLookUp } from "../../../modules/postbacks/look-up.ts";
+import { openLookUp } from "../../../modules/intake/payment-notices/look-up.ts";
 import { closedPort } from "../../support/closed-port.ts";
 
 let answer: (request: IncomingMessage, response: ServerResponse) => void = () => undefined;

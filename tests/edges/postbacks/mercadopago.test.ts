@@ -2,7 +2,7 @@
 // is asked of the account's own API.
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
-import type { ProcessorSettings } from "../../../modules/postbacks/processor-settings.ts";
+import type { ProcessorSettings } from "../../../modules/intake/payment-notices/processor-settings.ts";
 import { clientId, hourMs } from "../../support/builders.ts";
 import { openEdgeHost } from "../../support/edge-host.ts";
 import {

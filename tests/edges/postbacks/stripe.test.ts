@@ -2,8 +2,8 @@
 // often it comes; what another one signs becomes nothing.
 import { afterAll, describe, expect, test } from "vitest";
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
-import { readmitted } from "../../../modules/edges/refused-events.ts";
-import { type ProcessorSettings, postbackFactsOf } from "../../../modules/postbacks/processor-settings.ts";
+import { readmitted } from "../../../modules/intake/path/refused-events.ts";
+import { type ProcessorSettings, postbackFactsOf } from "../../../modules/intake/payment-notices/processor-settings.ts";
 import { acceptsPostback, admitPostback, envelopeOf } from "../../../processors/admit/payments/postback.ts";
 import { letterHeaders } from "../../../stream/dead-letters.ts";
 import { topics } from "../../../topics.ts";

@@ -3,10 +3,10 @@
 import { createHmac } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
-import { readmitted } from "../../../modules/edges/refused-events.ts";
-import type { TakenPayload } from "../../../modules/sources/payloads.ts";
-import { sourceFactsOf } from "../../../modules/sources/source-facts.ts";
-import { sourceSecrets } from "../../../modules/sources/source-fields.ts";
+import { readmitted } from "../../../modules/intake/path/refused-events.ts";
+import type { TakenPayload } from "../../../modules/intake/sources/payloads.ts";
+import { sourceFactsOf } from "../../../modules/intake/sources/source-facts.ts";
+import { sourceSecrets } from "../../../modules/intake/sources/source-fields.ts";
 import { letterHeaders } from "../../../stream/dead-letters.ts";
 import { topics } from "../../../topics.ts";
 import { clientId } from "../../support/builders.ts";

@@ -1,6 +1,6 @@
 // The contracts of the caller's own account.
 import { z } from "zod";
-import { roles } from "../../../../modules/access/users.ts";
+import { roles } from "../../../../modules/access/users/users.ts";
 import { contract } from "../contract.ts";
 import { choice, id, words } from "../fields.ts";
 

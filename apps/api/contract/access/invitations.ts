@@ -1,6 +1,6 @@
 // The contracts of invitations: of partners, and of the people of a client.
 import { z } from "zod";
-import { invitationStates } from "../../../../modules/invitations/invitations.ts";
+import { invitationStates } from "../../../../modules/access/invitations/invitations.ts";
 import { contract, listContract } from "../contract.ts";
 import { choice, id, idText, maskedEmail, time, words } from "../fields.ts";
 

@@ -1,6 +1,6 @@
 // The contracts of users: those whom an admin makes, and the state of all.
 import { z } from "zod";
-import { roles } from "../../../../modules/access/users.ts";
+import { roles } from "../../../../modules/access/users/users.ts";
 import { contract, listContract } from "../contract.ts";
 import { choice, id, ofId, time, version, words } from "../fields.ts";
 

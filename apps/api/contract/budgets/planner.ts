@@ -1,6 +1,6 @@
 // The contracts of what is planned to be spent on commissions in a month, by partner and segment.
 import { z } from "zod";
-import { termFields } from "../../../../modules/reference/contract-terms.ts";
+import { termFields } from "../../../../modules/catalog/contracts/contract-terms.ts";
 import { contract, MANY_KEYS } from "../contract.ts";
 import {
   choice,

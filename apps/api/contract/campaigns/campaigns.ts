@@ -1,6 +1,6 @@
 // The contracts of campaigns: what they are, how they change, and their launch.
 import { z } from "zod";
-import { termFields } from "../../../../modules/reference/contract-terms.ts";
+import { termFields } from "../../../../modules/catalog/contracts/contract-terms.ts";
 import { budgetFields } from "../budgets/relo-budgets.ts";
 import { contract, listContract, MANY_KEYS } from "../contract.ts";
 import { choice, day, eventType, id, idText, ofId, segment, time, url, version, words } from "../fields.ts";

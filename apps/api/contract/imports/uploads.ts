@@ -1,7 +1,7 @@
 // The contracts of uploads in parts: a file is begun, its parts go to the host of uploads, and it
 // is imported once all of them are there.
 import { z } from "zod";
-import { MOST_BYTES } from "../../../../modules/imports/import-file.ts";
+import { MOST_BYTES } from "../../../../modules/intake/imports/import-file.ts";
 import { uploadColumns } from "../../../../processors/admit/upload/csv-row.ts";
 import { contract, MANY_KEYS } from "../contract.ts";
 import { choice, id, time, words } from "../fields.ts";

@@ -1,6 +1,6 @@
 // The contracts (of routes) of what partners earn by their contracts (with clients).
 import { z } from "zod";
-import { termFields } from "../../../../modules/reference/contract-terms.ts";
+import { termFields } from "../../../../modules/catalog/contracts/contract-terms.ts";
 import { contract, listContract } from "../contract.ts";
 import { choice, day, id, idText, ofId, segment, time, version } from "../fields.ts";
 

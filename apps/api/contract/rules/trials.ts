@@ -1,6 +1,6 @@
 // The contracts of trying a rule on history, and of applying it there.
 import { z } from "zod";
-import { backfillBody, historyFields } from "../../../../modules/rules/backfill-body.ts";
+import { backfillBody, historyFields } from "../../../../modules/money/trials/backfill-body.ts";
 import { contract } from "../contract.ts";
 import { choice, id, ofId, time } from "../fields.ts";
 import { condition, credits, priority } from "./rules.ts";

@@ -1,9 +1,14 @@
 // The contracts of external sources: who else sends or holds events of a client, and how a payload
 // of theirs becomes an event.
 import { z } from "zod";
-import { pullSettings } from "../../../../modules/pulls/drivers/drivers.ts";
-import { mappingFields, sourceFields, sourceSecrets, sourceState } from "../../../../modules/sources/source-fields.ts";
-import { readSourceId } from "../../../../modules/sources/sources.ts";
+import { pullSettings } from "../../../../modules/intake/pulls/drivers/drivers.ts";
+import {
+  mappingFields,
+  sourceFields,
+  sourceSecrets,
+  sourceState,
+} from "../../../../modules/intake/sources/source-fields.ts";
+import { readSourceId } from "../../../../modules/intake/sources/sources.ts";
 import { contract, listContract } from "../contract.ts";
 import { id, idText, time, version } from "../fields.ts";
 

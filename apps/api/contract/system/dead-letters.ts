@@ -1,6 +1,6 @@
 // The contracts of dead letters. For administrators: a letter may belong to no client.
 import { z } from "zod";
-import { letterKinds, letterStates } from "../../../../modules/dead-letters/letter.ts";
+import { letterKinds, letterStates } from "../../../../modules/log/dead-letters/letter.ts";
 import { contract, listContract } from "../contract.ts";
 import { choice, id, idText, range, time, words } from "../fields.ts";
 

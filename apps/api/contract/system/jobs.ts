@@ -1,6 +1,6 @@
 // The contracts of jobs: work that outlives its request.
 import { z } from "zod";
-import { jobKinds, jobStates } from "../../../../modules/jobs/jobs.ts";
+import { jobKinds, jobStates } from "../../../../modules/base/jobs/jobs.ts";
 import { contract, listContract } from "../contract.ts";
 import { choice, id, idText, maskedEmail, time } from "../fields.ts";
 

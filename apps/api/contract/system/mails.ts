@@ -1,6 +1,6 @@
 // The contract of mails: what was sent to whom.
 import { z } from "zod";
-import { mailStates } from "../../../../modules/mails/mail-reads.ts";
+import { mailStates } from "../../../../modules/base/mails/mail-reads.ts";
 import { listContract } from "../contract.ts";
 import { choice, time } from "../fields.ts";
 

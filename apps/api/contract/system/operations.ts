@@ -1,7 +1,7 @@
 // The contracts of moves of the log: planned, asked for with the token of the plan, followed.
 import { z } from "zod";
-import { moveKinds, moveStates } from "../../../../modules/moves/moves.ts";
-import { stages } from "../../../../modules/reprocess/ports.ts";
+import { stages } from "../../../../modules/money/reprocess/ports.ts";
+import { moveKinds, moveStates } from "../../../../modules/running/log-jobs/moves.ts";
 import { contract, listContract } from "../contract.ts";
 import { choice, id, time, words } from "../fields.ts";
 

@@ -23,7 +23,7 @@ export const readIngestPath = contract({
 export const sendAlert = contract({
   route: "POST /api/admin/system-alert",
   summary: "Keeps an alert, and mails it once an incident, status and severity.",
-  // An alert is never lost for its spelling: modules/alerts/alert.ts reads it.
+  // An alert is never lost for its spelling: modules/base/alerts/alert.ts reads it.
   body: z.unknown(),
   answers: z.object({
     alert_id: z.string().nullable().describe("null while it could be mailed and not be kept"),

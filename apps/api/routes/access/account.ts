@@ -1,6 +1,6 @@
 // The routes of the caller's own account.
-import { changeAccount } from "../../../../modules/access/own-account.ts";
-import type { User } from "../../../../modules/access/users.ts";
+import { changeAccount } from "../../../../modules/access/users/own-account.ts";
+import type { User } from "../../../../modules/access/users/users.ts";
 import { changeMe, readMe } from "../../contract/access/account.ts";
 import { defined } from "../../request/accept.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";

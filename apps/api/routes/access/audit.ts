@@ -1,5 +1,5 @@
 // The route of the audit.
-import { auditRows } from "../../../../modules/audit/audit.ts";
+import { auditRows } from "../../../../modules/base/audit/audit.ts";
 import { listAudit } from "../../contract/access/audit.ts";
 import { spanOf } from "../../request/range.ts";
 import { type Route, route } from "../../route.ts";

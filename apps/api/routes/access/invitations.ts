@@ -1,13 +1,12 @@
 // The routes of invitations, the same for both kinds.
 import { Problem } from "../../../../infra/http/problem.ts";
-import { asUsers, findByEmail, UserRefused } from "../../../../modules/access/users.ts";
 import {
   acceptInvitation,
   InvitationRefused,
   type Verified,
   verifyInvitation,
-} from "../../../../modules/invitations/accepting.ts";
-import { hashOfToken, invitationToken } from "../../../../modules/invitations/invitation-token.ts";
+} from "../../../../modules/access/invitations/accepting.ts";
+import { hashOfToken, invitationToken } from "../../../../modules/access/invitations/invitation-token.ts";
 import {
   createInvitation,
   type InvitationFilter,
@@ -15,10 +14,12 @@ import {
   invitationRows,
   readInvitation,
   revokeInvitation,
-} from "../../../../modules/invitations/invitations.ts";
-import { queueMail } from "../../../../modules/mails/mails.ts";
-import { readClient } from "../../../../modules/reference/client-reads.ts";
-import { partnerStanding } from "../../../../modules/reference/partner-standing.ts";
+} from "../../../../modules/access/invitations/invitations.ts";
+import { partnerStanding } from "../../../../modules/access/invitations/partner-standing.ts";
+import { asUsers, findByEmail, UserRefused } from "../../../../modules/access/users/users.ts";
+import { queueMail } from "../../../../modules/base/mails/mails.ts";
+import { readClient } from "../../../../modules/catalog/clients/client-reads.ts";
+import { activatePartner } from "../../../../modules/catalog/partners/activate.ts";
 import * as contracts from "../../contract/access/invitations.ts";
 import { fault, notFound } from "../../request/accept.ts";
 import { away } from "../../request/arrived.ts";
@@ -109,10 +110,10 @@ const verified = async ({ pool }: Ports, kind: InvitationKind, token: string): P
 const accepted = async (
   { pool, portal }: Ports,
   { sender }: Ask,
-  acceptance: Parameters<typeof acceptInvitation>[1],
+  acceptance: Parameters<typeof acceptInvitation>[2],
 ): Promise<Reply> => {
   const { kind } = acceptance;
-  const { email } = await acceptInvitation(pool, acceptance, sender).catch(refusedFor(kind));
+  const { email } = await acceptInvitation(pool, activatePartner, acceptance, sender).catch(refusedFor(kind));
   return { body: { status: "accepted", kind, email, login_url: portal ?? null } };
 };
 

@@ -1,14 +1,14 @@
 // The routes of tokens by which clients and partners send.
 import { Problem } from "../../../../infra/http/problem.ts";
-import { readToken, tokenRows } from "../../../../modules/access/token-reads.ts";
+import { partnerStanding } from "../../../../modules/access/invitations/partner-standing.ts";
+import { readToken, tokenRows } from "../../../../modules/access/tokens/token-reads.ts";
 import {
   createTokenWithin,
   type NewToken,
   REQUESTS_A_MINUTE,
   revokeTokenWithin,
-} from "../../../../modules/access/tokens.ts";
-import { readClient } from "../../../../modules/reference/client-reads.ts";
-import { partnerStanding } from "../../../../modules/reference/partner-standing.ts";
+} from "../../../../modules/access/tokens/tokens.ts";
+import { readClient } from "../../../../modules/catalog/clients/client-reads.ts";
 import * as contracts from "../../contract/access/tokens.ts";
 import { defined, notFound } from "../../request/accept.ts";
 import { type Route, route, type Work } from "../../route.ts";

@@ -1,7 +1,8 @@
 // The routes of users.
 import type { PoolClient } from "pg";
 import { Problem } from "../../../../infra/http/problem.ts";
-import { userRows } from "../../../../modules/access/user-reads.ts";
+import { revokeInvitationsOf } from "../../../../modules/access/invitations/invitations.ts";
+import { userRows } from "../../../../modules/access/users/user-reads.ts";
 import {
   asUsers,
   changeUser,
@@ -12,8 +13,7 @@ import {
   unbindUser,
   userByEmail,
   userToChange,
-} from "../../../../modules/access/users.ts";
-import { revokeInvitationsOf } from "../../../../modules/invitations/invitations.ts";
+} from "../../../../modules/access/users/users.ts";
 import * as contracts from "../../contract/access/users.ts";
 import { defined, fault, notFound } from "../../request/accept.ts";
 import { type Route, route, type Work } from "../../route.ts";

@@ -2,9 +2,11 @@
 import { monthsAfter } from "../../../../domain/calendar.ts";
 import { toDecimal } from "../../../../domain/money.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
-import { readBudget, spentOf } from "../../../../modules/budgets/budgets.ts";
-import { firstDayOf, paceOf } from "../../../../modules/budgets/pace.ts";
-import { type Changes, changesBetween } from "../../../../modules/planner/changes.ts";
+import { readBudget, spentOf } from "../../../../modules/catalog/budgets/budgets.ts";
+import { firstDayOf, paceOf } from "../../../../modules/catalog/budgets/pace.ts";
+import { partnersAt } from "../../../../modules/catalog/campaigns/campaign-reads.ts";
+import { readClient } from "../../../../modules/catalog/clients/client-reads.ts";
+import { type Changes, changesBetween } from "../../../../modules/catalog/planner/changes.ts";
 import {
   addLines,
   addStep,
@@ -13,9 +15,7 @@ import {
   type Plan,
   type PlanKey,
   readPlan,
-} from "../../../../modules/planner/plans.ts";
-import { partnersAt } from "../../../../modules/reference/campaign-reads.ts";
-import { readClient } from "../../../../modules/reference/client-reads.ts";
+} from "../../../../modules/catalog/planner/plans.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
 import { checkOpen } from "../../campaigns/budgets.ts";
 import * as contracts from "../../contract/budgets/planner.ts";

@@ -7,8 +7,8 @@ import {
   budgetRows,
   readBudget,
   spentOf,
-} from "../../../../modules/budgets/budgets.ts";
-import { paceOf } from "../../../../modules/budgets/pace.ts";
+} from "../../../../modules/catalog/budgets/budgets.ts";
+import { paceOf } from "../../../../modules/catalog/budgets/pace.ts";
 import { checkBudgets, setBudgets } from "../../campaigns/budgets.ts";
 import * as contracts from "../../contract/budgets/relo-budgets.ts";
 import { fault } from "../../request/accept.ts";

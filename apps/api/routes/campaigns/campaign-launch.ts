@@ -1,7 +1,7 @@
 // The launch of a campaign: links, contracts, budgets and its new state, all of it or nothing.
 import { dayOf } from "../../../../domain/calendar.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
-import { readCampaign } from "../../../../modules/reference/campaign-reads.ts";
+import { readCampaign } from "../../../../modules/catalog/campaigns/campaign-reads.ts";
 import { checkBudgets, checkOpen, setBudgets } from "../../campaigns/budgets.ts";
 import { campaignToChange, checkPartners, partnersOfPatterns, warningsOf } from "../../campaigns/checks.ts";
 import { followLaunch } from "../../campaigns/launched.ts";

@@ -5,9 +5,9 @@ import {
   campaignState,
   linksOf,
   readCampaign,
-} from "../../../../modules/reference/campaign-reads.ts";
-import { readClient } from "../../../../modules/reference/client-reads.ts";
-import { lockReference } from "../../../../modules/reference/writer.ts";
+} from "../../../../modules/catalog/campaigns/campaign-reads.ts";
+import { readClient } from "../../../../modules/catalog/clients/client-reads.ts";
+import { lockReference } from "../../../../modules/catalog/reference/writer.ts";
 import {
   campaignToChange,
   checkHosts,

@@ -2,8 +2,8 @@
 
 import { mergePatch } from "../../../../infra/http/merge-patch.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
-import { revokeTokensOf } from "../../../../modules/access/tokens.ts";
-import { revokePendingOf } from "../../../../modules/invitations/invitations.ts";
+import { revokePendingOf } from "../../../../modules/access/invitations/invitations.ts";
+import { revokeTokensOf } from "../../../../modules/access/tokens/tokens.ts";
 import {
   activeCampaigns,
   type ClientState,
@@ -12,9 +12,9 @@ import {
   readClient,
   readSegments,
   type ShownRow,
-} from "../../../../modules/reference/client-reads.ts";
-import { lockReference } from "../../../../modules/reference/writer.ts";
-import { newestEvents } from "../../../../modules/rollups/rollup-reads.ts";
+} from "../../../../modules/catalog/clients/client-reads.ts";
+import { lockReference } from "../../../../modules/catalog/reference/writer.ts";
+import { newestEvents } from "../../../../modules/figures/rollups/rollup-reads.ts";
 import * as contracts from "../../contract/clients/clients.ts";
 import { defined, fault, notFound } from "../../request/accept.ts";
 import { formerMonthState } from "../../request/range.ts";

@@ -1,18 +1,18 @@
 // The route that makes a client with segments, partners, contracts, campaigns and pixel: one
 // transaction, of which a fault leaves nothing.
 import { Problem } from "../../../../infra/http/problem.ts";
-import { newClientSecret, saveClientSecretWithin } from "../../../../modules/access/client-secrets.ts";
-import { createTokenWithin } from "../../../../modules/access/tokens.ts";
-import { addressesInUse, asUsers, type User } from "../../../../modules/access/users.ts";
-import type { AuditEntry } from "../../../../modules/audit/audit.ts";
-import { createFirstInvitations } from "../../../../modules/invitations/invitations.ts";
-import { queueMails } from "../../../../modules/mails/mails.ts";
-import { announce } from "../../../../modules/outbox/outbox.ts";
-import { type PartnerState, partnerStates } from "../../../../modules/partners/partner-reads.ts";
-import { readPixelConfig, savePixelConfig } from "../../../../modules/pixel/pixel-config.ts";
-import { snippetOf } from "../../../../modules/pixel/snippet.ts";
-import { readClient, readSegments } from "../../../../modules/reference/client-reads.ts";
-import { lockReference, type Written } from "../../../../modules/reference/writer.ts";
+import { createFirstInvitations } from "../../../../modules/access/invitations/invitations.ts";
+import { newClientSecret, saveClientSecretWithin } from "../../../../modules/access/secrets/client-secrets.ts";
+import { createTokenWithin } from "../../../../modules/access/tokens/tokens.ts";
+import { addressesInUse, asUsers, type User } from "../../../../modules/access/users/users.ts";
+import type { AuditEntry } from "../../../../modules/base/audit/audit.ts";
+import { queueMails } from "../../../../modules/base/mails/mails.ts";
+import { announce } from "../../../../modules/base/outbox/outbox.ts";
+import { readClient, readSegments } from "../../../../modules/catalog/clients/client-reads.ts";
+import { type PartnerState, partnerStates } from "../../../../modules/catalog/partners/partner-reads.ts";
+import { readPixelConfig, savePixelConfig } from "../../../../modules/catalog/pixel/pixel-config.ts";
+import { snippetOf } from "../../../../modules/catalog/pixel/snippet.ts";
+import { lockReference, type Written } from "../../../../modules/catalog/reference/writer.ts";
 import { checkActive } from "../../campaigns/checks.ts";
 import { followLaunch } from "../../campaigns/launched.ts";
 import { clientDetail } from "../../contract/clients/clients.ts";

@@ -1,10 +1,10 @@
 // The routes that say whether events of a client come in, and whether its pixel works.
 import { within } from "../../../../infra/runtime/timing/within.ts";
-import { ingestPath } from "../../../../modules/edges/ingest-path.ts";
-import { findingsOf } from "../../../../modules/pixel/findings.ts";
-import { readPixelConfig, type SavedPixelConfig } from "../../../../modules/pixel/pixel-config.ts";
-import { readSightings } from "../../../../modules/pixel/sightings.ts";
-import { activityOf, newestEvents, purchasesOf } from "../../../../modules/rollups/rollup-reads.ts";
+import { findingsOf } from "../../../../modules/catalog/pixel/findings.ts";
+import { readPixelConfig, type SavedPixelConfig } from "../../../../modules/catalog/pixel/pixel-config.ts";
+import { readSightings } from "../../../../modules/catalog/pixel/sightings.ts";
+import { activityOf, newestEvents, purchasesOf } from "../../../../modules/figures/rollups/rollup-reads.ts";
+import { ingestPath } from "../../../../modules/intake/path/ingest-path.ts";
 import { readIngestStatus, readPixelActivity } from "../../contract/clients/pixel.ts";
 import { notFound } from "../../request/accept.ts";
 import { type ApiPorts, type Ask, type Route, route } from "../../route.ts";

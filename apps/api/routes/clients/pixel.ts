@@ -6,11 +6,15 @@ import {
   clientSecretWithin,
   newClientSecret,
   saveClientSecretWithin,
-} from "../../../../modules/access/client-secrets.ts";
-import { staffOf } from "../../../../modules/access/recipients.ts";
-import { asUsers } from "../../../../modules/access/users.ts";
-import { queueMails } from "../../../../modules/mails/mails.ts";
-import { readPixelConfig, type SavedPixelConfig, savePixelConfig } from "../../../../modules/pixel/pixel-config.ts";
+} from "../../../../modules/access/secrets/client-secrets.ts";
+import { staffOf } from "../../../../modules/access/users/recipients.ts";
+import { asUsers } from "../../../../modules/access/users/users.ts";
+import { queueMails } from "../../../../modules/base/mails/mails.ts";
+import {
+  readPixelConfig,
+  type SavedPixelConfig,
+  savePixelConfig,
+} from "../../../../modules/catalog/pixel/pixel-config.ts";
 import * as contracts from "../../contract/clients/pixel.ts";
 import { defined, notFound } from "../../request/accept.ts";
 import { hostsIn } from "../../request/hosts.ts";

@@ -1,11 +1,28 @@
 // The routes of what a campaign sold.
-import { blockOf, CURRENT, deltasOf, type Ledgered, ledgered, placeOf } from "../../../../modules/figures/blocks.ts";
-import { type ClickFigures, clickFigures, clientsTrackingClicks } from "../../../../modules/figures/click-figures.ts";
-import { clientsOfFigures, partnerNames } from "../../../../modules/figures/names.ts";
-import { orderRows, shownOrders, withFraud } from "../../../../modules/figures/order-rows.ts";
-import { daysOf } from "../../../../modules/figures/periods.ts";
-import { approvalRate, type By, commissionStates, soldFigures } from "../../../../modules/figures/sold-figures.ts";
-import { campaignState } from "../../../../modules/reference/campaign-reads.ts";
+
+import { campaignState } from "../../../../modules/catalog/campaigns/campaign-reads.ts";
+import {
+  blockOf,
+  CURRENT,
+  deltasOf,
+  type Ledgered,
+  ledgered,
+  placeOf,
+} from "../../../../modules/figures/reads/blocks.ts";
+import {
+  type ClickFigures,
+  clickFigures,
+  clientsTrackingClicks,
+} from "../../../../modules/figures/reads/click-figures.ts";
+import { clientsOfFigures, partnerNames } from "../../../../modules/figures/reads/names.ts";
+import { orderRows, shownOrders, withFraud } from "../../../../modules/figures/reads/order-rows.ts";
+import { daysOf } from "../../../../modules/figures/reads/periods.ts";
+import {
+  approvalRate,
+  type By,
+  commissionStates,
+  soldFigures,
+} from "../../../../modules/figures/reads/sold-figures.ts";
 import * as contracts from "../../contract/figures/campaign-figures.ts";
 import { notFound } from "../../request/accept.ts";
 import { FIGURES_MS, type Frame, frameOf, isKept, orAway, receiptKeyOf, stampFor } from "../../request/figures.ts";

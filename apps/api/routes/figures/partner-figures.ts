@@ -3,14 +3,16 @@
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../../domain/money.ts";
 import type { Scope } from "../../../../modules/access/scope.ts";
-import { blockOf, CURRENT, deltasOf, ledgered, placeOf } from "../../../../modules/figures/blocks.ts";
-import { clickFigures, clientsTrackingClicks } from "../../../../modules/figures/click-figures.ts";
-import { bandsOf } from "../../../../modules/figures/fraud-figures.ts";
-import { linksIn } from "../../../../modules/figures/links.ts";
-import { clientsOfFigures } from "../../../../modules/figures/names.ts";
-import { orderRows, shownOrders, shownToPartner, withFraud } from "../../../../modules/figures/order-rows.ts";
-import { whyNotPaid } from "../../../../modules/figures/partner-money.ts";
-import { daysOf } from "../../../../modules/figures/periods.ts";
+import { readPartner } from "../../../../modules/catalog/partners/partner-reads.ts";
+import { paymentRows } from "../../../../modules/catalog/partners/payments.ts";
+import { linksIn } from "../../../../modules/figures/reads/best-links.ts";
+import { blockOf, CURRENT, deltasOf, ledgered, placeOf } from "../../../../modules/figures/reads/blocks.ts";
+import { clickFigures, clientsTrackingClicks } from "../../../../modules/figures/reads/click-figures.ts";
+import { bandsOf } from "../../../../modules/figures/reads/fraud-figures.ts";
+import { clientsOfFigures } from "../../../../modules/figures/reads/names.ts";
+import { orderRows, shownOrders, shownToPartner, withFraud } from "../../../../modules/figures/reads/order-rows.ts";
+import { whyNotPaid } from "../../../../modules/figures/reads/partner-money.ts";
+import { daysOf } from "../../../../modules/figures/reads/periods.ts";
 import {
   approvalRate,
   type By,
@@ -18,9 +20,7 @@ import {
   commissionStates,
   type Kind,
   soldFigures,
-} from "../../../../modules/figures/sold-figures.ts";
-import { readPartner } from "../../../../modules/partners/partner-reads.ts";
-import { paymentRows } from "../../../../modules/partners/payments.ts";
+} from "../../../../modules/figures/reads/sold-figures.ts";
 import * as contracts from "../../contract/figures/partner-figures.ts";
 import { notFound } from "../../request/accept.ts";
 import { FIGURES_MS, type Frame, frameOf, isKept, orAway, receiptKeyOf, stampFor } from "../../request/figures.ts";

@@ -1,7 +1,7 @@
 // The routes of how fresh figures are, and of fraud.
 import { toDecimal } from "../../../../domain/money.ts";
 import { orUnavailable } from "../../../../infra/http/problem.ts";
-import { freshnessOf } from "../../../../modules/figures/data-freshness.ts";
+import { freshnessOf } from "../../../../modules/figures/reads/data-freshness.ts";
 import {
   type Bands,
   codesOf,
@@ -10,12 +10,12 @@ import {
   moneyOfPartners,
   partnersByRejects,
   scoredDays,
-} from "../../../../modules/figures/fraud-figures.ts";
-import { clientsOfFigures, partnerNames } from "../../../../modules/figures/names.ts";
-import { daysOf } from "../../../../modules/figures/periods.ts";
-import { ratio } from "../../../../modules/figures/ratios.ts";
-import { waitingMarks } from "../../../../modules/rollups/rollup-marks.ts";
-import { newestEvents } from "../../../../modules/rollups/rollup-reads.ts";
+} from "../../../../modules/figures/reads/fraud-figures.ts";
+import { clientsOfFigures, partnerNames } from "../../../../modules/figures/reads/names.ts";
+import { daysOf } from "../../../../modules/figures/reads/periods.ts";
+import { ratio } from "../../../../modules/figures/reads/ratios.ts";
+import { waitingMarks } from "../../../../modules/figures/rollups/rollup-marks.ts";
+import { newestEvents } from "../../../../modules/figures/rollups/rollup-reads.ts";
 import * as contracts from "../../contract/figures/system-figures.ts";
 import { FIGURES_MS, frameOf, orAway, stampFor } from "../../request/figures.ts";
 import { checkFilter } from "../../request/partner.ts";

@@ -1,11 +1,11 @@
 // The routes of uploads in parts: begin one, say that all of it was sent, and import it.
 import { orUnavailable, Problem } from "../../../../infra/http/problem.ts";
-import { BadFile, type Mapping, readHead } from "../../../../modules/imports/csv-head.ts";
-import { fileFrom, PART_BYTES } from "../../../../modules/imports/import-file.ts";
-import { type FileOfImport, fileOfImport, queueImport } from "../../../../modules/imports/import-reads.ts";
-import { tokenOfUpload } from "../../../../modules/imports/parts/upload-token.ts";
-import * as uploads from "../../../../modules/imports/parts/uploads.ts";
-import { readPartner } from "../../../../modules/partners/partner-reads.ts";
+import { readPartner } from "../../../../modules/catalog/partners/partner-reads.ts";
+import { BadFile, type Mapping, readHead } from "../../../../modules/intake/imports/csv-head.ts";
+import { fileFrom, PART_BYTES } from "../../../../modules/intake/imports/import-file.ts";
+import { type FileOfImport, fileOfImport, queueImport } from "../../../../modules/intake/imports/import-reads.ts";
+import { tokenOfUpload } from "../../../../modules/intake/imports/parts/upload-token.ts";
+import * as uploads from "../../../../modules/intake/imports/parts/uploads.ts";
 import * as contracts from "../../contract/imports/uploads.ts";
 import { fault, notFound } from "../../request/accept.ts";
 import { openClient } from "../../request/parents.ts";

@@ -1,15 +1,20 @@
 // The routes of what a partner earns: its contracts, their versions, and what they do not touch.
 import { dayOf } from "../../../../domain/calendar.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
-import { type ClosedMonth, closedMonthOf, daysChanged, fieldOf } from "../../../../modules/partners/closed-month.ts";
+import {
+  type ClosedMonth,
+  closedMonthOf,
+  daysChanged,
+  fieldOf,
+} from "../../../../modules/catalog/contracts/closed-month.ts";
 import {
   type ContractKey,
   contractOf,
   contractRows,
   settledBefore,
   shownContract,
-} from "../../../../modules/partners/contract-reads.ts";
-import { readPartner } from "../../../../modules/partners/partner-reads.ts";
+} from "../../../../modules/catalog/contracts/contract-reads.ts";
+import { readPartner } from "../../../../modules/catalog/partners/partner-reads.ts";
 import * as contracts from "../../contract/partners/partner-contracts.ts";
 import { checkNotFrozen } from "../../planner/checks.ts";
 import { fault, notFound } from "../../request/accept.ts";

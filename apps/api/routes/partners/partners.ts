@@ -3,10 +3,10 @@ import type { PoolClient } from "pg";
 import { dayOf } from "../../../../domain/calendar.ts";
 import { mergePatch } from "../../../../infra/http/merge-patch.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
-import { readPartnerAccess, revokeUploadToken } from "../../../../modules/access/partner-access.ts";
+import { revokePendingOf } from "../../../../modules/access/invitations/invitations.ts";
 import { askingOf, type Scope } from "../../../../modules/access/scope.ts";
-import { revokePendingOf } from "../../../../modules/invitations/invitations.ts";
-import { endedByLeaving } from "../../../../modules/partners/contract-reads.ts";
+import { readPartnerAccess, revokeUploadToken } from "../../../../modules/access/users/partner-access.ts";
+import { endedByLeaving } from "../../../../modules/catalog/contracts/contract-reads.ts";
 import {
   clientsAmong,
   hasNoBalance,
@@ -16,8 +16,8 @@ import {
   readPartner,
   type ShownRow,
   shownPartner,
-} from "../../../../modules/partners/partner-reads.ts";
-import { lockReference } from "../../../../modules/reference/writer.ts";
+} from "../../../../modules/catalog/partners/partner-reads.ts";
+import { lockReference } from "../../../../modules/catalog/reference/writer.ts";
 import * as contracts from "../../contract/partners/partners.ts";
 import { PARTNER_CONFLICTS as CONFLICTS, checkPayout, newReferralCode, refuseTaken } from "../../partners/checks.ts";
 import { defined, notFound } from "../../request/accept.ts";

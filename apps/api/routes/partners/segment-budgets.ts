@@ -1,9 +1,9 @@
 // The route of what is planned for a partner in a month, and what came of it.
 import { monthOf } from "../../../../domain/calendar.ts";
 import { toDecimal } from "../../../../domain/money.ts";
-import { readPartner } from "../../../../modules/partners/partner-reads.ts";
-import { lineFigures } from "../../../../modules/planner/plan-figures.ts";
-import { linesOfPartner } from "../../../../modules/planner/plans.ts";
+import { readPartner } from "../../../../modules/catalog/partners/partner-reads.ts";
+import { lineFigures } from "../../../../modules/catalog/planner/plan-figures.ts";
+import { linesOfPartner } from "../../../../modules/catalog/planner/plans.ts";
 import { readSegmentBudgets } from "../../contract/partners/segment-budgets.ts";
 import { shownFigures } from "../../planner/shown.ts";
 import { notFound } from "../../request/accept.ts";

@@ -1,10 +1,10 @@
 // The route that makes a partner another upload token.
 import { randomUUID } from "node:crypto";
-import { addressesOfPartners } from "../../../../modules/access/recipients.ts";
-import { readToken } from "../../../../modules/access/token-reads.ts";
-import { createTokenWithin } from "../../../../modules/access/tokens.ts";
-import { asUsers } from "../../../../modules/access/users.ts";
-import { queueMails } from "../../../../modules/mails/mails.ts";
+import { readToken } from "../../../../modules/access/tokens/token-reads.ts";
+import { createTokenWithin } from "../../../../modules/access/tokens/tokens.ts";
+import { addressesOfPartners } from "../../../../modules/access/users/recipients.ts";
+import { asUsers } from "../../../../modules/access/users/users.ts";
+import { queueMails } from "../../../../modules/base/mails/mails.ts";
 import { rotateUploadToken } from "../../contract/partners/upload-credentials.ts";
 import { partnerArchived, partnerToChange } from "../../request/partner.ts";
 import { type Route, route } from "../../route.ts";

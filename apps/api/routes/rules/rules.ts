@@ -1,8 +1,8 @@
 // The routes of attribution rules. Every save is a version of its own, and none is edited.
 import { Problem } from "../../../../infra/http/problem.ts";
-import { readClient } from "../../../../modules/reference/client-reads.ts";
-import { lockReference } from "../../../../modules/reference/writer.ts";
-import { ruleHits } from "../../../../modules/rules/rule-hits.ts";
+import { readClient } from "../../../../modules/catalog/clients/client-reads.ts";
+import { lockReference } from "../../../../modules/catalog/reference/writer.ts";
+import { ruleHits } from "../../../../modules/catalog/rules/rule-hits.ts";
 import {
   activeBeside,
   MOST_ACTIVE_RULES,
@@ -11,7 +11,7 @@ import {
   type SavedRule,
   savedRule,
   sentenceOf,
-} from "../../../../modules/rules/rule-reads.ts";
+} from "../../../../modules/catalog/rules/rule-reads.ts";
 import { checkActive, checkPartners } from "../../campaigns/checks.ts";
 import * as contracts from "../../contract/rules/rules.ts";
 import { defined, notFound } from "../../request/accept.ts";

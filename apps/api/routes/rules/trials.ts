@@ -1,12 +1,12 @@
 // The routes that try a rule on history, and apply it there.
 import { orUnavailable, Problem, unavailable } from "../../../../infra/http/problem.ts";
-import { readClient } from "../../../../modules/reference/client-reads.ts";
-import { lockReference } from "../../../../modules/reference/writer.ts";
-import { askForBackfill } from "../../../../modules/rules/backfill.ts";
-import { type SavedRule, savedRule } from "../../../../modules/rules/rule-reads.ts";
-import { tryOnHistory } from "../../../../modules/rules/trial.ts";
-import { type TriedRule, triedRule, UNSAVED } from "../../../../modules/rules/try-rule.ts";
-import { BadWindow, type RuleWindow, ruleWindow } from "../../../../modules/rules/window.ts";
+import { readClient } from "../../../../modules/catalog/clients/client-reads.ts";
+import { lockReference } from "../../../../modules/catalog/reference/writer.ts";
+import { type SavedRule, savedRule } from "../../../../modules/catalog/rules/rule-reads.ts";
+import { askForBackfill } from "../../../../modules/money/trials/backfill.ts";
+import { tryOnHistory } from "../../../../modules/money/trials/trial.ts";
+import { type TriedRule, triedRule, UNSAVED } from "../../../../modules/money/trials/try-rule.ts";
+import { BadWindow, type RuleWindow, ruleWindow } from "../../../../modules/money/trials/window.ts";
 import { backfillRule, simulateRule } from "../../contract/rules/trials.ts";
 import { notFound } from "../../request/accept.ts";
 import { openClient } from "../../request/parents.ts";

@@ -1,9 +1,9 @@
 // The routes that decide about sales: who is credited, how a fraud review ends, what is given back.
 import { Problem } from "../../../../infra/http/problem.ts";
-import { creditRefused } from "../../../../modules/decisions/creditable.ts";
-import type { Credited, Refunded } from "../../../../modules/decisions/decide.ts";
-import { settledOf } from "../../../../modules/decisions/order-lines.ts";
-import { refundable } from "../../../../modules/decisions/refundable.ts";
+import { creditRefused } from "../../../../modules/money/orders/creditable.ts";
+import type { Credited, Refunded } from "../../../../modules/money/orders/decide.ts";
+import { settledOf } from "../../../../modules/money/orders/order-lines.ts";
+import { refundable } from "../../../../modules/money/orders/refundable.ts";
 import { assignSale, bulkAttribute, reattributeSale, refundSale } from "../../contract/sales/decisions.ts";
 import { fault, notFound } from "../../request/accept.ts";
 import { type Ask, type Route, route, type Work } from "../../route.ts";

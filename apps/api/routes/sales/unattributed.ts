@@ -8,8 +8,13 @@ import {
   soldEvent,
   soldEvents,
   soldEventsOrNone,
-} from "../../../../modules/sales/sold-events.ts";
-import { currencyOf, type SumOfSales, sumsOfSales, unattributedRows } from "../../../../modules/sales/unattributed.ts";
+} from "../../../../modules/money/orders/sold-events.ts";
+import {
+  currencyOf,
+  type SumOfSales,
+  sumsOfSales,
+  unattributedRows,
+} from "../../../../modules/money/orders/unattributed.ts";
 import { listUnattributed } from "../../contract/sales/orders.ts";
 import { notFound } from "../../request/accept.ts";
 import { spanOf } from "../../request/range.ts";

@@ -1,9 +1,9 @@
 // The routes of external sources.
 import { Problem } from "../../../../infra/http/problem.ts";
 import { pageOfRows } from "../../../../infra/postgres/rows.ts";
-import * as sources from "../../../../modules/sources/save-source.ts";
-import { sourceRows } from "../../../../modules/sources/source-reads.ts";
-import { tryMapping } from "../../../../modules/sources/try-mapping.ts";
+import * as sources from "../../../../modules/intake/sources/save-source.ts";
+import { sourceRows } from "../../../../modules/intake/sources/source-reads.ts";
+import { tryMapping } from "../../../../modules/intake/sources/try-mapping.ts";
 import * as contracts from "../../contract/sources/sources.ts";
 import { defined, fault, notFound } from "../../request/accept.ts";
 import { openClient } from "../../request/parents.ts";

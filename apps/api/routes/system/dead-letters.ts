@@ -1,9 +1,9 @@
 // The routes of dead letters. For administrators: a letter may belong to no client.
 import { orUnavailable, Problem } from "../../../../infra/http/problem.ts";
-import * as letters from "../../../../modules/dead-letters/actions.ts";
-import type { Letter } from "../../../../modules/dead-letters/letter.ts";
-import { letterDepth } from "../../../../modules/dead-letters/letter-index.ts";
-import { letterRows } from "../../../../modules/dead-letters/letter-list.ts";
+import * as letters from "../../../../modules/log/dead-letters/actions.ts";
+import type { Letter } from "../../../../modules/log/dead-letters/letter.ts";
+import { letterDepth } from "../../../../modules/log/dead-letters/letter-index.ts";
+import { letterRows } from "../../../../modules/log/dead-letters/letter-list.ts";
 import { discardLetter, listLetters, retryLetter } from "../../contract/system/dead-letters.ts";
 import { notFound } from "../../request/accept.ts";
 import { spanOf } from "../../request/range.ts";

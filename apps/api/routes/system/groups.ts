@@ -1,5 +1,5 @@
 // The route of consumer groups.
-import { type GroupRead, groupsNow } from "../../../../modules/groups/group-reads.ts";
+import { type GroupRead, groupsNow } from "../../../../modules/log/groups/group-reads.ts";
 import { pipeline } from "../../../../topology.ts";
 import { readGroups } from "../../contract/system/groups.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";

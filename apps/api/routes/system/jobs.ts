@@ -1,6 +1,6 @@
 // The routes of jobs.
 import { pageOfRows } from "../../../../infra/postgres/rows.ts";
-import { jobRows } from "../../../../modules/jobs/jobs.ts";
+import { jobRows } from "../../../../modules/base/jobs/jobs.ts";
 import { listJobs, readJob } from "../../contract/system/jobs.ts";
 import { notFound } from "../../request/accept.ts";
 import { type Route, route } from "../../route.ts";

@@ -1,5 +1,5 @@
 // The route of mails.
-import { mailRows } from "../../../../modules/mails/mail-reads.ts";
+import { mailRows } from "../../../../modules/base/mails/mail-reads.ts";
 import { listMails } from "../../contract/system/mails.ts";
 import { type Route, route } from "../../route.ts";
 

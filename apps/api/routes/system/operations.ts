@@ -3,7 +3,8 @@
 import { randomUUID } from "node:crypto";
 import { Problem } from "../../../../infra/http/problem.ts";
 import { pageOfRows } from "../../../../infra/postgres/rows.ts";
-import { holdOfOperation } from "../../../../modules/groups/group-holds.ts";
+import { holdOfOperation } from "../../../../modules/log/groups/group-holds.ts";
+import { placeOf, readReplay, requestReplayWithin } from "../../../../modules/log/replays/replays.ts";
 import {
   askForMove,
   type KeptPlan,
@@ -11,11 +12,10 @@ import {
   newestMoveOf,
   openText,
   PlanRefused,
-} from "../../../../modules/moves/moves.ts";
-import { type Move, type MovePlan, planMove, UnknownTarget } from "../../../../modules/moves/plan.ts";
-import { PLAN_MS, type Planned, plannedIn, planToken } from "../../../../modules/moves/plan-token.ts";
-import { digestOfReprocess, planIdOf, type Reprocess } from "../../../../modules/moves/reprocess-plan.ts";
-import { placeOf, readReplay, requestReplayWithin } from "../../../../modules/replays/replays.ts";
+} from "../../../../modules/running/log-jobs/moves.ts";
+import { type Move, type MovePlan, planMove, UnknownTarget } from "../../../../modules/running/log-jobs/plan.ts";
+import { PLAN_MS, type Planned, plannedIn, planToken } from "../../../../modules/running/log-jobs/plan-token.ts";
+import { digestOfReprocess, planIdOf, type Reprocess } from "../../../../modules/running/log-jobs/reprocess-plan.ts";
 import { pipeline } from "../../../../topology.ts";
 import { listOperations, planOperation, readOperation, startOperation } from "../../contract/system/operations.ts";
 import { fault, notFound } from "../../request/accept.ts";

@@ -2,11 +2,11 @@
 // alerts.
 import type { Pool } from "pg";
 import { orUnavailable, Problem, unavailable } from "../../../../infra/http/problem.ts";
-import { readAlert } from "../../../../modules/alerts/alert.ts";
-import { alertRef } from "../../../../modules/alerts/kept-alerts.ts";
-import { ingestPath } from "../../../../modules/edges/ingest-path.ts";
-import { listProbes, type ProbeRow } from "../../../../modules/repair/probe-states.ts";
-import { answerOf, type Look } from "../../../../modules/repair/probes.ts";
+import { readAlert } from "../../../../modules/base/alerts/alert.ts";
+import { alertRef } from "../../../../modules/base/alerts/kept-alerts.ts";
+import { ingestPath } from "../../../../modules/intake/path/ingest-path.ts";
+import { listProbes, type ProbeRow } from "../../../../modules/running/repair/probe-states.ts";
+import { answerOf, type Look } from "../../../../modules/running/repair/probes.ts";
 import { readHealth, readIngestPath, readSystemHealth, sendAlert } from "../../contract/system/system.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 

@@ -7,14 +7,14 @@ import type pg from "pg";
 import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { type AuditEntry, writeAudit } from "../../../../modules/audit/audit.ts";
-import { actorOf } from "../../../../modules/operations/operations.ts";
+import { type AuditEntry, writeAudit } from "../../../../modules/base/audit/audit.ts";
+import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import {
   type ProcessorSettings,
   removeProcessorWithin,
   savedProcessors,
   saveProcessorWithin,
-} from "../../../../modules/postbacks/processor-settings.ts";
+} from "../../../../modules/intake/payment-notices/processor-settings.ts";
 import { metadataFields } from "../../../../processors/admit/payments/postback.ts";
 import { processorNames, processorOf } from "../../../../processors/admit/payments/processors.ts";
 import { keyring } from "../../config.ts";

@@ -2,15 +2,20 @@
 import type { Command } from "commander";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
-import { resealClientSecrets } from "../../../../modules/access/client-secrets.ts";
-import { isSilent, knownSecrets, refuseOtherPepper, ruleOut } from "../../../../modules/access/installation-secrets.ts";
-import { type Rotation, rotationFacts, rotationOf } from "../../../../modules/access/rotation.ts";
+import { resealClientSecrets } from "../../../../modules/access/secrets/client-secrets.ts";
+import {
+  isSilent,
+  knownSecrets,
+  refuseOtherPepper,
+  ruleOut,
+} from "../../../../modules/access/secrets/installation-secrets.ts";
+import { type Rotation, rotationFacts, rotationOf } from "../../../../modules/access/secrets/rotation.ts";
 import {
   actorOf,
   beginOperation,
   type OperationPlan,
   type OperationPorts,
-} from "../../../../modules/operations/operations.ts";
+} from "../../../../modules/base/operations/operations.ts";
 import { keyring } from "../../config.ts";
 import { withAudit } from "../../connections.ts";
 import { withPool } from "../../pool.ts";

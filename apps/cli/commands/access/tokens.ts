@@ -12,9 +12,9 @@ import {
   newToken,
   revokeTokenWithin,
   type TokenKind,
-} from "../../../../modules/access/tokens.ts";
-import { type AuditEntry, writeAudit } from "../../../../modules/audit/audit.ts";
-import { actorOf } from "../../../../modules/operations/operations.ts";
+} from "../../../../modules/access/tokens/tokens.ts";
+import { type AuditEntry, writeAudit } from "../../../../modules/base/audit/audit.ts";
+import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import { minuteOf } from "../../moments.ts";
 import { clientOf, withPool } from "../../pool.ts";
 

@@ -18,9 +18,9 @@ import {
   unbindUser,
   userByEmail,
   withUsers,
-} from "../../../../modules/access/users.ts";
-import { actorOf, beginOperation, type OperationPlan } from "../../../../modules/operations/operations.ts";
-import { referenceNow } from "../../../../modules/reference/find-client.ts";
+} from "../../../../modules/access/users/users.ts";
+import { actorOf, beginOperation, type OperationPlan } from "../../../../modules/base/operations/operations.ts";
+import { referenceNow } from "../../../../modules/catalog/clients/find-client.ts";
 import { withAudit } from "../../connections.ts";
 import { minuteOf } from "../../moments.ts";
 import { clientOf, withPool } from "../../pool.ts";

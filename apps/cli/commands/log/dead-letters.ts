@@ -6,17 +6,17 @@ import type { Redis } from "ioredis";
 import type pg from "pg";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { discardLetters, findLetter, retryLetters } from "../../../../modules/dead-letters/actions.ts";
+import { actorOf } from "../../../../modules/base/operations/operations.ts";
+import { discardLetters, findLetter, retryLetters } from "../../../../modules/log/dead-letters/actions.ts";
 import {
   type LetterKind,
   type LetterState,
   letterKinds,
   letterStates,
-} from "../../../../modules/dead-letters/letter.ts";
-import { countLetters, type LetterFilter, listLetters } from "../../../../modules/dead-letters/letter-reads.ts";
-import { type AsidePorts, planAside, setAside } from "../../../../modules/dead-letters/set-aside.ts";
-import type { Rewinding } from "../../../../modules/groups/rewinding.ts";
-import { actorOf } from "../../../../modules/operations/operations.ts";
+} from "../../../../modules/log/dead-letters/letter.ts";
+import { countLetters, type LetterFilter, listLetters } from "../../../../modules/log/dead-letters/letter-reads.ts";
+import { type AsidePorts, planAside, setAside } from "../../../../modules/log/dead-letters/set-aside.ts";
+import type { Rewinding } from "../../../../modules/log/rewind/rewinding.ts";
 import type { Position } from "../../../../stream/flow.ts";
 import type { Wire } from "../../../../stream/wire.ts";
 import { topics } from "../../../../topics.ts";
@@ -42,7 +42,7 @@ interface Options {
 }
 
 /** Slow to load, for it knows every stage; a list does without it. */
-const ofContents = () => import("../../../../modules/dead-letters/contents.ts");
+const ofContents = () => import("../../../../modules/log/dead-letters/contents.ts");
 const ID = /^dl_[0-9a-f]{32}$/;
 
 const oneOf = <T extends string>(flag: string, text: string, known: readonly T[]): T => {
@@ -118,7 +118,7 @@ const list = (options: Options): Promise<void> =>
   });
 
 const openLetterWire = async (): Promise<Wire> => {
-  const { letterSources } = await import("../../../../modules/dead-letters/failure.ts");
+  const { letterSources } = await import("../../../../modules/log/dead-letters/failure.ts");
   return wireOf([...letterSources, topics.operations]);
 };
 

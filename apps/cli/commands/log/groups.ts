@@ -1,11 +1,11 @@
 // The consumer groups and how far they are behind.
 import type { Command } from "commander";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { type GroupRead, groupsNow } from "../../../../modules/groups/group-reads.ts";
-import { groupNamed } from "../../../../modules/groups/hosting.ts";
-import { movesOf } from "../../../../modules/groups/rewind-plan.ts";
-import { releaseGroup } from "../../../../modules/groups/rewinding.ts";
-import { actorOf } from "../../../../modules/operations/operations.ts";
+import { actorOf } from "../../../../modules/base/operations/operations.ts";
+import { type GroupRead, groupsNow } from "../../../../modules/log/groups/group-reads.ts";
+import { groupNamed } from "../../../../modules/log/groups/hosting.ts";
+import { movesOf } from "../../../../modules/log/rewind/rewind-plan.ts";
+import { releaseGroup } from "../../../../modules/log/rewind/rewinding.ts";
 import { pipeline } from "../../../../topology.ts";
 import { kafkaOf, withRewinding } from "../../connections.ts";
 import { spanOf } from "../../moments.ts";

@@ -2,15 +2,15 @@
 // first, does it with --yes.
 import type { Command } from "commander";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { type RelearnRequest, relearnStage } from "../../../../modules/groups/relearn.ts";
+import { actorOf } from "../../../../modules/base/operations/operations.ts";
+import { type RelearnRequest, relearnStage } from "../../../../modules/log/rewind/relearn.ts";
 import {
   type RememberedPartition,
   relearnable,
   relearnPorts,
   rememberedBy,
-} from "../../../../modules/groups/relearning.ts";
-import type { Found } from "../../../../modules/groups/rewinding.ts";
-import { actorOf } from "../../../../modules/operations/operations.ts";
+} from "../../../../modules/log/rewind/relearning.ts";
+import type { Found } from "../../../../modules/log/rewind/rewinding.ts";
 import type { AnyStage } from "../../../../stream/flow.ts";
 import { topics } from "../../../../topics.ts";
 import { pipeline } from "../../../../topology.ts";

@@ -5,8 +5,9 @@ import type { Command } from "commander";
 import type pg from "pg";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
-import { actorOf } from "../../../../modules/operations/operations.ts";
-import { planReplay, type ReplayPlan } from "../../../../modules/replays/plan.ts";
+import { actorOf } from "../../../../modules/base/operations/operations.ts";
+import { untilRollupsComputed } from "../../../../modules/figures/rollups/rollup-marks.ts";
+import { planReplay, type ReplayPlan } from "../../../../modules/log/replays/plan.ts";
 import {
   cancelReplay,
   listReplays,
@@ -16,16 +17,15 @@ import {
   readReplay,
   requestReplay,
   type WantedReplay,
-} from "../../../../modules/replays/replays.ts";
+} from "../../../../modules/log/replays/replays.ts";
 import {
   awaitReplay,
   progressOf,
   ReplayStalled,
   replayableSinks,
   reportOf,
-} from "../../../../modules/replays/report.ts";
-import { untilRollupsComputed } from "../../../../modules/rollups/rollup-marks.ts";
-import { differingTables } from "../../../../modules/state-hash/state-hash.ts";
+} from "../../../../modules/log/replays/report.ts";
+import { differingTables } from "../../../../modules/running/state-hash/state-hash.ts";
 import type { AnySink } from "../../../../stream/flow.ts";
 import { topicSettings } from "../../../../topics.ts";
 import { pipeline } from "../../../../topology.ts";

@@ -12,8 +12,10 @@ import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
-import { writeAudit } from "../../../../modules/audit/audit.ts";
-import { creditable, creditRefused } from "../../../../modules/decisions/creditable.ts";
+import { writeAudit } from "../../../../modules/base/audit/audit.ts";
+import { actorOf, beginOperation } from "../../../../modules/base/operations/operations.ts";
+import { referenceNow } from "../../../../modules/catalog/clients/find-client.ts";
+import { creditable, creditRefused } from "../../../../modules/money/orders/creditable.ts";
 import {
   auditOf,
   type Credited,
@@ -23,13 +25,11 @@ import {
   memoryKeyOf,
   type Refunded,
   type Subject,
-} from "../../../../modules/decisions/decide.ts";
-import { lineOfEvent } from "../../../../modules/decisions/line-of-event.ts";
-import { isOvertaken, orderLines, whenSettled } from "../../../../modules/decisions/order-lines.ts";
-import { type AskedBack, refundable } from "../../../../modules/decisions/refundable.ts";
-import { rememberedOrders } from "../../../../modules/decisions/remembered.ts";
-import { actorOf, beginOperation } from "../../../../modules/operations/operations.ts";
-import { referenceNow } from "../../../../modules/reference/find-client.ts";
+} from "../../../../modules/money/orders/decide.ts";
+import { lineOfEvent } from "../../../../modules/money/orders/line-of-event.ts";
+import { isOvertaken, orderLines, whenSettled } from "../../../../modules/money/orders/order-lines.ts";
+import { type AskedBack, refundable } from "../../../../modules/money/orders/refundable.ts";
+import { rememberedOrders } from "../../../../modules/money/orders/remembered.ts";
 import { emptyOrder, type OrderState } from "../../../../processors/settle/order.ts";
 import { addresses } from "../../config.ts";
 import { publishDecisions, withAudit } from "../../connections.ts";

@@ -3,9 +3,9 @@
 import { dayOf, startOfDay } from "../../../../domain/calendar.ts";
 import { toDecimal } from "../../../../domain/money.ts";
 import { table } from "../../../../infra/runtime/output.ts";
-import type { Explanation, Version } from "../../../../modules/explain/explanation.ts";
-import type { EntryOf } from "../../../../modules/explain/money-of.ts";
-import type { TookNothing } from "../../../../modules/explain/taken-back.ts";
+import type { Explanation, Version } from "../../../../modules/money/explain/explanation.ts";
+import type { EntryOf } from "../../../../modules/money/explain/money-of.ts";
+import type { TookNothing } from "../../../../modules/money/explain/taken-back.ts";
 import type { Candidate } from "../../../../schemas/generated.ts";
 import type { Explained } from "./explain.ts";
 

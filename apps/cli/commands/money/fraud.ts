@@ -6,7 +6,7 @@ import { toDecimal } from "../../../../domain/money.ts";
 import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { type FoundConversion, type InspectedDay, inspectDay } from "../../../../modules/nightly/inspect-day.ts";
+import { type FoundConversion, type InspectedDay, inspectDay } from "../../../../modules/money/nightly/inspect-day.ts";
 import { addresses } from "../../config.ts";
 import { publishDecisions } from "../../connections.ts";
 import { clientOf, withPool } from "../../pool.ts";

@@ -2,8 +2,8 @@
 // is left alone and why.
 import { toDecimal } from "../../../../domain/money.ts";
 import { table } from "../../../../infra/runtime/output.ts";
-import type { Change } from "../../../../modules/reprocess/changes.ts";
-import type { Difference } from "../../../../modules/reprocess/difference.ts";
+import type { Change } from "../../../../modules/money/reprocess/changes.ts";
+import type { Difference } from "../../../../modules/money/reprocess/difference.ts";
 
 const REASONS_SHOWN = 20;
 

@@ -6,18 +6,23 @@ import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { print, printJson, tell } from "../../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
-import { actorOf, resumeOperation } from "../../../../modules/operations/operations.ts";
-import { type Difference, differenceOf } from "../../../../modules/reprocess/difference.ts";
-import { type ReprocessSettings, type ReprocessStage, stages, TooMuch } from "../../../../modules/reprocess/ports.ts";
+import { actorOf, resumeOperation } from "../../../../modules/base/operations/operations.ts";
+import { type Difference, differenceOf } from "../../../../modules/money/reprocess/difference.ts";
+import {
+  type ReprocessSettings,
+  type ReprocessStage,
+  stages,
+  TooMuch,
+} from "../../../../modules/money/reprocess/ports.ts";
 import {
   applyDifference,
   auditOf,
   refuseClosedMonths,
   saidOf,
   windowText,
-} from "../../../../modules/reprocess/running/apply.ts";
-import { type Opened, openReprocessing } from "../../../../modules/reprocess/running/open.ts";
-import type { Written } from "../../../../modules/reprocess/write.ts";
+} from "../../../../modules/money/reprocess/running/apply.ts";
+import { type Opened, openReprocessing } from "../../../../modules/money/reprocess/running/open.ts";
+import type { Written } from "../../../../modules/money/reprocess/write.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
 import { topics } from "../../../../topics.ts";
 import { addresses, reprocessing } from "../../config.ts";

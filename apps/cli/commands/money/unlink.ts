@@ -6,8 +6,8 @@ import type { Command } from "commander";
 import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
-import { edgesOfDevice, type KnownEdge, recordUnlink } from "../../../../modules/identity/unlink.ts";
-import { actorOf, beginOperation } from "../../../../modules/operations/operations.ts";
+import { actorOf, beginOperation } from "../../../../modules/base/operations/operations.ts";
+import { edgesOfDevice, type KnownEdge, recordUnlink } from "../../../../modules/privacy/persons/unlink.ts";
 import { withAudit } from "../../connections.ts";
 import { clientOf, withPool } from "../../pool.ts";
 

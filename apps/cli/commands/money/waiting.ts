@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { toDecimal } from "../../../../domain/money.ts";
 import { print, printJson, table } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { type WaitingOfOrder, waitingOrders } from "../../../../modules/decisions/waiting.ts";
+import { type WaitingOfOrder, waitingOrders } from "../../../../modules/money/orders/waiting.ts";
 import { clientOf, withPool } from "../../pool.ts";
 
 interface Options {

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
-import { actorOf } from "../../../../modules/operations/operations.ts";
+import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import {
   idFieldOf,
   isKind,
@@ -12,10 +12,10 @@ import {
   type KnownRecord,
   kinds,
   newestRecords,
-} from "../../../../modules/records/kinds.ts";
-import { type Saved, saveRecords } from "../../../../modules/records/save.ts";
-import type { Columns } from "../../../../modules/reference/records.ts";
-import { ReferenceRefused } from "../../../../modules/reference/records.ts";
+} from "../../../../modules/catalog/records/kinds.ts";
+import { type Saved, saveRecords } from "../../../../modules/catalog/records/save.ts";
+import type { Columns } from "../../../../modules/catalog/reference/records.ts";
+import { ReferenceRefused } from "../../../../modules/catalog/reference/records.ts";
 import { jsonIn } from "../../json-in.ts";
 import { clientOf, withPool } from "../../pool.ts";
 

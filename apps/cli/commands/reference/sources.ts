@@ -8,9 +8,9 @@ import { pageOfRows } from "../../../../infra/postgres/rows.ts";
 import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
-import { type AuditEntry, writeAudit } from "../../../../modules/audit/audit.ts";
-import { actorOf } from "../../../../modules/operations/operations.ts";
-import { pullSettings } from "../../../../modules/pulls/drivers/drivers.ts";
+import { type AuditEntry, writeAudit } from "../../../../modules/base/audit/audit.ts";
+import { actorOf } from "../../../../modules/base/operations/operations.ts";
+import { pullSettings } from "../../../../modules/intake/pulls/drivers/drivers.ts";
 import {
   changeSource,
   createSource,
@@ -18,11 +18,16 @@ import {
   type SavedSource,
   SourceRefused,
   sourceToChange,
-} from "../../../../modules/sources/save-source.ts";
-import { mappingFields, sourceFields, sourceSecrets, sourceState } from "../../../../modules/sources/source-fields.ts";
-import { sourceRows } from "../../../../modules/sources/source-reads.ts";
-import { readSourceId } from "../../../../modules/sources/sources.ts";
-import { type Tried, tryMapping } from "../../../../modules/sources/try-mapping.ts";
+} from "../../../../modules/intake/sources/save-source.ts";
+import {
+  mappingFields,
+  sourceFields,
+  sourceSecrets,
+  sourceState,
+} from "../../../../modules/intake/sources/source-fields.ts";
+import { sourceRows } from "../../../../modules/intake/sources/source-reads.ts";
+import { readSourceId } from "../../../../modules/intake/sources/sources.ts";
+import { type Tried, tryMapping } from "../../../../modules/intake/sources/try-mapping.ts";
 import { keyring } from "../../config.ts";
 import { jsonIn } from "../../json-in.ts";
 import { minuteOf } from "../../moments.ts";

@@ -14,7 +14,7 @@ import {
   ourOrders,
   type ShopOrder,
   type Span,
-} from "../../../../modules/reports/reconcile.ts";
+} from "../../../../modules/figures/reports/reconcile.ts";
 import { addresses } from "../../config.ts";
 import { missingColumns, pairsOf, type Row, rowsOf } from "../../csv-events.ts";
 import { clientOf, withPool } from "../../pool.ts";

@@ -8,10 +8,10 @@ import { csvLine } from "../../../../infra/http/csv.ts";
 import { lastingAdmin } from "../../../../infra/kafka/kafka.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { hostsNow, recordedHostings } from "../../../../modules/groups/hosts.ts";
-import { referenceNow } from "../../../../modules/reference/find-client.ts";
-import type { onTheWay } from "../../../../modules/reports/on-the-way.ts";
-import { type By, bys, type ReportFilter, type ReportRow, report } from "../../../../modules/reports/report.ts";
+import { referenceNow } from "../../../../modules/catalog/clients/find-client.ts";
+import type { onTheWay } from "../../../../modules/figures/reports/on-the-way.ts";
+import { type By, bys, type ReportFilter, type ReportRow, report } from "../../../../modules/figures/reports/report.ts";
+import { hostsNow, recordedHostings } from "../../../../modules/log/groups/hosts.ts";
 import { kafkaOf } from "../../connections.ts";
 import { clientOf, withPool } from "../../pool.ts";
 
@@ -35,7 +35,7 @@ const WAIT_SEC = 120;
 const counted = new Intl.NumberFormat("en-US");
 
 /** Slow to load, for it knows every stage; help does without it. */
-export const theWay = () => import("../../../../modules/reports/on-the-way.ts");
+export const theWay = () => import("../../../../modules/figures/reports/on-the-way.ts");
 
 /** Asks the log on a connection of its own; null while it does not answer. */
 export const withTheWay = async <T>(

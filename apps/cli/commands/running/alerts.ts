@@ -7,8 +7,8 @@ import type { Command } from "commander";
 import { readMail } from "../../../../infra/mail/read-mail.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { listAlerts } from "../../../../modules/alerts/kept-alerts.ts";
-import { listProbes } from "../../../../modules/repair/probe-states.ts";
+import { listAlerts } from "../../../../modules/base/alerts/kept-alerts.ts";
+import { listProbes } from "../../../../modules/running/repair/probe-states.ts";
 import { homeOf } from "../../config.ts";
 import { withPool } from "../../pool.ts";
 

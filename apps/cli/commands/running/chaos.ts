@@ -17,7 +17,7 @@ interface ChaosOptions {
 /** Exit code of the suite. A Ctrl-C reaches it from the terminal; SIGTERM is passed on. */
 const runSuite = (args: readonly string[]): Promise<number> =>
   new Promise((resolve, reject) => {
-    const suite = fileURLToPath(new URL("../../../chaos/main.js", import.meta.url));
+    const suite = fileURLToPath(new URL("../../../../tools/chaos/main.js", import.meta.url));
     if (!existsSync(suite)) throw new Refused("the image holds no faults: run this in a clone of the repository");
     const child = spawn(process.execPath, [suite, "running", ...args], { stdio: "inherit" });
     const passOn = () => child.kill("SIGTERM");

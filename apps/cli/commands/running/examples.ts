@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { print, printJson } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { examplesOf, printedExamples } from "../../../../modules/installation/examples.ts";
+import { examplesOf, printedExamples } from "../../../../modules/running/installation/examples.ts";
 import { readRun } from "../../config.ts";
 
 const examples = (name: string | undefined, { json }: { json?: boolean }): void => {

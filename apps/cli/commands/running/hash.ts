@@ -6,13 +6,13 @@ import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { openPool } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { waitingRollups } from "../../../../modules/rollups/rollup-marks.ts";
+import { waitingRollups } from "../../../../modules/figures/rollups/rollup-marks.ts";
 import {
   differingTables,
   hashableTables,
   type StateHash,
   stateHash,
-} from "../../../../modules/state-hash/state-hash.ts";
+} from "../../../../modules/running/state-hash/state-hash.ts";
 import { addresses } from "../../config.ts";
 
 /** Reading 100 million rows takes about three minutes. */

@@ -10,7 +10,7 @@ import { pageOfRows } from "../../../../infra/postgres/rows.ts";
 import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { cancellable, importRows, withSums } from "../../../../modules/imports/import-reads.ts";
+import { cancellable, importRows, withSums } from "../../../../modules/intake/imports/import-reads.ts";
 import { readRun } from "../../config.ts";
 import { clientOf, withPool } from "../../pool.ts";
 import { openProgress } from "../../progress.ts";

@@ -6,7 +6,7 @@ import { openHome, secretsOf } from "../../../../infra/embedded/home.ts";
 import { demoToken } from "../../../../infra/embedded/servers/login.ts";
 import { print, printJson } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { doctor } from "../../../../modules/installation/doctor.ts";
+import { doctor } from "../../../../modules/running/installation/doctor.ts";
 import { homeOf, readRun } from "../../config.ts";
 
 const examine = async ({ json }: { json?: boolean }): Promise<void> => {

@@ -5,12 +5,17 @@ import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { writeAudit } from "../../../../modules/audit/audit.ts";
-import { actorOf } from "../../../../modules/operations/operations.ts";
-import { findingsOf } from "../../../../modules/pixel/findings.ts";
-import { hostOf, type PixelConfig, readPixelConfig, savePixelConfig } from "../../../../modules/pixel/pixel-config.ts";
-import { readSightings } from "../../../../modules/pixel/sightings.ts";
-import { activityOf, purchasesOf } from "../../../../modules/rollups/rollup-reads.ts";
+import { writeAudit } from "../../../../modules/base/audit/audit.ts";
+import { actorOf } from "../../../../modules/base/operations/operations.ts";
+import { findingsOf } from "../../../../modules/catalog/pixel/findings.ts";
+import {
+  hostOf,
+  type PixelConfig,
+  readPixelConfig,
+  savePixelConfig,
+} from "../../../../modules/catalog/pixel/pixel-config.ts";
+import { readSightings } from "../../../../modules/catalog/pixel/sightings.ts";
+import { activityOf, purchasesOf } from "../../../../modules/figures/rollups/rollup-reads.ts";
 import { CUSTOM_NAME } from "../../../../processors/admit/event-types.ts";
 import { addresses } from "../../config.ts";
 import { clientOf, withPool } from "../../pool.ts";

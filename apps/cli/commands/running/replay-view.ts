@@ -7,14 +7,14 @@ import { openObjects } from "../../../../infra/objects/open.ts";
 import { openLog } from "../../../../infra/runtime/log.ts";
 import { print, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { actorOf } from "../../../../modules/operations/operations.ts";
-import { latestMasks } from "../../../../modules/privacy/masks.ts";
+import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import {
   clientsOfRecording,
   type NotShown,
   type OpenedRecording,
   openRecording,
-} from "../../../../modules/recordings/recording-reads.ts";
+} from "../../../../modules/intake/recordings/recording-reads.ts";
+import { latestMasks } from "../../../../modules/privacy/masks.ts";
 import { addresses, keyring, objectStoreUrl } from "../../config.ts";
 import { clientOf, withPool } from "../../pool.ts";
 import { serveRecording } from "../../recording-page.ts";

@@ -1,9 +1,9 @@
 // Tables, first steps and demo data, for operators who run the servers elsewhere.
 import type { Command } from "commander";
 import { print, printJson, tell } from "../../../../infra/runtime/output.ts";
-import { firstSteps } from "../../../../modules/installation/first-steps.ts";
-import { seedStep } from "../../../../modules/installation/seed-step.ts";
-import { migrateAll, migrationStatus } from "../../../../modules/installation/steps.ts";
+import { firstSteps } from "../../../../modules/running/installation/first-steps.ts";
+import { seedStep } from "../../../../modules/running/installation/seed-step.ts";
+import { migrateAll, migrationStatus } from "../../../../modules/running/installation/steps.ts";
 import { addresses, adminAccess, homeOf, secretsText } from "../../config.ts";
 import { withPool } from "../../pool.ts";
 

@@ -7,13 +7,13 @@ import { classify, Unavailable } from "../../../../infra/runtime/errors.ts";
 import type { Log } from "../../../../infra/runtime/log.ts";
 import type { Resource } from "../../../../infra/runtime/scope.ts";
 import type { Schedule } from "../../../../infra/runtime/timing/schedule.ts";
-import { hostings } from "../../../../modules/groups/group-holds.ts";
-import { hostsNow } from "../../../../modules/groups/hosts.ts";
-import { allowedNetworks } from "../../../../modules/pulls/allowed-networks.ts";
-import { forgetPulls, ownedPull } from "../../../../modules/pulls/owned-pull.ts";
-import { type PullPorts, workPull } from "../../../../modules/pulls/pull-lane.ts";
-import { claimPull, knownRows, leaseMs, PullLost, schedulePulls } from "../../../../modules/pulls/pulls.ts";
-import { waitingEvents } from "../../../../modules/receipts/waiting-events.ts";
+import { waitingEvents } from "../../../../modules/figures/receipts/waiting-events.ts";
+import { allowedNetworks } from "../../../../modules/intake/pulls/allowed-networks.ts";
+import { forgetPulls, ownedPull } from "../../../../modules/intake/pulls/owned-pull.ts";
+import { type PullPorts, workPull } from "../../../../modules/intake/pulls/pull-lane.ts";
+import { claimPull, knownRows, leaseMs, PullLost, schedulePulls } from "../../../../modules/intake/pulls/pulls.ts";
+import { hostings } from "../../../../modules/log/groups/group-holds.ts";
+import { hostsNow } from "../../../../modules/log/groups/hosts.ts";
 import { pipeline } from "../../../../topology.ts";
 
 export interface PullSettings extends Pick<PullPorts, "facts" | "hides" | "wire" | "produce" | "keyring" | "signal"> {

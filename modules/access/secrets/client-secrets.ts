@@ -1,0 +1,197 @@
+// The secret that signs a client's lead pushes, and the vaults that the keys of its leads and
+// recordings are sealed under: sealed, and readable under tributary_secrets alone, but for the
+// vault of recordings, which edges read too.
+import { randomBytes } from "node:crypto";
+import type pg from "pg";
+import { named, sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { Keyring } from "../../../infra/runtime/keyring.ts";
+import { fingerprintOf } from "./installation-secrets.ts";
+import { seal, sealedUnder, unseal } from "./sealed.ts";
+import { resealSourcesWithin, sealedOfSources } from "./source-secrets.ts";
+
+/** 32 random bytes in hex, of which the text itself is the HMAC key. */
+export const newClientSecret = (): string => randomBytes(32).toString("hex");
+
+const role = "tributary_secrets";
+const placeOf = (clientId: number): string => `client_secrets/${clientId}`;
+
+/** Replaces the client's secret; the old one is good for nothing from then on. */
+export const saveClientSecret = (pool: pg.Pool, clientId: number, secret: string, keyring: Keyring): Promise<void> =>
+  transaction(pool, [clientId], (tx) => saveClientSecretWithin(tx, clientId, secret, keyring));
+
+/** The same inside a transaction of the caller, which sees the client. */
+export const saveClientSecretWithin = async (
+  tx: pg.PoolClient,
+  clientId: number,
+  secret: string,
+  keyring: Keyring,
+): Promise<void> => {
+  const sealed = seal(secret, placeOf(clientId), keyring);
+  await tx.query(`set local role ${role}`);
+  await tx.query(sql`insert into client_secrets (client_id, hmac_secret) values (${clientId}, ${sealed})
+    on conflict (client_id) do update set hmac_secret = excluded.hmac_secret, updated_at = clock_timestamp()`);
+  await tx.query("set local role none");
+};
+
+const storedOf = async (tx: pg.PoolClient, clientId: number): Promise<string | undefined> =>
+  (await tx.query<{ hmac_secret: string }>(sql`select hmac_secret from client_secrets where client_id = ${clientId}`))
+    .rows[0]?.hmac_secret;
+
+/**
+ * The secret of each of these clients that has one; unsealed when it is asked for, since one that
+ * cannot be must not stop the others. It throws CannotUnseal.
+ */
+export const clientSecretsOf = (
+  pool: pg.Pool,
+  clients: readonly number[],
+  keyring: Keyring,
+): Promise<ReadonlyMap<number, () => string>> =>
+  transaction(
+    pool,
+    clients,
+    async (tx) => {
+      const { rows } = await tx.query<{ client_id: number; hmac_secret: string }>(
+        sql`select client_id, hmac_secret from client_secrets where client_id = any (${clients}::int[])`,
+      );
+      return new Map(
+        rows.map(({ client_id: id, hmac_secret: stored }) => [id, () => unseal(stored, placeOf(id), keyring)]),
+      );
+    },
+    { role, isReadOnly: true },
+  );
+
+/** The client's secret; undefined when it has none. Throws CannotUnseal. */
+export const clientSecretOf = (pool: pg.Pool, clientId: number, keyring: Keyring): Promise<string | undefined> =>
+  transaction(pool, [clientId], (tx) => clientSecretWithin(tx, clientId, keyring), { isReadOnly: true });
+
+/** The same inside a transaction of the caller, which sees the client. */
+export const clientSecretWithin = async (
+  tx: pg.PoolClient,
+  clientId: number,
+  keyring: Keyring,
+): Promise<string | undefined> => {
+  await tx.query(`set local role ${role}`);
+  const stored = await storedOf(tx, clientId);
+  await tx.query("set local role none");
+  return stored === undefined ? undefined : unseal(stored, placeOf(clientId), keyring);
+};
+
+/** Under `lead_vault` lie the keys of leads, under `recording_vault` those of recorded devices. */
+export interface VaultOf {
+  readonly clientId: number;
+  readonly vault: "lead_vault" | "recording_vault";
+}
+const vaultPlace = ({ clientId, vault }: VaultOf): string => `client_secrets/${clientId}/${vault}`;
+
+/**
+ * The key of 32 bytes under which the client's other keys lie; null: it has none yet. Inside a
+ * transaction that sees the client and acts as a role that reads the vault. Throws CannotUnseal.
+ */
+export const vaultWithin = async (tx: pg.PoolClient, of: VaultOf, keyring: Keyring): Promise<Buffer | null> => {
+  const { rows } = await tx.query<{ vault: string | null }>(
+    sql`select ${named(of.vault)} as vault from client_secrets where client_id = any (${[of.clientId]}::int[])`,
+  );
+  const sealed = rows[0]?.vault ?? null;
+  return sealed === null ? null : Buffer.from(unseal(sealed, vaultPlace(of), keyring), "base64");
+};
+
+/** The same, made now when there is none. Throws when the client has no secret. */
+export const makeVaultWithin = async (tx: pg.PoolClient, of: VaultOf, keyring: Keyring): Promise<Buffer> => {
+  const sealed = seal(randomBytes(32).toString("base64"), vaultPlace(of), keyring);
+  await tx.query(sql`update client_secrets set ${named(of.vault)} = ${sealed}
+    where client_id = any (${[of.clientId]}::int[]) and ${named(of.vault)} is null`);
+  const vault = await vaultWithin(tx, of, keyring);
+  if (vault === null) throw new Error(`client ${of.clientId} has no secret, so no ${of.vault} can be made for it`);
+  return vault;
+};
+
+const clientIds = (pool: pg.Pool): Promise<readonly number[]> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => (await tx.query<{ client_id: number }>("select distinct client_id from clients order by 1")).rows,
+    { role: "tributary_reference", isReadOnly: true },
+  ).then((rows) => rows.map(({ client_id }) => client_id));
+
+/** How many secrets and vaults, those of sources too, lie under which fingerprint; null: plain. */
+export const sealedCounts = async (pool: pg.Pool): Promise<ReadonlyMap<string | null, number>> => {
+  const clients = await clientIds(pool);
+  const stored = await transaction(
+    pool,
+    clients,
+    async (tx) => {
+      const { rows } = await tx.query<{ sealed: string }>(
+        `select sealed from client_secrets,
+           unnest(array[hmac_secret, lead_vault, recording_vault]) as sealed where sealed is not null
+         union all select sealed from payment_processors`,
+      );
+      return [...rows.map(({ sealed }) => sealed), ...(await sealedOfSources(tx))];
+    },
+    { role, isReadOnly: true },
+  );
+  const counts = new Map<string | null, number>();
+  for (const sealed of stored) {
+    const under = sealedUnder(sealed);
+    counts.set(under, (counts.get(under) ?? 0) + 1);
+  }
+  return counts;
+};
+
+/**
+ * Seals every client's secret and vaults, and those of its sources, under the newest secret, each
+ * client in a transaction of its own: killed between two, the next run goes on, for each row names
+ * its key. Throws CannotUnseal at the first that cannot be read. `onDone` hears how many are done,
+ * of how many.
+ */
+export const resealClientSecrets = async (
+  pool: pg.Pool,
+  keyring: Keyring,
+  onDone: (done: number, all: number) => void = () => undefined,
+): Promise<number> => {
+  const newest = fingerprintOf(keyring.newest);
+  const clients = await clientIds(pool);
+  let changed = 0;
+  for (const [n, clientId] of clients.entries()) {
+    const isChanged = await transaction(
+      pool,
+      [clientId],
+      async (tx) => {
+        const { rows } = await tx.query<{ hmac_secret: string } & Record<VaultOf["vault"], string | null>>(
+          sql`select hmac_secret, lead_vault, recording_vault from client_secrets
+            where client_id = ${clientId} for update`,
+        );
+        const areSourcesChanged = await resealSourcesWithin(tx, clientId, keyring);
+        const areOthersChanged = (await resealProcessors(tx, clientId, keyring)) || areSourcesChanged;
+        const stored = rows[0];
+        if (stored === undefined) return areOthersChanged;
+        const old = Object.values(stored).filter((one) => one !== null);
+        if (old.every((one) => sealedUnder(one) === newest)) return areOthersChanged;
+        const again = (text: string | null, place: string) =>
+          text === null ? null : seal(unseal(text, place, keyring), place, keyring);
+        const vaultAgain = (vault: VaultOf["vault"]) => again(stored[vault], vaultPlace({ clientId, vault }));
+        await tx.query(sql`update client_secrets set hmac_secret = ${again(stored.hmac_secret, placeOf(clientId))},
+          lead_vault = ${vaultAgain("lead_vault")}, recording_vault = ${vaultAgain("recording_vault")}
+          where client_id = ${clientId}`);
+        return true;
+      },
+      { role },
+    );
+    if (isChanged) changed += 1;
+    onDone(n + 1, clients.length);
+  }
+  return changed;
+};
+
+/** What its accounts at payment processors sign with; true when any was under another secret. */
+const resealProcessors = async (tx: pg.PoolClient, clientId: number, keyring: Keyring): Promise<boolean> => {
+  const { rows } = await tx.query<{ processor: string; sealed: string }>(
+    sql`select processor, sealed from payment_processors where client_id = ${clientId} for update`,
+  );
+  const old = rows.filter(({ sealed }) => sealedUnder(sealed) !== fingerprintOf(keyring.newest));
+  for (const { processor, sealed } of old) {
+    const place = `payment_processors/${clientId}/${processor}`;
+    await tx.query(sql`update payment_processors set sealed = ${seal(unseal(sealed, place, keyring), place, keyring)}
+      where client_id = ${clientId} and processor = ${processor}`);
+  }
+  return old.length > 0;
+};

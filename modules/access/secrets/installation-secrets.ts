@@ -1,0 +1,215 @@
+// Which secrets an installation uses, by fingerprint alone, and the pepper that no process may
+// change.
+import type pg from "pg";
+import { derive } from "../../../domain/derive.ts";
+import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import { Unavailable } from "../../../infra/runtime/errors.ts";
+import type { Keyring } from "../../../infra/runtime/keyring.ts";
+import type { Log } from "../../../infra/runtime/log.ts";
+import { Refused } from "../../../infra/runtime/refused.ts";
+import { type Clock, retry, systemClock } from "../../../infra/runtime/timing/retry.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+
+/** 16 hex digits that say which secret it is, and nothing of it. */
+export const fingerprintOf = (secret: string): string => derive(secret, "fingerprint").toString("hex").slice(0, 16);
+
+/** The pepper of this process is not the installation's: every device would become another one. */
+class WrongPepper extends Error {
+  readonly verdict = "fatal";
+  constructor(given: string, kept: string) {
+    super(
+      `TRIBUTARY_SECRET: the last secret of the list has the fingerprint ${given}, and identifiers of this ` +
+        `installation are hashed under ${kept}: keep that one as the last of the list, as pepper:<secret> where it ` +
+        "must not sign any more (docs/runbooks/rotate-secrets.md)",
+    );
+    this.name = "WrongPepper";
+  }
+}
+
+/** Writers are few: names of containers that are gone are forgotten, the longest silent first. */
+const HOLDERS_KEPT = 500;
+
+const pepperIn = async (tx: pg.PoolClient): Promise<string | undefined> =>
+  (await tx.query<{ fingerprint: string }>("select fingerprint from installation_secrets where is_pepper")).rows[0]
+    ?.fingerprint;
+
+/** A process records so often that it runs. */
+const REPORT_MS = 60_000;
+
+/**
+ * Records that this process runs, and with what. The first process of an installation settles its
+ * pepper. Throws WrongPepper, and then has recorded nothing.
+ */
+export const recordSecrets = (pool: pg.Pool, instance: string, keyring: Keyring): Promise<void> => {
+  const pepper = fingerprintOf(keyring.pepper);
+  const accepted = keyring.accepted.map(fingerprintOf);
+  return transaction(pool, null, async (tx) => {
+    await tx.query(sql`insert into installation_secrets (fingerprint, is_pepper) values (${pepper}, true)
+      on conflict do nothing`);
+    const kept = await pepperIn(tx);
+    if (kept !== pepper) throw new WrongPepper(pepper, kept ?? "none");
+    await tx.query(sql`insert into installation_secrets (fingerprint) select unnest(${accepted}::text[])
+      on conflict do nothing`);
+    await tx.query(sql`insert into secret_holders (instance, newest, accepted, pepper)
+      values (${instance}, ${accepted[0]}, ${accepted}, ${pepper})
+      on conflict (instance) do update set newest = excluded.newest, accepted = excluded.accepted,
+        pepper = excluded.pepper, seen_at = excluded.seen_at, ruled_out_at = null,
+        started_at = case when secret_holders.newest = excluded.newest
+          then secret_holders.started_at else excluded.started_at end`);
+    await tx.query(sql`delete from secret_holders where instance in
+      (select instance from secret_holders order by seen_at desc offset ${HOLDERS_KEPT})
+      and instance <> ${instance}`);
+  });
+};
+
+/** For a command: throws WrongPepper when the installation has another, and writes nothing. */
+export const refuseOtherPepper = (pool: pg.Pool, keyring: Keyring): Promise<void> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const [given, kept] = [fingerprintOf(keyring.pepper), await pepperIn(tx)];
+      if (kept !== undefined && kept !== given) throw new WrongPepper(given, kept);
+    },
+    { isReadOnly: true },
+  );
+
+/**
+ * For what verifies click ids of others: throws Refused when this process was started before the
+ * newest secret, for links signed under it would seem to be forged.
+ */
+export const refuseWithoutNewest = async (pool: pg.Pool, keyring: Keyring): Promise<void> => {
+  const newest = (await knownSecrets(pool)).secrets.at(-1);
+  const own = [...keyring.accepted, keyring.pepper].map(fingerprintOf);
+  if (newest !== undefined && !own.includes(newest.fingerprint))
+    throw new Refused(
+      `TRIBUTARY_SECRET: another process uses the secret ${newest.fingerprint}, which this one does not know: start ` +
+        "it again with the list of all secrets (docs/runbooks/rotate-secrets.md)",
+    );
+};
+
+export interface InstallationSecrets {
+  /** Throws Unavailable until Postgres has said that it is the installation's. */
+  readonly pepper: () => string;
+  readonly isConfirmed: () => boolean;
+  /** Resolves then; it never rejects. */
+  readonly confirmed: Promise<void>;
+}
+
+const LONGEST_WAIT_MS = 5_000;
+
+/**
+ * Records the secrets as soon as Postgres answers, and each minute from then on. Another pepper,
+ * like any error that does not heal, goes to `fail`; no identifier has been hashed by then.
+ */
+export const openInstallationSecrets = (
+  pool: pg.Pool,
+  settings: {
+    readonly instance: string;
+    readonly keyring: Keyring;
+    readonly log: Pick<Log, "warn">;
+    readonly fail: (error: Error) => void;
+    readonly signal: AbortSignal;
+    readonly clock?: Clock;
+  },
+): InstallationSecrets => {
+  const { instance, keyring, log, fail, signal, clock = systemClock } = settings;
+  let isConfirmed = false;
+  const reporting = async (): Promise<void> => {
+    for (;;) {
+      const isOver = await clock.sleep(REPORT_MS, signal).then(
+        () => false,
+        () => true,
+      );
+      if (isOver) return;
+      await recordSecrets(pool, instance, keyring).catch((error) => log.warn("secrets.not_reported", { error }));
+    }
+  };
+  const confirmed = new Promise<void>((resolve) => {
+    retry(() => recordSecrets(pool, instance, keyring), {
+      deadlineMs: Number.POSITIVE_INFINITY,
+      maxMs: LONGEST_WAIT_MS,
+      signal,
+      clock,
+      beforeWait: (error, tries) => {
+        if (tries === 1) log.warn("secrets.not_confirmed", { error });
+      },
+    }).then(
+      () => {
+        isConfirmed = true;
+        resolve();
+        void reporting();
+      },
+      (error: Error) => {
+        if (!signal.aborted) fail(error);
+      },
+    );
+  });
+  return {
+    confirmed,
+    isConfirmed: () => isConfirmed,
+    pepper: () => {
+      if (isConfirmed) return keyring.pepper;
+      throw new Unavailable("the secrets of the installation are not confirmed here yet", 1);
+    },
+  };
+};
+
+/** A secret that the installation has used, and what a process was started with; by fingerprint. */
+export interface KnownSecret {
+  readonly fingerprint: string;
+  readonly is_pepper: boolean;
+  readonly first_used_at: UnixMs;
+}
+export interface SecretHolder {
+  readonly instance: string;
+  readonly newest: string;
+  readonly accepted: readonly string[];
+  /** The first start with this newest: a later one signs nothing under the secret before it. */
+  readonly started_at: UnixMs;
+  /** When it last said that it runs. */
+  readonly seen_at: UnixMs;
+  /** An operator has said that it is gone, and it has not been seen since. */
+  readonly ruled_out_at: UnixMs | null;
+}
+
+/** So long without a report a process may be gone, or Postgres away from it. */
+const SILENT_MS = 10 * 60_000;
+
+export const isSilent = ({ seen_at, ruled_out_at }: SecretHolder, now: UnixMs): boolean =>
+  ruled_out_at === null && now - seen_at > SILENT_MS;
+
+/**
+ * A rotation waits no longer for these. One that runs after all counts again with its next report.
+ * Answers those that were ruled out: none that has reported lately, and none that is not known.
+ */
+export const ruleOut = (pool: pg.Pool, instances: readonly string[]): Promise<readonly string[]> =>
+  transaction(pool, null, async (tx) => {
+    const { rows } = await tx.query<{ instance: string }>(sql`update secret_holders
+      set ruled_out_at = clock_timestamp()
+      where instance = any(${instances}) and ruled_out_at is null
+        and seen_at < clock_timestamp() - ${SILENT_MS} * interval '1 millisecond'
+      returning instance`);
+    return rows.map(({ instance }) => instance).toSorted();
+  });
+
+export const knownSecrets = (
+  pool: pg.Pool,
+): Promise<{ readonly secrets: readonly KnownSecret[]; readonly holders: readonly SecretHolder[] }> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => ({
+      secrets: (
+        await tx.query<KnownSecret>(
+          "select fingerprint, is_pepper, first_used_at from installation_secrets order by first_used_at, fingerprint",
+        )
+      ).rows,
+      holders: (
+        await tx.query<SecretHolder>(
+          "select instance, newest, accepted, started_at, seen_at, ruled_out_at from secret_holders order by instance",
+        )
+      ).rows,
+    }),
+    { isReadOnly: true },
+  );

@@ -1,0 +1,47 @@
+// The live tokens of clients and partners as the platform API shows them: never more of a token
+// than its first letters.
+import type { PoolClient } from "pg";
+import type { RowsQuery } from "../../../infra/postgres/rows.ts";
+import { sql } from "../../../infra/postgres/sql.ts";
+import { rowInScope, type Scope } from "../scope.ts";
+
+export interface TokenFilter {
+  readonly token_id?: number | undefined;
+  readonly kind?: "ingest" | "upload" | undefined;
+  readonly client_id?: number | undefined;
+  readonly partner_id?: number | undefined;
+}
+
+/** A token of a partner belongs to whichever of the partner's clients is in the scope. */
+export const tokenRows = ({ token_id, kind, client_id, partner_id }: TokenFilter): RowsQuery => ({
+  columns: {
+    id: sql`t.token_id`,
+    prefix: sql`t.prefix`,
+    kind: sql`t.kind`,
+    client_id: sql`t.client_id`,
+    partner_id: sql`t.partner_id`,
+    label: sql`t.label`,
+    client_side: sql`t.client_side`,
+    requests_a_minute: sql`case t.kind when 'ingest' then t.requests_a_minute end`,
+    created_at: sql`t.created_at`,
+    last_used_at: sql`t.last_used_at`,
+  },
+  from: sql`tokens t left join lateral (
+    select p.client_ids from partners p where p.partner_id = t.partner_id order by p.version desc limit 1
+  ) held on true`,
+  tenant: sql`coalesce(t.client_id,
+    (select c from unnest(held.client_ids) c where c = any (app_clients()) limit 1), 0)`,
+  where: [
+    sql`t.revoked_at is null and t.kind in ('ingest', 'upload')`,
+    token_id === undefined ? sql`true` : sql`t.token_id = ${token_id}`,
+    kind === undefined ? sql`true` : sql`t.kind = ${kind}`,
+    client_id === undefined ? sql`true` : sql`t.client_id = ${client_id}`,
+    partner_id === undefined ? sql`true` : sql`t.partner_id = ${partner_id}`,
+  ],
+  sorts: { created_at: { by: sql`t.created_at`, type: "timestamptz" } },
+  id: { by: sql`t.token_id`, type: "int" },
+});
+
+/** A live token that the scope sees; undefined for every other. */
+export const readToken = (tx: PoolClient, tokenId: number, scope: Scope, names: readonly string[]) =>
+  rowInScope(tx, tokenRows({ token_id: tokenId }), scope, names);

@@ -1,0 +1,300 @@
+// Opaque tokens: made, revoked, and found by their SHA-256 in a picture that every process keeps.
+
+import { createHash, hash, randomBytes } from "node:crypto";
+import type pg from "pg";
+import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
+import { keepSnapshot, type Taken } from "../../../infra/postgres/snapshot.ts";
+import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+
+export type TokenKind = "ingest" | "admin" | "upload" | "service";
+
+/**
+ * What a token opens: an ingest token its client, an upload token its partner, the others no
+ * tenant.
+ */
+export interface Token {
+  readonly token_id: number;
+  readonly kind: TokenKind;
+  readonly client_id: number | null;
+  readonly partner_id: number | null;
+  /**
+   * Held by the visitor's own browser or app: address and user agent of the request are the
+   * visitor's.
+   */
+  readonly client_side: boolean;
+  readonly requests_a_minute: number;
+}
+export interface NewToken {
+  readonly kind: TokenKind;
+  readonly label: string;
+  readonly client_id?: number;
+  readonly partner_id?: number;
+  readonly client_side?: boolean;
+  /** Of an ingest token; REQUESTS_A_MINUTE unless more was arranged. */
+  readonly requests_a_minute?: number;
+}
+
+/** Of a token, where nothing else was arranged (docs/design/contracts.md, "Limits"). */
+export const REQUESTS_A_MINUTE = 100;
+/** What anyone can be given: each request that is let through is remembered for a minute. */
+const MOST_REQUESTS_A_MINUTE = 10_000;
+
+const form = /^trb_(?:ingest|admin|upload|service)_[A-Za-z0-9_-]{43}$/;
+const sha256 = (token: string): Buffer => createHash("sha256").update(token).digest();
+
+/** `trb_<kind>_` and 32 random bytes. Shown once; only its hash is kept. */
+export const newToken = (kind: TokenKind): string => `trb_${kind}_${randomBytes(32).toString("base64url")}`;
+
+/**
+ * Makes a token and saves its hash. With `token` given (one made earlier, for a database made
+ * again) that one is saved, and saving it again changes nothing. A new upload token replaces the
+ * partner's. Throws when an ingest token names no client, an upload token no partner, the one given
+ * was revoked, or requests_a_minute is not 1 to 10,000.
+ */
+export const createToken = (
+  pool: pg.Pool,
+  wanted: NewToken,
+  token = newToken(wanted.kind),
+): Promise<{ token_id: number; token: string }> =>
+  transaction(pool, null, (tx) => createTokenWithin(tx, wanted, token));
+
+/** The same inside a transaction of the caller, which has to be short: others wait. */
+export const createTokenWithin = async (
+  tx: pg.PoolClient,
+  wanted: NewToken,
+  token = newToken(wanted.kind),
+): Promise<{ token_id: number; token: string }> => {
+  refuseMismatch(wanted, token);
+  return within(tx, async (revision) => {
+    const known = await tx.query<{ token_id: number; revoked_at: UnixMs | null }>(
+      sql`select token_id, revoked_at from tokens where sha256 = ${sha256(token)}`,
+    );
+    const [found] = known.rows;
+    if (found !== undefined && found.revoked_at !== null)
+      throw new Error(`the token "${wanted.label}" was revoked: make a new one`);
+    if (found !== undefined) return { token_id: found.token_id, token };
+    if (wanted.kind === "upload")
+      await tx.query(sql`update tokens set revoked_at = clock_timestamp(), revision = nextval('token_revisions')
+        where kind = 'upload' and partner_id = ${wanted.partner_id} and revoked_at is null`);
+    const { rows } = await tx.query<{ token_id: number }>(sql`
+      insert into tokens (kind, sha256, client_id, partner_id, client_side, requests_a_minute, label, prefix, revision)
+      values (${wanted.kind}, ${sha256(token)}, ${wanted.client_id ?? null}, ${wanted.partner_id ?? null},
+        ${wanted.client_side ?? false}, ${wanted.requests_a_minute ?? REQUESTS_A_MINUTE},
+        ${wanted.label}, ${prefixOf(token)}, ${revision}) returning token_id`);
+    return { token_id: rows[0]!.token_id, token };
+  });
+};
+
+/** By which people tell tokens apart: 24 of its 256 bits. */
+const prefixOf = (token: string): string => token.slice(0, token.indexOf("_", 4) + 5);
+
+const refuseMismatch = (wanted: NewToken, token: string): void => {
+  if ((wanted.kind === "ingest") !== (wanted.client_id !== undefined))
+    throw new Error(
+      wanted.kind === "ingest"
+        ? "client_id: an ingest token belongs to a client"
+        : `client_id: a token of kind ${wanted.kind} belongs to no client`,
+    );
+  if ((wanted.kind === "upload") !== (wanted.partner_id !== undefined))
+    throw new Error(
+      wanted.kind === "upload"
+        ? "partner_id: an upload token belongs to a partner"
+        : `partner_id: a token of kind ${wanted.kind} belongs to no partner`,
+    );
+  if (wanted.requests_a_minute !== undefined) {
+    if (wanted.kind !== "ingest") throw new Error("requests_a_minute: only an ingest token has a limit of its own");
+    refuseLimit(wanted.requests_a_minute);
+  }
+  if (!form.test(token) || !token.startsWith(`trb_${wanted.kind}_`))
+    throw new Error(`token: not of the form trb_${wanted.kind}_<32 random bytes, base64url>`);
+};
+
+const refuseLimit = (requests: number): void => {
+  if (!Number.isInteger(requests) || requests < 1 || requests > MOST_REQUESTS_A_MINUTE)
+    throw new Error("requests_a_minute: must be a whole number from 1 to 10,000");
+};
+
+/**
+ * Gives a live ingest token another limit, in every process within a second. False when there is
+ * none of that id. Throws when the limit is not 1 to 10,000.
+ */
+export const limitToken = (pool: pg.Pool, tokenId: number, requests: number): Promise<boolean> =>
+  transaction(pool, null, (tx) => limitTokenWithin(tx, tokenId, requests));
+
+/** The same inside a transaction of the caller, which has to be short: others wait. */
+export const limitTokenWithin = async (tx: pg.PoolClient, tokenId: number, requests: number): Promise<boolean> => {
+  refuseLimit(requests);
+  return within(tx, async (revision) => {
+    const { rowCount } = await tx.query(
+      sql`update tokens set requests_a_minute = ${requests}, revision = ${revision} where token_id = ${tokenId}
+        and kind = 'ingest' and revoked_at is null`,
+    );
+    return rowCount === 1;
+  });
+};
+
+/**
+ * A new service token under this label; those of before under it are dead within a second. For a
+ * process that keeps its token in memory alone and makes another at each start. The label belongs
+ * to one process.
+ */
+export const renewServiceToken = (pool: pg.Pool, label: string): Promise<string> =>
+  writing(pool, async (tx, revision) => {
+    const token = newToken("service");
+    await tx.query(sql`update tokens set revoked_at = clock_timestamp(), revision = nextval('token_revisions')
+      where kind = 'service' and label = ${label} and revoked_at is null`);
+    await tx.query(
+      sql`insert into tokens (kind, sha256, label, revision)
+        values ('service', ${sha256(token)}, ${label}, ${revision})`,
+    );
+    return token;
+  });
+
+/**
+ * Ends a token in every process within a second. False when there is none of that id, or it had
+ * been revoked before.
+ */
+export const revokeToken = (pool: pg.Pool, tokenId: number): Promise<boolean> =>
+  transaction(pool, null, (tx) => revokeTokenWithin(tx, tokenId));
+
+/** The same inside a transaction of the caller, which has to be short: others wait. */
+export const revokeTokenWithin = (tx: pg.PoolClient, tokenId: number): Promise<boolean> =>
+  within(tx, async (revision) => {
+    const { rowCount } = await tx.query(
+      sql`update tokens set revoked_at = clock_timestamp(), revision = ${revision} where token_id = ${tokenId}
+        and revoked_at is null`,
+    );
+    return rowCount === 1;
+  });
+
+/**
+ * Ends all ingest tokens of a client inside a transaction of the caller, which has to be short:
+ * others wait. Answers how many.
+ */
+export const revokeTokensOf = async (tx: pg.PoolClient, clientId: number): Promise<number> => {
+  const { rowCount } = await within(tx, () =>
+    tx.query(sql`
+      update tokens set revoked_at = clock_timestamp(), revision = nextval('token_revisions')
+      where kind = 'ingest' and client_id = ${clientId} and revoked_at is null`),
+  );
+  return rowCount ?? 0;
+};
+
+const writing = <T>(pool: pg.Pool, work: (tx: pg.PoolClient, revision: number) => Promise<T>): Promise<T> =>
+  transaction(pool, null, (tx) => within(tx, (revision) => work(tx, revision)));
+
+/** Writers take turns until their commit, so that a reader of a revision has seen all below it. */
+const within = async <T>(tx: pg.PoolClient, work: (revision: number) => Promise<T>): Promise<T> => {
+  await lockUntilCommit(tx, "tributary.tokens");
+  await tx.query("set local role tributary_tokens");
+  const { rows } = await tx.query<{ revision: number }>("select nextval('token_revisions')::int as revision");
+  const result = await work(rows[0]!.revision);
+  await tx.query("set local role none");
+  return result;
+};
+
+export interface Tokens {
+  /**
+   * The token's owner, when it is known and not revoked. Counts as a use, which is written later.
+   */
+  readonly find: (token: string) => Token | undefined;
+  /** Resolves with the first load, however long Postgres is away. */
+  readonly ready: Promise<void>;
+  /**
+   * Since when (database time) nothing newer is known, while Postgres is away: the tokens known
+   * then stay good.
+   */
+  readonly staleSince: () => UnixMs | undefined;
+  /** Writes the last uses and stops polling; close it before its pool. */
+  readonly close: () => Promise<void>;
+}
+
+interface Picture {
+  readonly revision: number;
+  /**
+   * By the hex of the SHA-256: a lookup's time says something of the hash at most, never of the
+   * token.
+   */
+  readonly live: ReadonlyMap<string, Token>;
+}
+
+/**
+ * Keeps the live tokens in memory. With a poll of 500 ms a revocation is effective within a second.
+ */
+export const openTokens = (
+  pool: pg.Pool,
+  options: {
+    readonly pollMs?: number;
+    readonly writeUsesMs?: number;
+    readonly onError?: (error: unknown) => void;
+  } = {},
+): Tokens => {
+  const snapshot = keepSnapshot<Picture>((before) => take(pool, before), {
+    pollMs: options.pollMs ?? 500,
+    onError: options.onError,
+  });
+  const used = new Set<number>();
+  const writeUses = async (): Promise<void> => {
+    const ids = [...used];
+    used.clear();
+    if (ids.length === 0) return;
+    try {
+      await transaction(
+        pool,
+        null,
+        (tx) => tx.query(sql`update tokens set last_used_at = clock_timestamp() where token_id = any (${ids})`),
+        {
+          role: "tributary_edge",
+        },
+      );
+    } catch (error) {
+      for (const id of ids) used.add(id);
+      options.onError?.(error);
+    }
+  };
+  const timer = setInterval(writeUses, options.writeUsesMs ?? 60_000);
+  timer.unref();
+  return {
+    find: (token) => {
+      // The form first: whatever a stranger sends is not worth a hash.
+      const found = form.test(token) ? snapshot.now()?.value.live.get(hash("sha256", token, "hex")) : undefined;
+      if (found !== undefined) used.add(found.token_id);
+      return found;
+    },
+    ready: snapshot.ready,
+    staleSince: snapshot.staleSince,
+    close: async () => {
+      clearInterval(timer);
+      await snapshot.close();
+      await writeUses();
+    },
+  };
+};
+
+const take = (pool: pg.Pool, before: Taken<Picture> | undefined): Promise<Taken<Picture>> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const { rows: moment } = await tx.query<{ as_of: UnixMs; revision: number }>(
+        "select now() as as_of, coalesce((select max(revision) from tokens), 0) as revision",
+      );
+      const { as_of: asOf, revision } = moment[0]!;
+      if (before !== undefined && before.value.revision === revision) return { asOf, value: before.value };
+      // A lower revision than the known one: the database was restored from a backup, and what it
+      // holds is the truth.
+      const isNewer = before !== undefined && before.value.revision < revision;
+      const { rows } = await tx.query<Token & { hash: string; is_live: boolean }>(sql`
+        select token_id, kind, client_id, partner_id, client_side, requests_a_minute,
+          encode(sha256, 'hex') as hash, revoked_at is null as is_live
+        from tokens where revision > ${isNewer ? before.value.revision : 0}`);
+      const live = new Map(isNewer ? before.value.live : []);
+      for (const { hash, is_live: isLive, ...token } of rows) {
+        if (isLive) live.set(hash, token);
+        else live.delete(hash);
+      }
+      return { asOf, value: { revision, live } };
+    },
+    { role: "tributary_edge", isReadOnly: true },
+  );

@@ -1,0 +1,43 @@
+// Delivers an alert: kept in Postgres and mailed once; mailed without Postgres too.
+import type { Pool } from "pg";
+import type { Log } from "../../../infra/runtime/log.ts";
+import type { Act } from "../audit/audit.ts";
+import type { Alert } from "./alert.ts";
+import { type Delivered, mailOnce } from "./kept-alerts.ts";
+import type { Mailer } from "./mail.ts";
+
+/** An incident has three alerts; so many identities are a few kilobytes. */
+const MOST_REMEMBERED = 200;
+
+/** `received`: who sent it over the platform API, for the audit. */
+export type Deliver = (alert: Alert, received?: Act) => Promise<Delivered>;
+
+/**
+ * Without Postgres this process alone remembers what it has mailed, and the keeper saves that
+ * later. Rejects when neither Postgres nor a mail server has taken it.
+ */
+export const openDelivery = (pool: Pool, mailer: Omit<Mailer, "post"> | undefined, log: Pick<Log, "warn">): Deliver => {
+  const mailed = new Set<string>();
+  return async (alert, received) => {
+    const id = `${alert.incident_id} ${alert.status} ${alert.severity}`;
+    const send =
+      mailer &&
+      (async () => {
+        if (mailed.has(id)) return;
+        await mailer.send(alert);
+        mailed.add(id);
+        if (mailed.size > MOST_REMEMBERED) mailed.delete(mailed.values().next().value!);
+      });
+    try {
+      return await mailOnce(pool, alert, { send, received });
+    } catch (error) {
+      log.warn("alert.not_kept", { incident_id: alert.incident_id, error });
+      if (send === undefined) throw error;
+      await send().catch((failure: unknown) => {
+        log.warn("alert.not_mailed", { incident_id: alert.incident_id, error: failure });
+        throw failure;
+      });
+      return { alert_id: null, mailed: true };
+    }
+  };
+};

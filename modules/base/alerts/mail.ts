@@ -1,0 +1,96 @@
+// Sends mails by the server of SMTP_URL: alerts to its addresses, others to whom they name.
+import nodemailer from "nodemailer";
+import { isLoopback } from "../../../infra/runtime/loopback.ts";
+import type { Alert } from "./alert.ts";
+
+interface PostedMail {
+  readonly to: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly html: string;
+  readonly messageId: string;
+}
+export interface Mailer {
+  /** Resolves when the server has taken the mail. */
+  readonly send: (alert: Alert) => Promise<void>;
+  /** The same of any other mail. */
+  readonly post: (mail: PostedMail) => Promise<void>;
+  readonly close: () => void;
+}
+
+// A mail server that is alive answers each step within seconds; a keeper that waits for it longer
+// would probe late.
+const STEP_MS = 5_000;
+
+/**
+ * `smtp(s)://user:password@host:port/?from=...&to=a@x,b@y`; undefined without a URL: alerts are
+ * then only kept.
+ * @throws Error when `to` names no address.
+ */
+export const openMailer = (url: string | undefined): Mailer | undefined => {
+  if (url === undefined) return undefined;
+  const { from, to, server } = partsOf(url);
+  const transport = nodemailer.createTransport({
+    ...server,
+    connectionTimeout: STEP_MS,
+    greetingTimeout: STEP_MS,
+    socketTimeout: 2 * STEP_MS,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  return {
+    send: async (alert) => void (await transport.sendMail({ from, to, ...mailOf(alert) })),
+    // An address object: no list or group in it becomes further recipients.
+    post: async (mail) => void (await transport.sendMail({ from, ...mail, to: { name: "", address: mail.to } })),
+    close: () => transport.close(),
+  };
+};
+
+const partsOf = (url: string) => {
+  const { protocol, hostname, port, username, password, searchParams } = new URL(url);
+  const to = (searchParams.get("to") ?? "").split(",").flatMap((address) => oneLine(address).trim() || []);
+  if (!["smtp:", "smtps:"].includes(protocol) || to.length === 0)
+    throw new Error("SMTP_URL: must be smtp(s)://user:password@host:port/?from=...&to=a@x,b@y");
+  const isSecure = protocol === "smtps:";
+  return {
+    from: oneLine(searchParams.get("from") ?? "tributary@localhost"),
+    to,
+    server: {
+      host: hostname,
+      port: port === "" ? (isSecure ? 465 : 587) : Number(port),
+      secure: isSecure,
+      // Off this machine a mail goes under TLS or not at all: it says what is broken.
+      requireTLS: !isSecure && !isLoopback(hostname),
+      ...(username !== "" && { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
+    },
+  };
+};
+
+/**
+ * Subject, text and id of the mail. What came from outside reaches no header with a line break in
+ * it.
+ */
+export const mailOf = ({ service, status, reason, duration, timestamp, incident_id, severity }: Alert) => {
+  const mark = severity === "critical" ? "CRITICAL: " : "";
+  const what = status === "down" ? "is down" : `has recovered${duration === undefined ? "" : ` after ${duration}`}`;
+  const lines = [
+    `${service} ${what}.`,
+    "",
+    `Reason:    ${reason}`,
+    ...(duration === undefined ? [] : [`Downtime:  ${duration}`]),
+    `Time:      ${timestamp}`,
+    `Incident:  ${incident_id}`,
+    "",
+    "All alerts: npx tributary alerts",
+  ];
+  return {
+    subject: oneLine(`[Tributary] ${mark}${service} ${what}`).slice(0, 200),
+    text: lines.join("\n"),
+    // A mail that is sent again after a crash has the same id, by which mail systems see that it is
+    // the same.
+    messageId: `<${oneLine(`${incident_id}.${status}.${severity}`).replace(/[^A-Za-z0-9._-]/g, "-")}@tributary.alerts>`,
+  };
+};
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it is these that must not reach a header
+const oneLine = (text: string): string => text.replace(/[\u0000-\u001f\u007f\u0085\u2028\u2029]+/g, " ");

@@ -1,0 +1,99 @@
+// Who did what to which row, before and after: written in the transaction of the change, read by
+// those who may see its client.
+import type { PoolClient } from "pg";
+import type { RowsQuery } from "../../../infra/postgres/rows.ts";
+import { type Sql, sql } from "../../../infra/postgres/sql.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+
+export interface Act {
+  /** E-mail address of the user, and the role in which it acted. */
+  readonly actor: string;
+  readonly role: string;
+  readonly request_id: string;
+  readonly ip: string | null;
+}
+export interface AuditEntry {
+  /** Noun and past participle, e.g. client.updated. */
+  readonly action: string;
+  /** Null: of no client in particular. */
+  readonly client_id: number | null;
+  /** kind:id, e.g. client:7 */
+  readonly entity: string;
+  readonly before?: unknown;
+  readonly after?: unknown;
+}
+
+/** Secrets, and what says who a person is. A name is one only of a person. */
+const HIDDEN = /secret|token|password|^key$|email|phone|first_name|last_name|address|^ip$/;
+const PEOPLE = /^(user|lead|invitation|partner):/;
+
+/** The value with "redacted" in the place of secrets and personal data, however deep. */
+export const redacted = (value: unknown, entity = ""): unknown => {
+  if (Array.isArray(value)) return value.map((part) => redacted(part, entity));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, part]) => {
+      const isHidden = HIDDEN.test(key) || (key === "name" && PEOPLE.test(entity));
+      return [key, isHidden && part !== null ? "redacted" : redacted(part, entity)];
+    }),
+  );
+};
+
+const exact = (_key: string, part: unknown): unknown => (typeof part === "bigint" ? part.toString() : part);
+
+/** Inside the transaction of the change, whose tenants the clients must be among. */
+export const writeAudit = async (tx: PoolClient, act: Act, ...entries: readonly AuditEntry[]): Promise<void> => {
+  const rows = entries.map(({ before, after, ...entry }) => ({
+    ...entry,
+    before: redacted(before, entry.entity),
+    after: redacted(after, entry.entity),
+  }));
+  await tx.query(sql`
+    insert into audit (actor, role, action, client_id, entity, before, after, request_id, ip)
+    select ${act.actor}, ${act.role}, action, client_id, entity, before, after, ${act.request_id}, ${act.ip}
+    from rows from (jsonb_to_recordset(${JSON.stringify(rows, exact)}::jsonb)
+      as (action text, client_id int, entity text, before jsonb, after jsonb)) with ordinality
+      as given (action, client_id, entity, before, after, n)
+    order by n`);
+};
+
+export interface AuditFilter {
+  readonly client_id?: number | undefined;
+  readonly actor?: string | undefined;
+  readonly action?: string | undefined;
+  readonly entity?: string | undefined;
+  /** The first moment, and the first one that is left out. */
+  readonly from: UnixMs;
+  readonly to: UnixMs;
+}
+
+export const auditRows = ({ client_id, actor, action, entity, from, to }: AuditFilter): RowsQuery => {
+  const given: readonly (Sql | undefined)[] = [
+    client_id === undefined ? undefined : sql`client_id = ${client_id}`,
+    actor === undefined ? undefined : sql`actor = ${actor.toLowerCase()}`,
+    action === undefined ? undefined : sql`action = ${action}`,
+    entity === undefined ? undefined : sql`entity = ${entity}`,
+    sql`"at" >= ${new Date(from)} and "at" < ${new Date(to)}`,
+  ];
+  return {
+    columns: {
+      id: sql`'aud_' || audit_id`,
+      at: sql`"at"`,
+      day: sql`to_char("at" at time zone 'America/Mexico_City', 'YYYY-MM-DD')`,
+      actor: sql`actor`,
+      role: sql`role`,
+      action: sql`action`,
+      client_id: sql`client_id`,
+      entity: sql`entity`,
+      before: sql`before`,
+      after: sql`after`,
+      request_id: sql`request_id`,
+      ip: sql`ip`,
+    },
+    from: sql`audit`,
+    tenant: sql`coalesce(client_id, 0)`,
+    where: given.filter((part): part is Sql => part !== undefined),
+    sorts: { at: { by: sql`"at"`, type: "timestamptz" } },
+    id: { by: sql`audit_id`, type: "bigint" },
+  };
+};

@@ -1,0 +1,113 @@
+// Works jobs off, one after the other, while their leases last.
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Pool, PoolClient } from "pg";
+import { hit } from "#failpoint";
+import { classify } from "../../../infra/runtime/errors.ts";
+import type { Log } from "../../../infra/runtime/log.ts";
+import {
+  completeJob,
+  failJob,
+  giveBack,
+  type JobKind,
+  type Progress,
+  reportProgress,
+  type TakenJob,
+  takeJob,
+} from "./jobs.ts";
+
+/** Ends the work without an end of the job: another process has it, or will take it. */
+class JobLeft extends Error {}
+
+/**
+ * To be called at least once a minute. Throws JobLeft when another process has taken the job, or
+ * this one closes: then nothing is kept.
+ */
+export type Report = (progress: Progress) => Promise<void>;
+export interface Work<Result extends object = any> {
+  /** Resolves with what the job came to. It may have been begun before, and left anywhere. */
+  readonly run: (job: TakenJob, report: Report) => Promise<Result>;
+  /** In the transaction that ends the job, so once: the client is its tenant. */
+  readonly completed?: (tx: PoolClient, job: TakenJob, result: Result) => Promise<void>;
+}
+
+export interface WorkOffPorts {
+  readonly pool: Pool;
+  readonly works: Readonly<Partial<Record<JobKind, Work>>>;
+  readonly log: Pick<Log, "info" | "warn" | "error">;
+}
+
+/** A third of the lease. */
+const RENEWED_MS = 20_000;
+/** Of a store that is away. */
+const PAUSE_MS = 2_000;
+const LOOK_MS = 200;
+const MOST_LETTERS = 500;
+
+/**
+ * `turn` takes a job where there is one and answers after `mostMs`, whether it has ended or not;
+ * the next turn goes on with it. `stop` leaves it to another process.
+ */
+export const workOff = ({ pool, works, log }: WorkOffPorts) => {
+  const owner = randomUUID();
+  let isClosing = false;
+  let current: Promise<void> | undefined;
+
+  const workOn = async (job: TakenJob, work: Work): Promise<void> => {
+    let last: Progress = { done: job.done, total: null };
+    let isLost = false;
+    const renew = async (progress: Progress = last): Promise<void> => {
+      isLost ||= !(await reportProgress(pool, job, progress));
+    };
+    const renewing = setInterval(() => void renew().catch(() => undefined), RENEWED_MS);
+    const report: Report = async (progress) => {
+      last = { done: progress.done, total: progress.total };
+      await renew(progress);
+      if (isLost || isClosing) throw new JobLeft();
+    };
+    try {
+      hit("job-taken");
+      const result = await work.run(job, report);
+      hit("job-worked");
+      await completeJob(pool, job, result, (tx) => work.completed?.(tx, job, result) ?? Promise.resolve());
+      log.info("job.completed", { job_id: job.job_id, kind: job.kind });
+    } catch (error) {
+      await failed(job, error);
+    } finally {
+      clearInterval(renewing);
+    }
+  };
+
+  /** A store that is away is no fault of the job. */
+  const failed = async (job: TakenJob, error: unknown): Promise<void> => {
+    const isLeft = error instanceof JobLeft;
+    if (isLeft || classify(error) === "transient") {
+      if (!isLeft) log.warn("job.given_back", { job_id: job.job_id, kind: job.kind, error });
+      await giveBack(pool, job).catch(() => undefined);
+      if (!isLeft) await sleep(PAUSE_MS);
+      return;
+    }
+    log.error("job.failed", { job_id: job.job_id, kind: job.kind, error });
+    await failJob(pool, job, (error as Error).message.slice(0, MOST_LETTERS)).catch(() => undefined);
+  };
+
+  return {
+    turn: async (mostMs: number, isOver: () => boolean): Promise<number> => {
+      if (current === undefined) {
+        const job = isClosing ? undefined : await takeJob(pool, Object.keys(works) as JobKind[], owner);
+        if (job === undefined) return 0;
+        current = workOn(job, works[job.kind]!).finally(() => {
+          current = undefined;
+        });
+      }
+      const until = performance.now() + mostMs;
+      while (current !== undefined && performance.now() < until && !isOver())
+        await Promise.race([current, sleep(LOOK_MS)]);
+      return 1;
+    },
+    stop: async (): Promise<void> => {
+      isClosing = true;
+      await current;
+    },
+  };
+};

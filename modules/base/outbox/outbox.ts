@@ -1,0 +1,126 @@
+// The transactional outbox: rows that a change leaves for the log, and the relay that sends them in
+// order.
+
+import type { Pool, PoolClient } from "pg";
+import { hit } from "#failpoint";
+import { tryLockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
+import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { StoredEvent } from "../../../processors/admit/outbox/announced.ts";
+import type { DomainChanged, ReferenceChanged } from "../../../schemas/generated.ts";
+import type { AnyFeed, AnyTopic, UnixMs } from "../../../stream/flow.ts";
+import type { OutputMessage, Produce } from "../../../stream/messages.ts";
+import { feedsOf } from "../../../stream/topology.ts";
+import type { Wire } from "../../../stream/wire.ts";
+import { pipeline } from "../../../topology.ts";
+import { messageOf } from "../feed.ts";
+
+/** What goes to the log. The id of an announcement is made with the row; an event has its own. */
+export type Announced =
+  | {
+      readonly topic: "reference.changes";
+      readonly client_id: null;
+      readonly record: Omit<ReferenceChanged, "event_id">;
+    }
+  | { readonly topic: "domain.changes"; readonly client_id: number; readonly record: Omit<DomainChanged, "event_id"> }
+  | { readonly topic: "events.raw"; readonly client_id: number; readonly record: StoredEvent };
+
+/** The edges that the relay feeds, by the topic that a row names. */
+const edges: ReadonlyMap<string, AnyFeed> = new Map(
+  feedsOf(pipeline)
+    .filter(({ on }) => on === "table outbox")
+    .map((edge) => [edge.to.name, edge]),
+);
+/** What a wire must have been opened for to relay the outbox. */
+export const outboxTopics: readonly AnyTopic[] = [...edges.values()].map(({ to }) => to);
+
+/** Inside the transaction of the change, which has set the clients concerned as its tenants. */
+export const announce = async (tx: PoolClient, announced: readonly Announced[]): Promise<void> => {
+  if (announced.length === 0) return;
+  await tx.query(sql`
+    insert into outbox (topic, client_id, record)
+    select topic, client_id, record from jsonb_to_recordset(${JSON.stringify(announced)}::jsonb)
+      as given (topic text, client_id int, record jsonb)`);
+};
+
+interface OutboxRow {
+  readonly outbox_id: bigint;
+  readonly event_id: string;
+  readonly written_at: UnixMs;
+  readonly topic: string;
+  readonly record: object;
+}
+
+/** A row of a later version waits until its relay runs, in its order. */
+const messageOfRow = (wire: Wire, row: OutboxRow): OutputMessage => {
+  const edge = edges.get(row.topic);
+  if (edge === undefined)
+    throw new Error(`outbox row ${row.outbox_id}: no edge here writes ${row.topic}; update the keeper`);
+  return messageOf(edge, wire, row);
+};
+
+/**
+ * pg_snapshot_xmin: every transaction below it has ended, so no row can appear any more in front of
+ * those that are taken.
+ */
+const oldest = `
+select outbox_id, event_id, written_at, topic, record from outbox
+where sent_at is null and written_by < pg_snapshot_xmin(pg_current_snapshot())
+order by outbox_id limit $1`;
+
+/**
+ * Sends at most `most` rows that wait and marks them as sent once the log has them. One caller at a
+ * time, whatever processes run: another answers "busy".
+ * After a crash in between they are sent again, under the same ids. Answers how many were sent;
+ * throws what `produce` threw, and they wait on.
+ */
+export const relayOutbox = (pool: Pool, wire: Wire, produce: Produce, most = 500): Promise<number | "busy"> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      if (!(await tryLockUntilCommit(tx, "tributary.outbox"))) return "busy";
+      const { rows } = await tx.query<OutboxRow>(oldest, [most]);
+      if (rows.length === 0) return 0;
+      await produce(rows.map((row) => messageOfRow(wire, row)));
+      hit("outbox-produced");
+      await tx.query(
+        sql`update outbox set sent_at = clock_timestamp() where outbox_id = any (${rows.map((row) => row.outbox_id)})`,
+      );
+      return rows.length;
+    },
+    { role: "tributary_keeper" },
+  );
+
+export interface Backlog {
+  readonly count: number;
+  /** Age of the oldest; 0 when nothing waits. */
+  readonly seconds: number;
+}
+
+/** How many rows wait, those that an open transaction holds back among them, and for how long. */
+export const waitingOutbox = (pool: Pool): Promise<Backlog> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const { rows } = await tx.query<Backlog>(sql`
+        select count(*)::int as count, coalesce(extract(epoch from clock_timestamp() - min(written_at)), 0)::float8
+          as seconds
+        from outbox where sent_at is null`);
+      return rows[0]!;
+    },
+    { role: "tributary_keeper", isReadOnly: true },
+  );
+
+/**
+ * Removes rows that were sent a week ago: by then whether something was sent is no longer asked.
+ * Answers how many.
+ */
+export const forgetSent = (pool: Pool): Promise<number> =>
+  transaction(
+    pool,
+    null,
+    async (tx) =>
+      (await tx.query("delete from outbox where sent_at < clock_timestamp() - interval '7 days'")).rowCount ?? 0,
+    { role: "tributary_keeper" },
+  );

@@ -1,0 +1,152 @@
+// Campaigns as the platform API shows them: the newest row of each with its links.
+import type { PoolClient } from "pg";
+import { type RowsQuery, selecting } from "../../../infra/postgres/rows.ts";
+import { type Sql, sql } from "../../../infra/postgres/sql.ts";
+import { newestRows, type ShownRow } from "../clients/client-reads.ts";
+
+export interface CampaignFilter {
+  readonly client_id?: number | undefined;
+  readonly status?: string | undefined;
+  /** Has an active link. */
+  readonly partner_id?: number | undefined;
+  /** Begin of the name. */
+  readonly q?: string | undefined;
+  /** Undefined: both. */
+  readonly archived?: boolean | undefined;
+}
+
+/** Links of campaign `c`, the newest row of each. A url is the path on the host of links. */
+const links = sql`(
+  select coalesce(jsonb_agg(jsonb_build_object('partner_id', l.partner_id, 'code', l.code, 'status', l.status,
+    'url', '/c/' || l.code) order by l.link_id), '[]')
+  from (select distinct on (link_id) * from links where campaign_id = c.campaign_id order by link_id, version desc) l)`;
+
+const conditionsOf = ({ client_id, status, partner_id, q, archived }: CampaignFilter): readonly Sql[] => [
+  client_id === undefined ? sql`true` : sql`c.client_id = ${client_id}`,
+  status === undefined ? sql`true` : sql`c.status = ${status}`,
+  q === undefined ? sql`true` : sql`starts_with(lower(c.name), lower(${q}::text))`,
+  archived === undefined ? sql`true` : sql`coalesce(c.archived, false) = ${archived}`,
+  partner_id === undefined
+    ? sql`true`
+    : sql`exists (
+        select 1 from (
+          select distinct on (link_id) status, partner_id from links where campaign_id = c.campaign_id
+          order by link_id, version desc) l
+        where l.status = 'active' and l.partner_id = ${partner_id})`,
+];
+
+/** A sort key is never null: campaigns without a first day come first. */
+const firstDay = sql`coalesce(c.starts_on, '0001-01-01'::date)`;
+
+export const campaignRows = (filter: CampaignFilter): RowsQuery => ({
+  columns: {
+    id: sql`c.campaign_id`,
+    client_id: sql`c.client_id`,
+    name: sql`c.name`,
+    status: sql`c.status`,
+    archived: sql`coalesce(c.archived, false)`,
+    starts_on: sql`c.starts_on`,
+    ends_on: sql`c.ends_on`,
+    destination_url: sql`c.destination_url`,
+    fallback_url: sql`c.fallback_url`,
+    patterns: sql`c.patterns`,
+    links,
+    version: sql`c.version`,
+    created_at: sql`made.recorded_at`,
+    updated_at: sql`changed.recorded_at`,
+  },
+  from: newestRows("campaigns", "campaign_id", "c"),
+  tenant: sql`c.client_id`,
+  where: conditionsOf(filter),
+  sorts: {
+    created_at: { by: sql`made.recorded_at`, type: "timestamptz" },
+    name: { by: sql`c.name`, type: "text" },
+    starts_on: { by: firstDay, type: "date" },
+  },
+  id: { by: sql`c.campaign_id`, type: "int" },
+});
+
+export interface Pattern {
+  readonly kind: "utm_source" | "utm_campaign" | "coupon" | "url_prefix";
+  readonly value: string;
+  readonly partner_id?: number;
+}
+/** What decides whether a campaign may be changed, and into what. */
+export interface CampaignState {
+  readonly id: number;
+  readonly client_id: number;
+  readonly name: string;
+  readonly status: "draft" | "active" | "paused" | "ended";
+  readonly archived: boolean;
+  readonly starts_on: string | null;
+  readonly ends_on: string | null;
+  readonly destination_url: string;
+  readonly fallback_url: string | null;
+  readonly patterns: readonly Pattern[];
+  readonly version: number;
+}
+/** By a change; a draft becomes active by its launch alone, and what has ended stays so. */
+const MOVES: Readonly<Record<CampaignState["status"], readonly CampaignState["status"][]>> = {
+  draft: [],
+  active: ["paused", "ended"],
+  paused: ["active", "ended"],
+  ended: [],
+};
+export const isMove = (from: CampaignState["status"], to: CampaignState["status"]): boolean =>
+  from === to || MOVES[from].includes(to);
+
+const STATE: readonly (keyof CampaignState)[] = [
+  ...(["id", "client_id", "name", "status", "archived", "starts_on", "ends_on"] as const),
+  ...(["destination_url", "fallback_url", "patterns", "version"] as const),
+];
+
+/** The campaign with these fields; undefined when it belongs to none of these clients. */
+export const readCampaign = async (
+  tx: PoolClient,
+  campaignId: number,
+  clients: readonly number[],
+  names: readonly string[],
+): Promise<ShownRow | undefined> => {
+  const { columns, from } = campaignRows({});
+  const { rows } = await tx.query<ShownRow>(sql`
+    select ${selecting(columns, names)} from ${from}
+    where c.campaign_id = ${campaignId} and c.client_id = any (${clients}::int[])`);
+  return rows[0];
+};
+
+/** The campaign as it is changed; undefined when it belongs to none of these clients. */
+export const campaignState = async (
+  tx: PoolClient,
+  campaignId: number,
+  clients: readonly number[],
+): Promise<CampaignState | undefined> =>
+  (await readCampaign(tx, campaignId, clients, STATE)) as CampaignState | undefined;
+
+export interface KnownLink {
+  readonly link_id: number;
+  readonly partner_id: number;
+  readonly code: string;
+  readonly status: "active" | "archived";
+}
+
+/** Links of the campaign, the oldest first. */
+export const linksOf = async (tx: PoolClient, campaignId: number): Promise<readonly KnownLink[]> =>
+  (
+    await tx.query<KnownLink>(sql`
+      select distinct on (link_id) link_id, partner_id, code, status from links where campaign_id = ${campaignId}
+      order by link_id, version desc`)
+  ).rows;
+
+/** Status of those of the partners that work for the client. */
+export const partnersAt = async (
+  tx: PoolClient,
+  clientId: number,
+  partners: readonly number[],
+): Promise<ReadonlyMap<number, "invited" | "active" | "paused" | "archived">> => {
+  const { rows } = await tx.query(sql`
+    select partner_id, status from (
+      select distinct on (partner_id) partner_id, status, client_ids from partners
+      where partner_id = any (${partners}::int[]) order by partner_id, version desc) newest
+    where ${clientId} = any (client_ids)`);
+  return new Map(rows.map(({ partner_id, status }) => [partner_id, status]));
+};

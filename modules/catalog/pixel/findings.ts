@@ -1,0 +1,161 @@
+// What keeps a pixel from working, as sentences with their fix.
+import type { UnixMs } from "../../../stream/flow.ts";
+import type { PixelConfig } from "./pixel-config.ts";
+import type { Sighting } from "./sightings.ts";
+
+export interface Finding {
+  readonly code: string;
+  readonly sentence: string;
+  readonly fix: string;
+}
+interface Seen {
+  readonly events_last_hour: number;
+  readonly last_seen_at: UnixMs | null;
+  /** Of every source, within a week; left out where it is not known. */
+  readonly purchases?: number;
+  /** Of the host of pixels, within a week. */
+  readonly sightings?: readonly Sighting[];
+}
+type Look = (seen: Seen, config: PixelConfig) => Finding | undefined;
+
+/** Fewer say nothing about an integration. */
+const ENOUGH = 50;
+const most = (seen: Seen, ...codes: readonly string[]): readonly Sighting[] =>
+  (seen.sightings ?? []).filter(({ code }) => codes.includes(code));
+const sum = (sightings: readonly Sighting[]): number => sightings.reduce((all, { count }) => all + count, 0);
+const named = (subject: string): string => (subject === "" ? "a page that does not say which" : subject);
+/** What else is refused has a sentence of its own, or is no refusal. */
+const NO_REFUSALS = new Set(["taken", "without_consent", "domain_not_allowed", "clock_skew", "page_problem"]);
+
+const looks: readonly Look[] = [
+  ({ last_seen_at }, { tracking_type }) =>
+    last_seen_at === null && tracking_type !== "S2S"
+      ? {
+          code: "never_seen",
+          sentence: "The pixel has sent nothing for 90 days.",
+          fix: "Put the snippet of this client into the head of every page, and open one of them.",
+        }
+      : undefined,
+  ({ last_seen_at, events_last_hour }) =>
+    last_seen_at !== null && events_last_hour === 0
+      ? {
+          code: "silent",
+          sentence: "The pixel worked before and has sent nothing for an hour.",
+          fix: "Open a page and look whether the snippet is still there and whether the browser blocks it.",
+        }
+      : undefined,
+  ({ events_last_hour }, { tracking_type }) =>
+    tracking_type === "S2S" && events_last_hour > 0
+      ? {
+          code: "unexpected_pixel",
+          sentence: "Events come from a pixel, though this client sends from its server alone.",
+          fix: "Take the snippet out, or set tracking_type to HYBRID.",
+        }
+      : undefined,
+  (_seen, { jurisdiction, consent_default }) =>
+    jurisdiction === "MX" && consent_default === 0
+      ? {
+          code: "consent_off",
+          sentence: "Nothing is allowed by default, so visitors are not recognised before they agree.",
+          fix: "Call svc('consent') once the visitor has agreed, or allow more by default.",
+        }
+      : undefined,
+  (_seen, { replay_enabled, replay_sample_rate }) =>
+    replay_enabled && replay_sample_rate === 0
+      ? {
+          code: "replay_of_none",
+          sentence: "Recording is on, and none of the visits is recorded.",
+          fix: "Set replay_sample_rate above 0, or switch recording off.",
+        }
+      : undefined,
+];
+
+/** What the host saw: of each kind the most frequent case. */
+const ofSightings: readonly Look[] = [
+  (seen) => {
+    const [first] = most(seen, "domain_not_allowed");
+    return first === undefined
+      ? undefined
+      : {
+          code: "blocked_domain",
+          sentence: `${named(first.subject)} sent ${first.count} events and is not on the list of allowed domains.`,
+          fix: "Add its host to allowed_domains, or take the snippet out of that page.",
+        };
+  },
+  (seen) => {
+    const [first] = most(seen, "wrong_client");
+    return first === undefined
+      ? undefined
+      : {
+          code: "wrong_client",
+          sentence: `${first.count} events name another client than the page that sent them.`,
+          fix: "Look for a second snippet, or a client_id that was copied from elsewhere.",
+        };
+  },
+  (seen) => {
+    const [first] = most(seen, "missing_prop");
+    const [t, prop] = (first?.subject ?? "").split(" ");
+    return first === undefined
+      ? undefined
+      : {
+          code: "missing_props",
+          sentence: `${first.count} events of type ${t} came without ${prop} and were not taken.`,
+          fix: `Send ${prop}: svc("event", "${t}", {...}). They are tried again.`,
+        };
+  },
+  (seen) => {
+    const [first] = (seen.sightings ?? []).filter(
+      ({ code }) => !NO_REFUSALS.has(code) && code !== "missing_prop" && code !== "wrong_client",
+    );
+    return first === undefined
+      ? undefined
+      : {
+          code: "refused_events",
+          sentence: `${first.count} events were refused as ${first.code} (${named(first.subject)}).`,
+          fix: "Correct what the page sends; docs/design/contracts.md has the rule of each field.",
+        };
+  },
+  (seen, { tracked_events }) =>
+    tracked_events.includes("purchase") && seen.purchases === 0 && sum(most(seen, "taken")) >= ENOUGH
+      ? {
+          code: "no_purchase",
+          sentence: "The pixel sends events, and no purchase came from anywhere for a week.",
+          fix: 'Call svc("event", "purchase", {...}) on the page behind an order, or send orders by a server.',
+        }
+      : undefined,
+  (seen) => {
+    const [without, taken] = [sum(most(seen, "without_consent")), sum(most(seen, "taken"))];
+    return without < ENOUGH || without < taken
+      ? undefined
+      : {
+          code: "consent_missing",
+          sentence: `${without} of ${without + taken} events came without consent to analytics and were not stored.`,
+          fix: "Call svc('consent', mask) once the visitor has agreed, on every page; look at the consent banner.",
+        };
+  },
+  (seen) => {
+    const doubled = most(seen, "page_problem").find(({ subject }) => subject === "double_init");
+    return doubled === undefined
+      ? undefined
+      : {
+          code: "double_init",
+          sentence: `svc("init") ran twice on a page, ${doubled.count} times.`,
+          fix: "Keep one snippet: look into the tag manager and the template of the page.",
+        };
+  },
+  (seen) => {
+    const skewed = most(seen, "clock_skew");
+    const worst = Math.max(0, ...skewed.map(({ largest_ms }) => largest_ms));
+    return sum(skewed) < ENOUGH || sum(skewed) * 10 < sum(most(seen, "taken"))
+      ? undefined
+      : {
+          code: "clock_skew",
+          sentence: `${sum(skewed)} requests had a clock that was off by up to ${Math.round(worst / 60_000)} minutes.`,
+          fix: "Look for a page that sets ts by itself; times are Unix milliseconds, UTC.",
+        };
+  },
+];
+
+/** Everything that is wrong, the gravest first. */
+export const findingsOf = (seen: Seen, config: PixelConfig): readonly Finding[] =>
+  [...looks, ...ofSightings].map((look) => look(seen, config)).filter((one) => one !== undefined);

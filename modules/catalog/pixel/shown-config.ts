@@ -1,0 +1,33 @@
+// What every browser may know of a client's pixel: never its list of domains, and never a secret.
+import type { Reference } from "../../../domain/reference/reference.ts";
+import { Unavailable } from "../../../infra/runtime/errors.ts";
+import { consentDefaultOf } from "../../../processors/admit/request-terms.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import type { PixelSettings } from "./pixel-picture.ts";
+
+/**
+ * Undefined: there is no such client. `consent_default` is what holds for a visitor who has chosen
+ * nothing, 0 where the law wants it. Throws Unavailable before the first load.
+ */
+export const shownConfig =
+  (
+    reference: () => Reference | undefined,
+    settingsOf: (clientId: number) => PixelSettings | undefined,
+    clock: () => UnixMs,
+  ) =>
+  (clientId: number): object | undefined => {
+    const now = clock();
+    const picture = reference();
+    const settings = settingsOf(clientId);
+    if (picture === undefined || settings === undefined) throw new Unavailable("the clients are not known here yet", 1);
+    const client = picture.at(now, now).client(clientId);
+    if (client === undefined || client.status === "archived") return undefined;
+    const { allowed_domains: _, ...shown } = settings;
+    return {
+      client_id: clientId,
+      jurisdiction: client.jurisdiction,
+      consent_default: consentDefaultOf(client),
+      click_days: client.click_window_days,
+      ...shown,
+    };
+  };

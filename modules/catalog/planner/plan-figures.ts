@@ -1,0 +1,94 @@
+// What came of the lines of plans: conversions and commission of their month, and where that leads.
+import type { PoolClient } from "pg";
+import { sql } from "../../../infra/postgres/sql.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { ofWholeDays } from "../../figures/money-days/money-days.ts";
+import { type MonthOfYear, paceOf, spanOfMonth } from "../budgets/pace.ts";
+import type { PlanLine } from "./plans.ts";
+
+/** A line with the client and the currency of its plan. */
+export type PlannedLine = PlanLine & { readonly client_id: number; readonly currency: string };
+export interface LineFigures {
+  /** Credited ones whose event is of the month, whatever their currency. */
+  readonly conversions: number;
+  /** Booked to the month, in the currency of the plan. */
+  readonly commission_minor: bigint;
+  readonly share_used: number | null;
+  readonly pace: number | null;
+  readonly forecast_minor: bigint | null;
+  readonly forecast_over: boolean;
+}
+
+interface Found {
+  readonly client_id: number;
+  readonly partner_id: number;
+  readonly segment: string | null;
+  /** Null: conversions, of all currencies. */
+  readonly currency: string | null;
+  readonly conversions: number;
+  readonly commission: bigint;
+}
+
+const foundOf = async (
+  tx: PoolClient,
+  lines: readonly PlannedLine[],
+  { year, month }: MonthOfYear,
+): Promise<readonly Found[]> => {
+  const clients = [...new Set(lines.map(({ client_id }) => client_id))];
+  const partners = [...new Set(lines.map(({ partner_id }) => partner_id))];
+  const { rows } = await tx.query<Found>(sql`
+    select client_id, partner_id, segment, currency, 0 as conversions, sum(amount_minor)::bigint as commission
+    from money_days
+    where client_id = any (${clients}::int[]) and partner_id = any (${partners}::int[])
+      and source = 'ledger' and period = ${year * 100 + month}
+    group by client_id, partner_id, segment, currency
+    union all
+    select client_id, partner_id, segment, null, sum(n)::int, 0::bigint from money_days
+    where client_id = any (${clients}::int[]) and partner_id = any (${partners}::int[]) and status = 'credited'
+      and ${ofWholeDays("conversions", spanOfMonth({ year, month }))}
+    group by client_id, partner_id, segment`);
+  return rows;
+};
+
+const figuresOf = (
+  month: MonthOfYear,
+  { conversions, spent, budget }: { readonly conversions: number; readonly spent: bigint; readonly budget: bigint },
+  at: UnixMs,
+): LineFigures => {
+  const { share, pace, forecast_minor } = paceOf(month, spent, budget, at);
+  return {
+    ...{ conversions, commission_minor: spent, share_used: share, pace, forecast_minor },
+    forecast_over: forecast_minor !== null && forecast_minor > budget,
+  };
+};
+
+/**
+ * Of each line, in their order, and of all of them: a line of all segments takes what no other line
+ * of its partner takes, so they add up. `at` is up to when they are known.
+ */
+export const lineFigures = async (
+  tx: PoolClient,
+  lines: readonly PlannedLine[],
+  month: MonthOfYear,
+  at: UnixMs,
+): Promise<{ readonly lines: readonly LineFigures[]; readonly total: LineFigures }> => {
+  const found = lines.length === 0 ? [] : await foundOf(tx, lines, month);
+  const keyOf = (client: number, partner: number, segment: string | null) => `${client} ${partner} ${segment ?? ""}`;
+  const places = new Map(lines.map((one, n) => [keyOf(one.client_id, one.partner_id, one.segment), n]));
+  const sums = lines.map(({ budget_minor }) => ({ conversions: 0, spent: 0n, budget: budget_minor }));
+  for (const { client_id, partner_id, segment, currency, conversions, commission } of found) {
+    const n = places.get(keyOf(client_id, partner_id, segment)) ?? places.get(keyOf(client_id, partner_id, null));
+    if (n === undefined || (currency !== null && currency !== lines[n]!.currency)) continue;
+    sums[n]!.conversions += conversions;
+    sums[n]!.spent += commission;
+  }
+  const total = sums.reduce(
+    (all, one) => ({
+      conversions: all.conversions + one.conversions,
+      spent: all.spent + one.spent,
+      budget: all.budget + one.budget,
+    }),
+    { conversions: 0, spent: 0n, budget: 0n },
+  );
+  return { lines: sums.map((sum) => figuresOf(month, sum, at)), total: figuresOf(month, total, at) };
+};

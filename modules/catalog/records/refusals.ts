@@ -1,0 +1,197 @@
+// What the platform API refuses beyond what the writer does: the same here, before anything is
+// saved.
+import type { PoolClient } from "pg";
+import { toMinor } from "../../../domain/money.ts";
+import { sql } from "../../../infra/postgres/sql.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { isMove, partnersAt } from "../campaigns/campaign-reads.ts";
+import { hasConversions } from "../clients/client-reads.ts";
+import { closedMonthOf } from "../contracts/closed-month.ts";
+import { hasNoBalance, takenAddresses } from "../partners/partner-reads.ts";
+import { isAllowed, readPixelConfig } from "../pixel/pixel-config.ts";
+import type { Columns } from "../reference/records.ts";
+import { activeBeside, MOST_ACTIVE_RULES } from "../rules/rule-reads.ts";
+import type { Kind } from "./kinds.ts";
+
+/** `field` is one of the record; `code` as the platform API answers it. */
+export interface Refusal {
+  readonly code: string;
+  readonly field: string;
+  readonly message: string;
+}
+
+export interface Wanted {
+  readonly kind: Kind;
+  /** Null: a new one. */
+  readonly id: number | null;
+  readonly before: Columns | undefined;
+  /** Saved record and given fields together. */
+  readonly after: Columns;
+  /** Given with the record: events of before are deleted. */
+  readonly isRetentionConfirmed: boolean;
+  readonly now: UnixMs;
+}
+
+type Check = (tx: PoolClient, wanted: Wanted) => Promise<readonly Refusal[]>;
+const none: readonly Refusal[] = [];
+const refusal = (code: string, field: string, message: string): readonly Refusal[] => [{ code, field, message }];
+
+/** The status of a client by id; undefined: there is none. */
+const clientStatus = async (tx: PoolClient, clientId: unknown): Promise<string | undefined> => {
+  if (!Number.isInteger(clientId)) return undefined;
+  const { rows } = await tx.query<{ status: string }>(sql`
+    select status from clients where client_id = ${clientId} order by version desc limit 1`);
+  return rows[0]?.status;
+};
+
+const openClient = async (tx: PoolClient, clientId: unknown): Promise<readonly Refusal[]> =>
+  (await clientStatus(tx, clientId)) === "archived"
+    ? refusal("client_archived", "client_id", `client ${clientId} is archived`)
+    : none;
+
+const activePartner = async (
+  tx: PoolClient,
+  clientId: number,
+  partnerId: number,
+  field: string,
+): Promise<readonly Refusal[]> => {
+  const status = (await partnersAt(tx, clientId, [partnerId])).get(partnerId);
+  // One that does not work for the client is refused by the writer.
+  return status === undefined || ["active", "invited"].includes(status)
+    ? none
+    : refusal("partner_inactive", field, `partner ${partnerId} is ${status}`);
+};
+
+const ofClient: Check = async (tx, { id, before, after, isRetentionConfirmed }) => {
+  if (id === null || before === undefined) return none;
+  if (after.status === "archived" && before.status !== "archived")
+    return refusal(
+      "use_the_api",
+      "status",
+      `archiving ends tokens and pauses campaigns too: DELETE /api/clients/${id} of the platform API`,
+    );
+  return [
+    ...(before.status === "archived" && after.status === "archived"
+      ? refusal("client_archived", "status", `client ${id} is archived: give it another status first`)
+      : none),
+    ...(after.currency !== before.currency && (await hasConversions(tx, id))
+      ? refusal("currency_in_use", "currency", `sales are booked in ${before.currency}`)
+      : none),
+    ...(after.retention_months < before.retention_months && !isRetentionConfirmed
+      ? refusal(
+          "confirmation_needed",
+          "retention_months",
+          'events of before are deleted: confirm that with "confirm_retention": true',
+        )
+      : none),
+  ];
+};
+
+const ofPartner: Check = async (tx, { id, before, after }) => {
+  if (after.status === "archived" && before?.status !== "archived")
+    return refusal(
+      "use_the_api",
+      "status",
+      "archiving ends its access, invitations and links too: DELETE /api/partners/<id> of the platform API",
+    );
+  const taken =
+    typeof after.email === "string" && (after.email !== before?.email || before?.status === "archived")
+      ? await takenAddresses(tx, [after.email], id ?? undefined)
+      : new Set();
+  const { currency = "MXN", min_amount = "0.00" } = after.payout ?? {};
+  const read = toMinor(String(min_amount), String(currency));
+  const hasMoved = before !== undefined && id !== null && currency !== before.payout.currency;
+  return [
+    ...(taken.size > 0 ? refusal("email_in_use", "email", "another partner has this address") : none),
+    ...(read.kind === "bad_amount" ? refusal("bad_amount", "payout.min_amount", `${read.why} (${currency})`) : none),
+    ...(hasMoved && !(await hasNoBalance(tx, id, before.client_ids))
+      ? refusal("currency_in_use", "payout.currency", "the balance is not zero in the currency of before")
+      : none),
+  ];
+};
+
+const ofCampaign: Check = async (tx, { id, before, after }) => {
+  const closed = await openClient(tx, after.client_id);
+  if (closed.length > 0 || !Number.isInteger(after.client_id)) return closed;
+  if (before?.archived === true) return refusal("campaign_archived", "archived", `campaign ${id} is archived`);
+  const domains = (await readPixelConfig(tx, after.client_id, [after.client_id]))?.allowed_domains ?? [];
+  const foreign = ["destination_url", "fallback_url"].filter(
+    (name) =>
+      typeof after[name] === "string" && after[name] !== before?.[name] && !isAllowed(after[name] as string, domains),
+  );
+  const from = before?.status ?? "draft";
+  const isArchiving = after.archived === true && after.status === "ended";
+  return [
+    ...(isArchiving || isMove(from, after.status ?? from)
+      ? none
+      : refusal(
+          "invalid_transition",
+          "status",
+          `a campaign does not go from ${from} to ${after.status} this way; POST /api/campaigns/<id>/launch starts one`,
+        )),
+    ...foreign.flatMap((name) =>
+      refusal(
+        "foreign_destination",
+        name,
+        "its host is none of the client's: add it to the allowed domains of the pixel",
+      ),
+    ),
+  ];
+};
+
+const ofLink: Check = async (tx, { before, after }) => {
+  const { rows } = await tx.query<{ client_id: number; archived: boolean | null }>(sql`
+    select client_id, archived from campaigns where campaign_id = ${after.campaign_id ?? null}::int
+    order by version desc limit 1`);
+  const [campaign] = rows;
+  if (campaign === undefined) return none;
+  const isOn = after.status !== "archived" && before?.status !== "active";
+  return [
+    ...(await openClient(tx, campaign.client_id)),
+    ...(campaign.archived === true
+      ? refusal("campaign_archived", "campaign_id", `campaign ${after.campaign_id} is archived`)
+      : none),
+    ...(isOn ? await activePartner(tx, campaign.client_id, after.partner_id, "partner_id") : none),
+  ];
+};
+
+const ofContract: Check = async (tx, { before, after, now }) => {
+  const { client_id, partner_id, effective_from } = after;
+  const statuses = Number.isInteger(client_id) ? await partnersAt(tx, client_id, [partner_id]) : new Map();
+  const closed = typeof effective_from === "string" ? closedMonthOf(before, after, now) : null;
+  return [
+    ...(await openClient(tx, client_id)),
+    ...(statuses.get(partner_id) === "archived"
+      ? refusal("partner_archived", "partner_id", `partner ${partner_id} is archived`)
+      : none),
+    ...(closed === null ? none : refusal("month_closed", closed.field, closed.detail)),
+  ];
+};
+
+const ofRule: Check = async (tx, { id, before, after }) => {
+  const closed = await openClient(tx, after.client_id);
+  if (closed.length > 0 || !Number.isInteger(after.client_id)) return closed;
+  if (before?.archived === true) return refusal("rule_archived", "archived", `rule ${id} is archived`);
+  if (after.status === "inactive" || after.archived === true) return none;
+  const active = await activeBeside(tx, after.client_id, id);
+  return [
+    ...(await activePartner(tx, after.client_id, after.then?.partner_id, "then.partner_id")),
+    ...(active >= MOST_ACTIVE_RULES
+      ? refusal("too_many_rules", "status", `a client has at most ${MOST_ACTIVE_RULES} active rules`)
+      : none),
+  ];
+};
+
+const checks: Readonly<Record<Kind, Check>> = {
+  clients: ofClient,
+  segments: (tx, { after }) => openClient(tx, after.client_id),
+  partners: ofPartner,
+  campaigns: ofCampaign,
+  links: ofLink,
+  contracts: ofContract,
+  rules: ofRule,
+};
+
+/** Asked under the lock of reference data, in a transaction that sees every client. */
+export const refusalsOf = (tx: PoolClient, wanted: Wanted): Promise<readonly Refusal[]> =>
+  checks[wanted.kind](tx, wanted);

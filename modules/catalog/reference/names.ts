@@ -1,0 +1,70 @@
+// The names that only one thing may bear: a client's slug, a link's code, a partner's referral
+// code.
+import type pg from "pg";
+import { type Sql, sql } from "../../../infra/postgres/sql.ts";
+import type { Drafted } from "./draft.ts";
+import type { EntityName, ReferenceProblem } from "./records.ts";
+
+interface Holder {
+  readonly id: number;
+  readonly name: string;
+}
+/**
+ * Slugs and codes are claimed by the first row for good, a referral code by the partner whose
+ * newest row has it.
+ */
+const names: readonly {
+  readonly entity: EntityName;
+  readonly field: string;
+  readonly holders: (wanted: readonly string[]) => Sql;
+}[] = [
+  {
+    entity: "clients",
+    field: "slug",
+    holders: (wanted) =>
+      sql`select client_id as id, slug as name from clients where version = 1 and slug = any (${wanted})`,
+  },
+  {
+    entity: "links",
+    field: "code",
+    holders: (wanted) =>
+      sql`select link_id as id, code as name from links where version = 1 and code = any (${wanted})`,
+  },
+  {
+    entity: "partners",
+    field: "referral_code",
+    holders: (wanted) => sql`
+      select id, name from (
+        select distinct on (partner_id) partner_id as id, referral_code as name from partners
+          order by partner_id, version desc) newest
+      where name = any (${wanted})`,
+  },
+];
+
+/**
+ * What is taken, by a saved thing or by another of the same change. Asked under the lock, so none
+ * is taken in between.
+ */
+export const takenNames = async (
+  tx: pg.PoolClient,
+  drafted: readonly Drafted[],
+): Promise<readonly ReferenceProblem[]> => {
+  const problems: ReferenceProblem[] = [];
+  for (const { entity, field, holders } of names) {
+    const wanted = drafted.filter((draft) => draft.entity === entity && draft.record[field] !== null);
+    if (wanted.length === 0) continue;
+    const { rows: saved } = await tx.query<Holder>(holders(wanted.map(({ record }) => record[field])));
+    const holdersOf = new Map<string, Set<number>>();
+    for (const { id, name } of [...saved, ...wanted.map(({ id, record }) => ({ id, name: record[field] as string }))])
+      holdersOf.set(name, (holdersOf.get(name) ?? new Set()).add(id));
+    for (const { field: place, record } of wanted) {
+      if (holdersOf.get(record[field])!.size > 1)
+        problems.push({
+          code: "conflict",
+          field: `${place}.${field}`,
+          message: `${record[field]} belongs to another of the ${entity}: choose another`,
+        });
+    }
+  }
+  return problems;
+};

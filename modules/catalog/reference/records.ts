@@ -1,0 +1,426 @@
+// The records that people and the API save (docs/design/contracts.md, "Records"): their fields,
+// their limits, and the columns they become.
+import { z } from "zod";
+import { parseCondition } from "../../../domain/conditions/condition.ts";
+import { digitsOf } from "../../../domain/currencies.ts";
+import { EARNING_TYPES } from "../../../domain/reference/event-types.ts";
+import { nightlyDefaults } from "../../../domain/reference/thresholds.ts";
+import { eventTypeOf } from "../../../processors/admit/event-types.ts";
+import { rangeOf } from "../../../processors/score/exclusions.ts";
+import { rules as fraudRules } from "../../../processors/score/rules.ts";
+import { checkTerms, termFields, termsOf } from "../contracts/contract-terms.ts";
+
+/** Days that calendars of all processes know: one that they refuse would stop their pictures. */
+const day = z.iso
+  .date("give a day as YYYY-MM-DD; it is that day in America/Mexico_City")
+  .refine((text) => text >= "1970" && text < "3000", "give a day of the years 1970 to 2999");
+const words = (most: number) =>
+  z.string().trim().min(1, "give a text of at least one character").max(most, `at most ${most} characters`);
+const currency = z
+  .string()
+  .refine((code) => digitsOf(code) !== undefined, "give an upper-case ISO 4217 code, e.g. MXN");
+const url = z
+  .url({ protocol: /^https?$/, error: "give a full http or https URL" })
+  .max(2_048, "at most 2,048 characters")
+  .refine(
+    (text) => URL.canParse(text) && new URL(text).username === "" && new URL(text).password === "",
+    "leave name and password out of the URL",
+  );
+const id = z
+  .int("give an integer id")
+  .refine((value) => value !== 0, "give an id, or a negative number for a thing of this change");
+const days = (most: number) => z.int("give whole days").min(1, "at least 1 day").max(most, `at most ${most} days`);
+const eventType = z
+  .string()
+  .regex(/^[a-z][a-z0-9_.:-]{0,63}$/, "give an event name: lower case, digits and _ . : -, up to 64 characters");
+
+/** Undefined when the type can earn, and so has contracts and a hold of its own. */
+const earnsNothing = (type: string): string | undefined => {
+  if (EARNING_TYPES.includes(type)) return undefined;
+  if (type === "ext_purchase") return "ext_purchase has the contracts and the hold of purchase: give purchase";
+  if (type !== "custom" && eventTypeOf(type) === undefined) return undefined;
+  return `${type} earns nothing: give ${EARNING_TYPES.join(", ")} or the name of a custom event`;
+};
+const holdDays = z.record(eventType, z.int().min(0).max(365)).superRefine((days, context) => {
+  for (const type of Object.keys(days)) {
+    const message = earnsNothing(type);
+    if (message !== undefined) context.addIssue({ code: "custom", path: [type], message });
+  }
+});
+
+/** What the nightly pass calls a finding (docs/fraud.md). */
+const nightly = z
+  .strictObject({
+    flood_clicks: z
+      .int()
+      .min(100, "at least 100 clicks, or every quiet day floods")
+      .default(nightlyDefaults.flood_clicks),
+    flood_conversions_ppm: z.int().min(0).max(1_000_000).default(nightlyDefaults.flood_conversions_ppm),
+    flat_sample: z.int().min(20, "at least 20 conversions, or chance decides").default(nightlyDefaults.flat_sample),
+    flat_distance: z.number().min(0).max(1).default(nightlyDefaults.flat_distance),
+  })
+  .prefault({});
+/** What a client may set of one fraud rule; the unit of a threshold is the rule's. */
+const fraudRule = z.strictObject({
+  active: z.boolean().optional(),
+  weight: z.int().min(0).max(100, "100 is a reject by itself: at most 100").optional(),
+  threshold: z.int().min(1).max(86_400_000).optional(),
+});
+/** A list that trusts whole countries would be a switch. */
+const SHORTEST_PREFIX = { ipv4: 16, ipv6: 32 };
+const author = words(320);
+const exclusion = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("network"),
+    value: z.string().refine((text) => {
+      const range = rangeOf(text);
+      return range !== undefined && range[1] >= SHORTEST_PREFIX[range[0].kind()];
+    }, "give an address or a range like 203.0.113.0/24, of IPv4 /16 or longer, of IPv6 /32 or longer"),
+    author,
+    reason: words(500),
+  }),
+  z.strictObject({
+    kind: z.literal("device"),
+    value: z.string().regex(/^[0-9a-f]{64}$/, "give the device as events show it: 64 hex digits"),
+    author,
+    reason: words(500),
+  }),
+]);
+const client = z.strictObject({
+  slug: z.string().regex(/^[a-z0-9-]{2,40}$/, "2 to 40 lower-case letters, digits and hyphens"),
+  name: words(200),
+  status: z.enum(["active", "paused", "archived"]).default("active"),
+  currency: currency.default("MXN"),
+  attribution: z
+    .strictObject({
+      // 90 days is how long a click is remembered (docs/design/architecture.md, "Memory"): a longer
+      // window would promise what is no longer remembered.
+      click_window_days: days(90).default(30),
+      install_window_days: days(90).default(7),
+      identity_link: z.boolean().default(false),
+    })
+    .prefault({}),
+  hold_days: holdDays.default({ purchase: 30, lead_submit: 0 }),
+  fraud: z
+    .strictObject({
+      review: z.int().min(0).max(100).default(40),
+      reject: z.int().min(0).max(100).default(70),
+      nightly,
+      // Each is compared with every event of the client.
+      exclusions: z.array(exclusion).max(100, "at most 100: give a range instead of its addresses").default([]),
+      rules: z.partialRecord(z.enum(fraudRules.map(({ code }) => code)), fraudRule).default({}),
+    })
+    .superRefine(({ rules }, context) => {
+      for (const { code, threshold } of fraudRules)
+        if (threshold === null && rules[code]?.threshold !== undefined)
+          context.addIssue({
+            code: "custom",
+            path: ["rules", code, "threshold"],
+            message: "this rule compares with nothing: leave it out",
+          });
+    })
+    .refine(({ review, reject }) => review <= reject, {
+      path: ["reject"],
+      error: "reject from the score of review on, not below it",
+    })
+    .prefault({}),
+  consent_default: z.int().min(0).max(255).default(0xff),
+  jurisdiction: z.enum(["MX", "EU", "UK", "BR"]).default("MX"),
+  fallback_url: url.nullable().default(null),
+  retention_months: z.int().min(1).max(24, "events are kept 24 months at most").default(24),
+  plan: words(40).default("standard"),
+});
+const segment = z.strictObject({
+  code: z.string().regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits"),
+  name: words(200),
+  active: z.boolean().default(true),
+});
+const partner = z.strictObject({
+  name: words(200),
+  email: z.email("give an e-mail address").max(254),
+  status: z.enum(["invited", "active", "paused", "archived"]).default("active"),
+  client_ids: z.array(id).min(1, "name at least one client").max(1_000),
+  payout: z
+    .strictObject({
+      currency: currency.default("MXN"),
+      min_amount: z
+        .string()
+        .regex(/^\d{1,12}(\.\d{1,3})?$/, 'give an amount as "0.00"')
+        .default("0.00"),
+    })
+    .prefault({}),
+  referral_code: z
+    .string()
+    .regex(/^[A-Za-z0-9_.-]{1,64}$/, "1 to 64 letters, digits and _ . -")
+    .nullable()
+    .default(null),
+});
+const campaign = z
+  .strictObject({
+    client_id: id,
+    name: words(200),
+    status: z.enum(["draft", "active", "paused", "ended"]).default("draft"),
+    starts_on: day.nullable().default(null),
+    ends_on: day.nullable().default(null),
+    destination_url: url,
+    fallback_url: url.nullable().default(null),
+    patterns: z
+      .array(
+        z.strictObject({
+          kind: z.enum(["utm_source", "utm_campaign", "coupon", "url_prefix"]),
+          value: words(1_024),
+          partner_id: id.optional(),
+        }),
+      )
+      .max(100)
+      .default([]),
+    archived: z.boolean().default(false),
+  })
+  .refine(({ starts_on, ends_on }) => starts_on === null || ends_on === null || starts_on <= ends_on, {
+    path: ["ends_on"],
+    error: "end on the first day or later; both days belong to the campaign",
+  });
+const link = z.strictObject({
+  campaign_id: id,
+  partner_id: id,
+  code: z.string().regex(/^[A-Za-z0-9_-]{3,64}$/, "3 to 64 letters, digits, _ and -"),
+  status: z.enum(["active", "archived"]).default("active"),
+});
+const inForce = { effective_from: day, effective_to: day.nullable().default(null) };
+const isForwards = ({
+  effective_from,
+  effective_to,
+}: {
+  effective_from: string | null;
+  effective_to: string | null;
+}): boolean => effective_from === null || effective_to === null || effective_from < effective_to;
+const backwards = {
+  path: ["effective_to"],
+  error: "end after effective_from: it is the first day on which this is no longer in force",
+};
+const contract = z
+  .strictObject({
+    partner_id: id,
+    client_id: id,
+    segment: z.string().nullable().default(null),
+    event_type: eventType,
+    ...termFields,
+    status: z.enum(["active", "archived"]).default("active"),
+    ...inForce,
+  })
+  .refine(isForwards, backwards)
+  .superRefine((terms, context) => {
+    // An archived contract may have any: it may have been saved before this was asked.
+    const why = terms.status === "archived" ? undefined : earnsNothing(terms.event_type);
+    if (why !== undefined) context.addIssue({ code: "custom", path: ["event_type"], message: why });
+    checkTerms(terms, (path, message) => context.addIssue({ code: "custom", path: [...path], message }));
+  });
+const rule = z
+  .strictObject({
+    client_id: id,
+    name: words(200),
+    status: z.enum(["active", "inactive"]).default("active"),
+    priority: z.int().min(-1_000_000).max(1_000_000).default(0),
+    effective_from: day.nullable().default(null),
+    effective_to: day.nullable().default(null),
+    when: z.unknown().superRefine((condition, context) => {
+      const parsed = parseCondition(condition);
+      if (parsed.kind === "problems")
+        for (const { pointer, detail } of parsed.problems)
+          context.addIssue({ code: "custom", path: pointer.split("/").slice(1), message: detail });
+    }),
+    // biome-ignore lint/suspicious/noThenProperty: the wire name of what a rule does
+    then: z.strictObject({ partner_id: id, campaign_id: id.optional() }),
+    archived: z.boolean().default(false),
+  })
+  .refine(isForwards, backwards);
+
+/** Null in rows of before this could be archived. */
+const withArchived = ({ archived, ...rest }: any): any => ({ ...rest, archived: archived === true });
+
+/** What a row says, as JSON: column names, plain values. */
+export type Columns = Readonly<Record<string, any>>;
+
+/**
+ * One entity: where its rows are, which fields a saved record has and how it lies in columns where
+ * the two differ.
+ */
+export interface Entity {
+  readonly table: string;
+  readonly id: string;
+  readonly record: z.ZodType<any>;
+  readonly toColumns: (record: any) => Columns;
+  readonly toRecord: (columns: Columns) => any;
+  /**
+   * Fields that a later row of the same id may not change: what is already in the log points at
+   * them.
+   */
+  readonly fixed: readonly string[];
+}
+const same = (value: any): any => value;
+
+export const entities = {
+  clients: {
+    table: "clients",
+    id: "client_id",
+    record: client,
+    fixed: ["slug"],
+    toColumns: ({ attribution, fraud, ...rest }) => ({
+      ...rest,
+      ...attribution,
+      fraud_review: fraud.review,
+      fraud_reject: fraud.reject,
+      fraud_nightly: fraud.nightly,
+      fraud_rules: fraud.rules,
+      fraud_exclusions: fraud.exclusions,
+    }),
+    toRecord: ({
+      click_window_days,
+      install_window_days,
+      identity_link,
+      fraud_review,
+      fraud_reject,
+      fraud_nightly,
+      fraud_rules,
+      fraud_exclusions,
+      segments: _,
+      hold_days,
+      ...rest
+    }) => ({
+      ...rest,
+      hold_days: Object.fromEntries(
+        // What has no effect may have been saved before this was asked, and is left out.
+        Object.entries(hold_days).filter(([type]) => earnsNothing(type) === undefined),
+      ),
+      attribution: { click_window_days, install_window_days, identity_link },
+      fraud: {
+        review: fraud_review,
+        reject: fraud_reject,
+        nightly: fraud_nightly,
+        rules: fraud_rules,
+        exclusions: fraud_exclusions,
+      },
+    }),
+  },
+  partners: {
+    table: "partners",
+    id: "partner_id",
+    record: partner,
+    fixed: [],
+    toColumns: ({ payout, ...rest }) => ({
+      ...rest,
+      payout_currency: payout.currency,
+      payout_min_amount: payout.min_amount,
+    }),
+    toRecord: ({ payout_currency, payout_min_amount, known_to: _, ...rest }) => ({
+      ...rest,
+      payout: { currency: payout_currency, min_amount: String(payout_min_amount) },
+    }),
+  },
+  campaigns: {
+    table: "campaigns",
+    id: "campaign_id",
+    record: campaign,
+    fixed: ["client_id"],
+    toColumns: same,
+    toRecord: withArchived,
+  },
+  links: {
+    table: "links",
+    id: "link_id",
+    record: link,
+    fixed: ["campaign_id", "partner_id", "code"],
+    toColumns: same,
+    toRecord: ({ client_id: _, ...rest }) => rest,
+  },
+  contracts: {
+    table: "segment_commissions",
+    id: "contract_id",
+    record: contract,
+    fixed: ["partner_id", "client_id", "segment", "event_type", "effective_from"],
+    // Amounts need the client's currency: the writer adds the columns of what is paid.
+    toColumns: ({ partner_id, client_id, segment, event_type, status, effective_from, effective_to }) => ({
+      partner_id,
+      client_id,
+      segment,
+      event_type,
+      status,
+      effective_from,
+      effective_to,
+    }),
+    toRecord: ({ partner_id, client_id, segment, event_type, status, effective_from, effective_to, ...terms }) => ({
+      partner_id,
+      client_id,
+      segment,
+      event_type,
+      status,
+      effective_from,
+      effective_to,
+      ...termsOf(terms),
+    }),
+  },
+  rules: { table: "rules", id: "rule_id", record: rule, fixed: ["client_id"], toColumns: same, toRecord: withArchived },
+} satisfies Readonly<Record<string, Entity>> as Readonly<Record<EntityName, Entity>>;
+export type EntityName = "clients" | "partners" | "campaigns" | "links" | "contracts" | "rules";
+export const segmentRecord = segment;
+
+type New<Schema extends z.ZodType> = z.input<Schema>;
+/**
+ * From which event time on the saved row says how things are (RFC 3339); left out: always for a new
+ * thing, from now on for a change.
+ */
+interface From {
+  readonly valid_from?: string;
+}
+/**
+ * A record with its id: a known one changes the fields given and keeps the rest; a negative one,
+ * chosen freely, makes a new thing.
+ */
+type Save<Id extends string, Schema extends z.ZodType> = From & { readonly [K in Id]: number } & Readonly<
+    Partial<New<Schema>>
+  >;
+
+/**
+ * One saved change: all or nothing. A negative id stands for a new thing and may be referred to
+ * anywhere else in the same change.
+ */
+export interface ReferenceChanges {
+  readonly clients?: readonly Save<"client_id", typeof client>[];
+  /** A new client without any gets MX, VD, DA, HA, IT and NW. */
+  readonly segments?: readonly (From & {
+    readonly client_id: number;
+    readonly code: string;
+    readonly name?: string;
+    readonly active?: boolean;
+  })[];
+  readonly partners?: readonly Save<"partner_id", typeof partner>[];
+  readonly campaigns?: readonly Save<"campaign_id", typeof campaign>[];
+  readonly links?: readonly Save<"link_id", typeof link>[];
+  /**
+   * Without an id: the contract of this partner, client, segment, event type and effective_from, or
+   * a new one.
+   */
+  readonly contracts?: readonly (Omit<Save<"contract_id", typeof contract>, "contract_id"> & {
+    readonly contract_id?: number;
+  })[];
+  readonly rules?: readonly Save<"rule_id", typeof rule>[];
+}
+
+/**
+ * One thing wrong with a change. `field` is its place (`contracts[0].rate`), `message` says what
+ * would be right.
+ */
+export interface ReferenceProblem {
+  readonly code: "invalid" | "unknown" | "conflict";
+  readonly field: string;
+  readonly message: string;
+}
+/** The change was refused and nothing of it was saved. */
+export class ReferenceRefused extends Error {
+  readonly problems: readonly ReferenceProblem[];
+  constructor(problems: readonly ReferenceProblem[]) {
+    super(problems.map(({ field, message }) => `${field}: ${message}`).join("\n"));
+    this.name = "ReferenceRefused";
+    this.problems = problems;
+  }
+}

@@ -1,0 +1,106 @@
+// The view "reference" of every process: all reference rows in memory, known to be complete up to a
+// moment.
+import type pg from "pg";
+import { type Reference, type ReferenceRows, referenceOf } from "../../../domain/reference/reference.ts";
+import { keepSnapshot, type Taken } from "../../../infra/postgres/snapshot.ts";
+import { transaction } from "../../../infra/postgres/sql.ts";
+import type { Read, UnixMs } from "../../../stream/flow.ts";
+import { joined, noRows, rowsAfter } from "./rows.ts";
+
+/** Answers with a view that holds everything recorded before `asOf`. */
+export type Source<T = unknown> = (asOf: UnixMs) => Promise<T>;
+
+/**
+ * One reader of several views, by name: `readOf({ reference: source, places: () =>
+ * Promise.resolve(places) })`. Throws on a name that no source serves.
+ */
+export const readOf = (sources: Readonly<Record<string, Source>>): Read => {
+  return async (view, asOf) => {
+    const source = Object.hasOwn(sources, view.view) ? sources[view.view] : undefined;
+    if (source === undefined)
+      throw new Error(`no view is named ${view.view}; this process serves ${Object.keys(sources).join(", ")}`);
+    return (await source(asOf)) as never;
+  };
+};
+
+export interface OpenReference {
+  /** For `readOf` beside the views of the app. */
+  readonly source: Source<Reference>;
+  /** Serves the view "reference" alone. */
+  readonly read: Read;
+  /** The picture in use, at most a poll old; undefined until the first load. */
+  readonly reference: () => Reference | undefined;
+  /** Since when (database time) nothing newer is known, while Postgres is away. */
+  readonly staleSince: () => UnixMs | undefined;
+  /** Resolves with the first load, however long Postgres is away. */
+  readonly ready: Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+interface Picture {
+  readonly change: number;
+  readonly rows: ReferenceRows;
+  readonly reference: Reference;
+}
+
+/**
+ * What a commit may take after its row got `recorded_at` (2 s ahead) is bounded by 1 s, so a
+ * picture taken at database time T holds all that is recorded up to T + 1 s, and an event needs one
+ * taken at most 1 s before it was received.
+ *
+ * stamped L      committed <= L + 1 s      recorded_at = L + 2 s <= received R      picture T >= R
+ * - 1 s >= L + 1 s: it has the row
+ */
+const allowanceMs = 1_000;
+
+/**
+ * Loads every row, asks for the newest change twice a second and loads what is new. Opens nothing
+ * but connections of `pool`; close it first.
+ */
+export const openReference = (
+  pool: pg.Pool,
+  options: { readonly pollMs?: number; readonly onError?: (error: unknown) => void } = {},
+): OpenReference => {
+  const snapshot = keepSnapshot<Picture>((before) => take(pool, before), {
+    pollMs: options.pollMs ?? 500,
+    onError: options.onError,
+  });
+  const source: Source<Reference> = async (asOf) => (await snapshot.upTo(asOf - allowanceMs)).value.reference;
+  return {
+    source,
+    read: readOf({ reference: source }),
+    reference: () => snapshot.now()?.value.reference,
+    staleSince: snapshot.staleSince,
+    ready: snapshot.ready,
+    close: snapshot.close,
+  };
+};
+
+const take = async (pool: pg.Pool, before: Taken<Picture> | undefined): Promise<Taken<Picture>> => {
+  // now() is when the statement arrived, before it looked: nothing committed by then is missed.
+  const { rows: found } = await pool.query<{ as_of: UnixMs; change: number }>(
+    "select now() as as_of, coalesce((select max(change_id) from reference_changes), 0) as change",
+  );
+  const newest = found[0]!;
+  if (before !== undefined && before.value.change === newest.change) {
+    const reference = { ...before.value.reference, asOf: newest.as_of };
+    return { asOf: newest.as_of, value: { ...before.value, reference } };
+  }
+  // Fewer changes than are known: the database was restored from a backup, and what it holds is the
+  // truth.
+  const known =
+    before === undefined || before.value.change > newest.change ? { change: 0, rows: noRows } : before.value;
+  return transaction(
+    pool,
+    null,
+    async (tx) => {
+      const { rows: moment } = await tx.query<{ as_of: UnixMs; change: number }>(
+        "select now() as as_of, coalesce(max(change_id), 0) as change from reference_changes",
+      );
+      const { as_of: asOf, change } = moment[0]!;
+      const rows = joined(known.rows, await rowsAfter(tx, known.change));
+      return { asOf, value: { change, rows, reference: referenceOf(rows, asOf) } };
+    },
+    { role: "tributary_reference", isReadOnly: true },
+  );
+};

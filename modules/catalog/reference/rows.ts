@@ -1,0 +1,127 @@
+// Reads the rows of reference data as processors know them: times in milliseconds, rates in parts
+// per million.
+import { hash } from "node:crypto";
+import type pg from "pg";
+import { startOfDay } from "../../../domain/calendar.ts";
+import { personalForm } from "../../../domain/personal/personal-form.ts";
+import type {
+  Campaign,
+  CapPeriod,
+  Client,
+  Contract,
+  Link,
+  Partner,
+  ReferenceRows,
+  Rule,
+} from "../../../domain/reference/reference.ts";
+import { type Sql, sql } from "../../../infra/postgres/sql.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { capOf, tiersOf } from "../contracts/contract-terms.ts";
+
+/**
+ * Rows hold days of America/Mexico_City as people gave them; the calendar of the processors says
+ * when they begin.
+ */
+const startOf = (day: string | null): UnixMs | null => (day === null ? null : startOfDay(day));
+/** The last day belongs to it: over with the first millisecond of the next. */
+const endOf = (day: string | null): UnixMs | null => (day === null ? null : startOfDay(nextDay(day)));
+const nextDay = (day: string): string =>
+  new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
+
+/** A row whose times are still days. */
+type InDays<Row, Times extends keyof Row> = Omit<Row, Times> & {
+  readonly [Time in Times]: null extends Row[Time] ? string | null : string;
+};
+
+/**
+ * Everything that was saved after one change, oldest first. Needs a transaction in the role
+ * tributary_reference, which reads all tenants.
+ */
+export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<ReferenceRows> => {
+  const read = async <Row extends object>(columns: Sql, table: string): Promise<readonly Row[]> => {
+    const saved: Sql = { text: ` from ${table} r join reference_changes c using (change_id)`, values: [] };
+    return (
+      await tx.query<Row>(
+        sql`select ${columns}, c.recorded_at, r.valid_from ${saved} where change_id > ${change} order by change_id`,
+      )
+    ).rows;
+  };
+  // One connection: these go one after the other, whatever is awaited together.
+  const clients = await read<Client>(
+    sql`client_id, slug, name, status, currency, click_window_days, install_window_days, identity_link, hold_days,
+      fraud_review, fraud_reject,
+      fraud_nightly, consent_default, jurisdiction, fraud_rules, fraud_exclusions, segments, fallback_url`,
+    "clients",
+  );
+  const partners = await read<Omit<Partner, "email_sha256"> & { readonly email: string | null }>(
+    sql`partner_id, name, status, client_ids, referral_code, email`,
+    "partners",
+  );
+  const campaigns = await read<InDays<Campaign, "starts_at" | "ends_at">>(
+    sql`campaign_id, client_id, name, status, starts_on as starts_at, ends_on as ends_at, patterns,
+      destination_url, fallback_url`,
+    "campaigns",
+  );
+  const links = await read<Link>(sql`link_id, client_id, campaign_id, partner_id, code, status`, "links");
+  const contracts = await read<
+    Omit<InDays<Contract, "effective_from" | "effective_to">, "tiers" | "cap"> & {
+      readonly saved_tiers: unknown;
+      readonly cap_period: CapPeriod | null;
+      readonly cap_minor: bigint | null;
+    }
+  >(
+    sql`contract_id, version, client_id, partner_id, segment, event_type, type, (rate * 10000)::int8 as rate_ppm,
+      currency, amount_minor,
+      tiers as saved_tiers, coalesce(tier_mode, 'marginal') as tier_mode, months, min_minor, max_minor, cap_period,
+      cap_minor, status,
+      effective_from, effective_to`,
+    "segment_commissions",
+  );
+  const rules = await read<InDays<Rule, "effective_from" | "effective_to">>(
+    sql`rule_id, version, client_id, name, status, priority, effective_from, effective_to, "when", "then"`,
+    "rules",
+  );
+  return {
+    clients,
+    partners: partners.map(({ email, ...row }) => ({
+      ...row,
+      email_sha256: email === null ? null : hash("sha256", personalForm("email", email), "hex"),
+    })),
+    campaigns: campaigns.map((row) => ({ ...row, starts_at: startOf(row.starts_at), ends_at: endOf(row.ends_at) })),
+    links,
+    contracts: contracts.map(({ saved_tiers, cap_period, cap_minor, ...row }) => ({
+      ...row,
+      tiers: tiersOf(saved_tiers),
+      cap: capOf(cap_period, cap_minor),
+      effective_from: startOfDay(row.effective_from),
+      effective_to: startOf(row.effective_to),
+    })),
+    rules: rules.map((row) => ({
+      ...row,
+      effective_from: startOf(row.effective_from),
+      effective_to: startOf(row.effective_to),
+    })),
+    // A payment that is approved closes its period; there are no payments yet.
+    periods: [],
+  };
+};
+
+export const noRows: ReferenceRows = {
+  clients: [],
+  partners: [],
+  campaigns: [],
+  links: [],
+  contracts: [],
+  rules: [],
+  periods: [],
+};
+
+export const joined = (older: ReferenceRows, newer: ReferenceRows): ReferenceRows => ({
+  clients: [...older.clients, ...newer.clients],
+  partners: [...older.partners, ...newer.partners],
+  campaigns: [...older.campaigns, ...newer.campaigns],
+  links: [...older.links, ...newer.links],
+  contracts: [...older.contracts, ...newer.contracts],
+  rules: [...older.rules, ...newer.rules],
+  periods: [...older.periods, ...newer.periods],
+});

@@ -1,0 +1,309 @@
+// Saves a change of reference data, all or nothing, so that it takes effect everywhere at one known
+// moment.
+
+import pg from "pg";
+import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
+import { named, sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { announce } from "../../base/outbox/outbox.ts";
+import { termColumns } from "../contracts/contract-terms.ts";
+import { announcedBy } from "./announced.ts";
+import { outOfScope, problemsBetween, segmentsAfter } from "./checks.ts";
+import { type Drafted, type DraftedSegment, draftRecords, draftSegments, type KnownRows } from "./draft.ts";
+import { freshIds, idsFor, ownRows, rowsAround } from "./known.ts";
+import { takenNames } from "./names.ts";
+import {
+  type Columns,
+  type EntityName,
+  entities,
+  type ReferenceChanges,
+  type ReferenceProblem,
+  ReferenceRefused,
+} from "./records.ts";
+
+export interface SavedChange {
+  readonly change_id: number;
+  /**
+   * From then on (receive time of an event) the change is what is known. About two seconds ahead.
+   */
+  readonly recorded_at: UnixMs;
+  /**
+   * The commit took longer than the 1 s that readers allow it, as on a disk that stalls: an event
+   * that was received since `recorded_at` may have been decided without the change. Known gap, and
+   * nothing can close it from here: a row has to bear its time before it is committed.
+   */
+  readonly isLate: boolean;
+  /** The id that a new thing got for its negative one. */
+  readonly idOf: (entity: Exclude<EntityName, "contracts">, negative: number) => number;
+  /** Ids of `contracts`, in the order given: some may have been known by their key. */
+  readonly contractIds: readonly number[];
+}
+
+/**
+ * How long a change may work until its stamp: it holds the lock which orders all of them, and no
+ * reader counts on it. Postgres ends a longer session.
+ */
+const workMs = 2_000;
+/**
+ * How old the stamp can be when the commit begins. Readers count on 1 s from the stamp
+ * (reference.ts); the commit has what is left.
+ */
+const limitMs = 500;
+const allowanceMs = 1_000;
+/**
+ * How far ahead a change takes effect: the 1 s that a commit may take, and the 1 s by which a
+ * reader's picture may be old.
+ */
+const leadMs = 2_000;
+
+/** What a change of a transaction becomes, once that commits. */
+interface Stamped<T> {
+  readonly change_id: number;
+  readonly recorded_at: UnixMs;
+  readonly result: T;
+}
+
+/** Waits until no other change of reference data is under way; holds the lock until the commit. */
+export const lockReference = (tx: pg.PoolClient): Promise<void> => lockUntilCommit(tx, "tributary.reference");
+
+/**
+ * Runs `work` as one change inside a transaction: others wait. `work` adds rows with `change_id`
+ * and has 2 s for that; what follows in the transaction has 500 ms. Then Postgres ends the session,
+ * and nothing is saved.
+ */
+const changeWithin = async <T>(
+  tx: pg.PoolClient,
+  actor: string,
+  work: (tx: pg.PoolClient, change: { readonly change_id: number; readonly now: string }) => Promise<T>,
+): Promise<Stamped<T>> => {
+  await lockReference(tx);
+  // Only now: waiting for others is not slowness.
+  await tx.query(`set local transaction_timeout = '${workMs}ms'`);
+  const { rows: begun } = await tx.query<{ change_id: number; now: string }>(
+    "select nextval('reference_change_ids')::int as change_id, to_jsonb(clock_timestamp()) #>> '{}' as now",
+  );
+  const change = begun[0]!;
+  const result = await work(tx, change);
+  // Two changes never share a moment, and a clock that was set back does not put a change before
+  // its predecessor.
+  const { rows: stamped } = await tx.query<{ recorded_at: UnixMs }>(sql`
+    insert into reference_changes (change_id, recorded_at, actor)
+    select ${change.change_id}, greatest(
+      date_trunc('milliseconds', clock_timestamp()) + ${leadMs} * interval '1 millisecond',
+      (select max(recorded_at) + interval '1 millisecond' from reference_changes)), ${actor}
+    returning recorded_at`);
+  // The age of the stamp counts from here. A limit that is set already is not started again.
+  await tx.query(`set local transaction_timeout = 0; set local transaction_timeout = '${limitMs}ms'`);
+  return { change_id: change.change_id, recorded_at: stamped[0]!.recorded_at, result };
+};
+
+/**
+ * Runs `work` as one change: others wait, and its last statement writes when it takes effect.
+ * `work` adds rows with `change_id`. Throws when it is not done in time; then nothing is saved and
+ * the same change can be tried again.
+ */
+export const recordChange = async <T>(
+  pool: pg.Pool,
+  actor: string,
+  work: (tx: pg.PoolClient, change: { readonly change_id: number; readonly now: string }) => Promise<T>,
+): Promise<Stamped<T> & { readonly isLate: boolean }> => {
+  let stampedAt = 0;
+  try {
+    const saved = await transaction(pool, null, async (tx) => {
+      const stamped = await changeWithin(tx, actor, work);
+      stampedAt = performance.now();
+      return stamped;
+    });
+    return { ...saved, isLate: performance.now() - stampedAt > allowanceMs };
+  } catch (error) {
+    if (!tookTooLong(error)) throw error;
+    const times = `${workMs} ms until its stamp, or ${limitMs} ms after it`;
+    throw new Error(`the change took longer than ${times}, and was not saved: try again, or split it`, {
+      cause: error,
+    });
+  }
+};
+
+/**
+ * A change was not saved in time, and nothing of its transaction was: the same can be tried again.
+ * 25P04 is transaction_timeout; the session was ended, so what arrives may also be the broken
+ * connection.
+ */
+export const tookTooLong = (error: unknown): boolean =>
+  error instanceof Error && ((error instanceof pg.DatabaseError && error.code === "25P04") || tookTooLong(error.cause));
+
+/**
+ * Validates and saves a change by `actor` (who or what asked for it). Throws ReferenceRefused with
+ * everything that is wrong, each with its field and its cure. What it saves takes effect at
+ * `recorded_at`, in every process at once.
+ */
+export const writeReference = async (pool: pg.Pool, actor: string, changes: ReferenceChanges): Promise<SavedChange> => {
+  const { result, ...saved } = await recordChange(pool, actor, (tx, change) => write(tx, changes, change));
+  return { ...saved, ...result };
+};
+
+/** What is known of a change before it has its stamp. */
+export type Written = Pick<SavedChange, "change_id" | "idOf" | "contractIds">;
+
+interface Within {
+  /** Whose rows the caller may touch, beside making new ones. */
+  readonly clients: readonly number[];
+  /** Writes what belongs to the change, under the same tenants and before its stamp. */
+  readonly also?: ((written: Written) => Promise<void>) | undefined;
+}
+
+/**
+ * The same inside a transaction of the caller: rows of other clients are as unknown as what does
+ * not exist. Afterwards the transaction sees the clients of the change. What follows must be short:
+ * see `changeWithin`; what is long goes into `also`.
+ */
+export const writeReferenceWithin = async (
+  tx: pg.PoolClient,
+  actor: string,
+  changes: ReferenceChanges,
+  { clients, also }: Within,
+): Promise<Omit<SavedChange, "isLate">> => {
+  const { result, ...saved } = await changeWithin(tx, actor, async (_tx, change) => {
+    const written = await write(tx, changes, change, new Set(clients));
+    await also?.({ change_id: change.change_id, ...written });
+    return written;
+  });
+  return { ...saved, ...result };
+};
+
+const write = async (
+  tx: pg.PoolClient,
+  changes: ReferenceChanges,
+  { change_id, now }: { readonly change_id: number; readonly now: string },
+  clients?: ReadonlySet<number>,
+): Promise<Pick<SavedChange, "idOf" | "contractIds">> => {
+  await tx.query("set local role tributary_reference");
+  const ids = await idsFor(tx, changes);
+  const own = await ownRows(tx, changes);
+  const keyed = (changes.contracts ?? []).filter(({ contract_id }) => contract_id === undefined);
+  const fresh = [...(await freshIds(tx, "contracts", keyed.length))];
+  const { drafted: all, problems } = draftRecords(changes, own, { real: ids, fresh: () => fresh.shift()! }, now);
+  const around = await rowsAround(tx, all, own);
+  const byKey = new Map([...around.contracts.values()].map((row) => [contractKey(row), row]));
+  const drafted = all.map((draft) => (draft.entity === "contracts" ? atItsKey(draft, byKey) : draft));
+  const { drafted: segments, problems: segmentProblems } = draftSegments(changes, drafted, around, ids, now);
+  const inDraft = new Map(drafted.map((draft) => [`${draft.entity}:${draft.id}`, draft]));
+  const newest = (entity: EntityName, id: number): Columns | undefined =>
+    inDraft.get(`${entity}:${id}`)?.record ?? around[entity].get(id);
+  const codes = new Map<number, readonly string[]>();
+  const segmentsOf = (clientId: number): readonly string[] => {
+    const known = codes.get(clientId) ?? segmentsAfter(clientId, around.segments.values(), segments);
+    codes.set(clientId, known);
+    return known;
+  };
+  const wrong = [
+    ...problems,
+    ...segmentProblems,
+    ...(problems.length > 0 ? [] : [...givenTwice(drafted), ...problemsBetween(drafted, newest, segmentsOf)]),
+    ...(await takenNames(tx, drafted)),
+    ...(clients === undefined ? [] : outOfScope(drafted, segments, around, clients)),
+  ];
+  if (wrong.length > 0) throw new ReferenceRefused(wrong);
+  await tx.query("set local role none");
+  await insertAll(tx, change_id, drafted, segments, around, segmentsOf, now);
+  return {
+    idOf: (entity, negative) => ids(entity, negative) ?? negative,
+    contractIds: drafted.flatMap(({ entity, id }) => (entity === "contracts" ? id : [])),
+  };
+};
+
+const contractKey = ({ partner_id, client_id, segment, event_type, effective_from }: Columns): string =>
+  JSON.stringify([partner_id, client_id, segment, event_type, effective_from]);
+
+/** Two entries of one key are one contract. */
+const givenTwice = (drafted: readonly Drafted[]): readonly ReferenceProblem[] => {
+  const seen = new Set<string>();
+  const again: Drafted[] = [];
+  for (const draft of drafted.filter(({ entity }) => entity === "contracts")) {
+    const key = contractKey(draft.record);
+    if (seen.has(key)) again.push(draft);
+    seen.add(key);
+  }
+  return again.map(({ id, version, field }) => ({
+    code: "invalid",
+    field,
+    message: `${version > 1 ? `contract ${id}` : "this contract"} is given twice: give it once`,
+  }));
+};
+
+/** A contract is known by what it is for and since when: saving that again is its next version. */
+const atItsKey = (draft: Drafted, contracts: ReadonlyMap<string, Columns>): Drafted => {
+  if (draft.version > 1) return draft;
+  const found = contracts.get(contractKey(draft.record));
+  return found === undefined ? draft : { ...draft, id: found.contract_id, version: found.version + 1 };
+};
+
+const insertAll = async (
+  tx: pg.PoolClient,
+  changeId: number,
+  drafted: readonly Drafted[],
+  segments: readonly DraftedSegment[],
+  around: KnownRows,
+  segmentsOf: (clientId: number) => readonly string[],
+  now: string,
+): Promise<void> => {
+  const rows = new Map<string, Columns[]>();
+  const add = (table: string, row: Columns): void => {
+    const before = rows.get(table);
+    if (before === undefined) rows.set(table, [row]);
+    else before.push(row);
+  };
+  for (const { entity, id, version, valid_from, record } of drafted) {
+    const { table, id: idField, toColumns } = entities[entity];
+    add(table, {
+      ...toColumns(record),
+      [idField]: id,
+      version,
+      valid_from,
+      ...derived(entity, id, record, drafted, around, segmentsOf),
+    });
+  }
+  // A client's row carries its active segments, so a change of these is also a new row of the
+  // client.
+  const isDrafted = new Set(drafted.flatMap(({ entity, id }) => (entity === "clients" ? id : [])));
+  for (const clientId of new Set(segments.map(({ client_id }) => client_id))) {
+    const row = around.clients.get(clientId);
+    if (!isDrafted.has(clientId) && row !== undefined)
+      add("clients", { ...row, version: row.version + 1, valid_from: now, segments: segmentsOf(clientId) });
+  }
+  for (const { client_id, version, valid_from, record } of segments)
+    add("segments", { ...record, client_id, version, valid_from });
+
+  const tenants = [...rows.values()]
+    .flat()
+    .flatMap((row) => [...(row.client_id === undefined ? [] : [row.client_id]), ...(row.known_to ?? [])]);
+  await tx.query(sql`select set_config('app.clients', ${[...new Set(tenants)].join(",")}, true)`);
+  for (const [table, all] of rows) {
+    const json = JSON.stringify(all.map((row) => ({ ...row, change_id: changeId })));
+    await tx.query(
+      sql`insert into ${named(table)} select * from jsonb_populate_recordset(null::${named(table)}, ${json}::jsonb)`,
+    );
+  }
+  await announce(tx, announcedBy(changeId, rows));
+};
+
+/** Columns that no one gives: they follow from other rows. */
+const derived = (
+  entity: EntityName,
+  id: number,
+  record: any,
+  drafted: readonly Drafted[],
+  around: KnownRows,
+  segmentsOf: (clientId: number) => readonly string[],
+): Columns => {
+  if (entity === "clients") return { segments: segmentsOf(id) };
+  if (entity === "partners")
+    return { known_to: [...new Set([...record.client_ids, ...(around.partners.get(id)?.known_to ?? [])])] };
+  if (entity === "contracts") {
+    const client = drafted.find((draft) => draft.entity === "clients" && draft.id === record.client_id)?.record;
+    return termColumns(record, (client ?? around.clients.get(record.client_id)).currency);
+  }
+  if (entity !== "links") return {};
+  const campaign = drafted.find((draft) => draft.entity === "campaigns" && draft.id === record.campaign_id)?.record;
+  return { client_id: (campaign ?? around.campaigns.get(record.campaign_id)).client_id };
+};

@@ -1,0 +1,126 @@
+// Clicks of two periods, in total and by one thing at a time, as the rollups say.
+import type { PoolClient } from "pg";
+import { dayOf, startOfDay } from "../../../domain/calendar.ts";
+import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
+import { bind, type Condition, cond, count, flag, readRows, scopeOf, text } from "../../../infra/clickhouse/query.ts";
+import { piece } from "../../../infra/clickhouse/sql-fragments.ts";
+import { sql } from "../../../infra/postgres/sql.ts";
+import { within } from "../../../infra/runtime/timing/within.ts";
+import type { Periods, Span } from "./periods.ts";
+import type { Period } from "./sold-figures.ts";
+
+export interface Clicks {
+  /** Counted: without repeats and filtered ones. */
+  readonly clicks: number;
+  readonly repeats: number;
+  readonly filtered: number;
+}
+export type ClickGroup = "day" | "partner_id" | "campaign_id";
+export interface ClicksAsked {
+  readonly clients: readonly number[];
+  readonly partner_id?: number | undefined;
+  readonly campaign_id?: number | undefined;
+  readonly periods: Periods;
+  readonly by: readonly ClickGroup[];
+  /** Clients whose pixel tracks the clicks that it sees on a page; of others they are signals. */
+  readonly tracking: readonly number[];
+  readonly mostMs: number;
+}
+export interface ClickFigures {
+  readonly total: Readonly<Record<Period, Clicks>>;
+  /** Of the current period, by the text of the group. */
+  readonly by: (group: ClickGroup, value: string) => Clicks;
+  /** Groups with a click, "0" for those of no partner or campaign. */
+  readonly values: (group: ClickGroup) => readonly string[];
+}
+
+/** Of these clients, those whose pixel tracks clicks. */
+export const clientsTrackingClicks = async (tx: PoolClient, clients: readonly number[]): Promise<readonly number[]> => {
+  const { rows } = await tx.query<{ client_id: number }>(sql`
+    select client_id from pixel_configs where client_id = any (${clients}::int[]) and 'click' = any (tracked_events)`);
+  return rows.map(({ client_id }) => client_id);
+};
+
+const NO_CLICKS: Clicks = { clicks: 0, repeats: 0, filtered: 0 };
+const added = (all: Clicks, one: Clicks): Clicks => ({
+  clicks: all.clicks + one.clicks,
+  repeats: all.repeats + one.repeats,
+  filtered: all.filtered + one.filtered,
+});
+
+const isIn = (grain: "day" | "hour", { from, to }: Span): Condition => cond`
+  grain = ${bind("String", grain)} and bucket >= toDateTime(${bind("Int64", from / 1_000)}, 'UTC')
+  and bucket < toDateTime(${bind("Int64", to / 1_000)}, 'UTC')`;
+
+/** Whole days by the day, and what is left of the last one by the hour. */
+const bucketsIn = ({ from, to }: Span): Condition => {
+  const lastDay = startOfDay(dayOf(to));
+  return piece`(${isIn("day", { from, to: lastDay })}) or (${isIn("hour", { from: lastDay, to })})`;
+};
+
+/** The counts of some rows; what is counted stands in one place for all that show clicks. */
+const clickColumns = {
+  all: count("sum(clicks)"),
+  repeats: count("sum(repeats)"),
+  filtered: count("sumIf(events, event_type = 'click_filtered')"),
+};
+const clicksThatCount = (tracking: readonly number[]): readonly Condition[] => [
+  cond`clicks > 0 or event_type = 'click_filtered'`,
+  cond`source != 'pixel' or client_id in ${bind("Array(UInt32)", tracking)}`,
+];
+
+/** Both periods in one reading, for a reading costs more than its rows; groups are current ones. */
+const rowsOf = (clickhouse: Clickhouse, asked: ClicksAsked) => {
+  const { clients, partner_id, campaign_id, by, tracking, periods } = asked;
+  const { current, previous } = periods;
+  const isCurrent = `bucket >= toDateTime(${current.from / 1_000}, 'UTC')`;
+  const group = (name: ClickGroup, value: string, none: string) =>
+    text(by.includes(name) ? `if(${isCurrent}, toString(${value}), '${none}')` : `'${none}'`);
+  return readRows(clickhouse, scopeOf(...clients), {
+    from: "rollups",
+    columns: {
+      current: flag(isCurrent),
+      on: group("day", "toDate(bucket, 'America/Mexico_City')", ""),
+      partner: group("partner_id", "partner_id", "0"),
+      campaign: group("campaign_id", "campaign_id", "0"),
+      ...clickColumns,
+    },
+    where: [
+      piece`(${bucketsIn(current)}) or (${bucketsIn(previous)})`,
+      ...clicksThatCount(tracking),
+      ...(partner_id === undefined ? [] : [cond`partner_id = ${bind("UInt32", partner_id)}`]),
+      ...(campaign_id === undefined ? [] : [cond`campaign_id = ${bind("UInt32", campaign_id)}`]),
+    ],
+    groupBy: ["current", "on", "partner", "campaign"],
+  });
+};
+
+/** Throws when the answer takes longer than `mostMs`. */
+export const clickFigures = async (clickhouse: Clickhouse, asked: ClicksAsked): Promise<ClickFigures> => {
+  if (asked.clients.length === 0)
+    return { total: { current: NO_CLICKS, previous: NO_CLICKS }, by: () => NO_CLICKS, values: () => [] };
+  const rows = await within(asked.mostMs, rowsOf(clickhouse, asked), "the clicks are not known in time");
+  const now = rows.filter(({ current }) => current);
+  const before = rows.filter(({ current }) => !current);
+  const clicksIn = ({ all, repeats, filtered }: (typeof now)[number]): Clicks => ({
+    clicks: all - repeats,
+    repeats,
+    filtered,
+  });
+  const sum = (rows: typeof now): Clicks => rows.map(clicksIn).reduce(added, NO_CLICKS);
+  const column = { day: "on", partner_id: "partner", campaign_id: "campaign" } as const;
+  const groups = asked.by.map((name) => {
+    const values = new Map<string, Clicks>();
+    for (const row of now) {
+      const value = row[column[name]];
+      values.set(value, added(values.get(value) ?? NO_CLICKS, clicksIn(row)));
+    }
+    return [name, values] as const;
+  });
+  const known = new Map(groups);
+  return {
+    total: { current: sum(now), previous: sum(before) },
+    by: (group, value) => known.get(group)?.get(value) ?? NO_CLICKS,
+    values: (group) => [...(known.get(group)?.keys() ?? [])],
+  };
+};

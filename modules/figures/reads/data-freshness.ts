@@ -1,0 +1,44 @@
+// How old what dashboards show is, from what the log, the marks of rollups and the stores say.
+import type { UnixMs } from "../../../stream/flow.ts";
+import type { Backlog } from "../../base/outbox/outbox.ts";
+import type { Positions } from "./positions.ts";
+
+const DEGRADED_SEC = 60;
+const DOWN_SEC = 900;
+const STALE_MS = 15 * 60_000;
+
+type Status = "ok" | "degraded" | "down";
+const statusOf = (seconds: number): Status =>
+  seconds > DOWN_SEC ? "down" : seconds > DEGRADED_SEC ? "degraded" : "ok";
+
+interface Known {
+  readonly marks: Backlog;
+  /** Undefined: the log has never answered. */
+  readonly positions: Positions | undefined;
+  /** By client. */
+  readonly newest: ReadonlyMap<number, UnixMs>;
+  readonly now: UnixMs;
+}
+
+/**
+ * A stage that has nothing to read has no age. What the log said some time ago grows old with it:
+ * a log that is away does not look fresh.
+ */
+export const freshnessOf = ({ marks, positions, newest, now }: Known) => {
+  const since = positions === undefined ? 0 : Math.max(0, Math.floor((now - positions.at) / 1_000));
+  const aged = since > DEGRADED_SEC ? since : 0;
+  const stages = (positions?.stages ?? []).map(({ name, lag, age_sec }) => {
+    const age = lag > 0 || aged > 0 ? age_sec + since : 0;
+    return { name, lag, age_sec: age, status: statusOf(age) };
+  });
+  const order: readonly Status[] = ["ok", "degraded", "down"];
+  const worst = stages.reduce((all, { status }) => Math.max(all, order.indexOf(status)), 0);
+  const last = newest.size === 0 ? null : Math.max(...newest.values());
+  return {
+    last_event_at: last,
+    aggregation_lag_sec: Math.round(marks.seconds),
+    relational_sync_lag_sec: stages.find(({ name }) => name === "product-sales")?.age_sec ?? null,
+    pipeline: { status: positions === undefined ? "down" : order[worst]!, stages },
+    stale: last === null || now - last > STALE_MS,
+  };
+};

@@ -1,0 +1,45 @@
+// The two spans that figures are read of: the days that are asked for, and as many before them.
+import { dayOf, startOfDay } from "../../../domain/calendar.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+
+export interface Span {
+  readonly from: UnixMs;
+  /** The first moment that is left out. */
+  readonly to: UnixMs;
+}
+export interface Periods {
+  readonly current: Span;
+  readonly previous: Span;
+}
+
+const HALF_DAY_MS = 43_200_000;
+const HOUR_MS = 3_600_000;
+
+/** The day that lies so many days of the calendar away, whatever its clocks do. */
+const dayAt = (day: string, days: number): string =>
+  new Date(Date.parse(`${day}T12:00:00Z`) + days * 2 * HALF_DAY_MS).toISOString().slice(0, 10);
+
+/** Every day of a span, the future left out. */
+export const daysOf = ({ from, to }: Span, now: UnixMs): readonly string[] => {
+  const last = dayOf(Math.min(to - 1, now));
+  const days: string[] = [];
+  for (let day = dayOf(from); day <= last; day = dayAt(day, 1)) days.push(day);
+  return days;
+};
+
+/**
+ * As many days just before `current`. While that is not over, they end at the hour up to which it
+ * is known, as many days before, so that like is compared with like.
+ */
+export const periodsOf = (current: Span, asOf: UnixMs, now: UnixMs): Periods => {
+  const first = dayOf(current.from);
+  const last = dayOf(current.to - 1);
+  const days = Math.round((Date.parse(last) - Date.parse(first)) / (2 * HALF_DAY_MS)) + 1;
+  const from = startOfDay(dayAt(first, -days));
+  if (current.to <= now) return { current, previous: { from, to: current.from } };
+  const known = Math.max(current.from, Math.min(asOf, now));
+  const day = dayOf(known);
+  const hours = Math.floor((known - startOfDay(day)) / HOUR_MS);
+  const cut = startOfDay(dayAt(day, -days)) + hours * HOUR_MS;
+  return { current, previous: { from, to: Math.min(cut, current.from) } };
+};

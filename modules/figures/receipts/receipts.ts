@@ -1,0 +1,50 @@
+// What the store knows of the events of one request.
+import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
+import { bind, type ClientScope, cond, count, readRows, text } from "../../../infra/clickhouse/query.ts";
+
+export type Fate = "attributed" | "unattributed" | "rejected_by_fraud" | "second_copy";
+const fates: readonly (Fate | undefined)[] = [
+  undefined,
+  "attributed",
+  "unattributed",
+  "rejected_by_fraud",
+  "second_copy",
+];
+const fateOf = (code: number): Fate => fates[code] ?? "unattributed";
+
+/**
+ * How many events the request was the first to bring, by what became of them. `tag` as in
+ * processors/admit/batch-id.ts.
+ */
+export const receiptCounts = async (
+  clickhouse: Clickhouse,
+  scope: ClientScope,
+  tag: string,
+): Promise<ReadonlyMap<Fate, number>> => {
+  const rows = await readRows(clickhouse, scope, {
+    from: "receipts",
+    columns: { code: count("fate % 8"), events: count("count()") },
+    where: [cond`batch = toFixedString(unhex(${bind("String", tag)}), 10)`],
+    groupBy: ["code"],
+  });
+  return new Map(rows.map(({ code, events }) => [fateOf(code), events]));
+};
+
+/**
+ * Which request first brought an event, and what became of it; undefined while it is not stored.
+ */
+export const receiptOf = async (
+  clickhouse: Clickhouse,
+  scope: ClientScope,
+  eventId: string,
+): Promise<{ readonly tag: string; readonly fate: Fate; readonly version: number } | undefined> => {
+  const rows = await readRows(clickhouse, scope, {
+    from: "receipts",
+    columns: { tag: text("lower(hex(batch))"), code: count("fate % 8"), version: count("intDiv(fate, 8)") },
+    where: [cond`event_id = ${bind("UUID", eventId)}`],
+    // An event that came with another `ts` is another row; the first one counts.
+    orderBy: ["batch"],
+    limit: 1,
+  });
+  return rows[0] && { tag: rows[0].tag, fate: fateOf(rows[0].code), version: rows[0].version };
+};

@@ -1,0 +1,11 @@
+// Computes everything that waits, without a pause: what a keeper does in its turns.
+import type { Pool } from "pg";
+import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
+import { takeHours, takeMarks } from "./rollup-marks.ts";
+import { computeHours, computeMinutes } from "./rollups.ts";
+
+/** `most` hours at once. Leaves to another process what it is at. Throws the error of a store. */
+export const computeWaiting = async (pool: Pool, clickhouse: Clickhouse, most: number): Promise<void> => {
+  while (Number(await takeMarks(pool, most, (marks) => computeMinutes(clickhouse, marks))) > 0);
+  while (Number(await takeHours(pool, { most }, (hours) => computeHours(clickhouse, hours))) > 0);
+};

@@ -1,0 +1,190 @@
+// What dashboards ask of the rollups: figures of a client by day, by hour or by minute.
+
+import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
+import {
+  bind,
+  type ClientScope,
+  type Condition,
+  cond,
+  count,
+  minor,
+  readRows,
+  scopeOf,
+  text,
+  unixMs,
+} from "../../../infra/clickhouse/query.ts";
+import { within as withTimeout } from "../../../infra/runtime/timing/within.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+
+export type Grain = "minute" | "hour" | "day";
+export interface Span {
+  /** Begin of the first bucket. */
+  readonly from: UnixMs;
+  /** Begin of the first bucket that is left out. */
+  readonly to: UnixMs;
+}
+
+/**
+ * Sums of the counts, each over the rows of one group; revenue is never added across currencies,
+ * so name `currency` among the groups. Clicks that count are those without their repeats, which
+ * minutes do not know.
+ */
+export const figures = {
+  events: count("sum(events)"),
+  clicks: count("sum(clicks)"),
+  conversions: count("sum(conversions)"),
+  unattributed: count("sum(unattributed)"),
+  revenue_minor: minor("sum(revenue_minor)"),
+  review: count("sum(review)"),
+  rejected: count("sum(rejected)"),
+  repeats: count("sum(repeats)"),
+};
+
+/** The rows of one grain whose buckets begin within the span. */
+export const within = (grain: Grain, { from, to }: Span) => [
+  cond`grain = ${bind("String", grain)}`,
+  cond`bucket >= toDateTime(intDiv(${bind("Int64", from)}, 1000), 'UTC')`,
+  cond`bucket < toDateTime(intDiv(${bind("Int64", to)}, 1000), 'UTC')`,
+];
+
+/**
+ * Figures of each day of Mexico City (YYYY-MM-DD), by client and currency, oldest first. Days on
+ * which nothing counts are left out.
+ */
+export const figuresByDay = (clickhouse: Clickhouse, scope: ClientScope, span: Span) =>
+  readRows(clickhouse, scope, {
+    from: "rollups",
+    columns: {
+      client_id: count("client_id"),
+      day: text("toDate(bucket, 'America/Mexico_City')"),
+      currency: text("currency"),
+      ...figures,
+    },
+    where: [...within("day", span), cond`events > 0`],
+    groupBy: ["client_id", "day", "currency"],
+    orderBy: ["client_id", "day", "currency"],
+  });
+
+/** Minutes are known of two days, days of ninety: older events are not looked for. */
+const RECENT_DAYS = 2;
+const KNOWN_DAYS = 90;
+/** Within which a client that sends is found at once. */
+const NOW_MINUTES = 5;
+const HOUR_SEC = 3_600;
+const DAY_SEC = 24 * HOUR_SEC;
+const since = (grain: Grain, seconds: number): Condition =>
+  cond`grain = ${bind("String", grain)} and bucket >= now() - ${bind("UInt32", seconds)}`;
+
+/**
+ * When the newest bucket with an event began, by client: of the last minutes, else within the
+ * newest hour of two days, else the newest minute or day. A client with millions of events a day
+ * has a thousand rows a minute, so no more minutes are read than are needed.
+ */
+const newestBuckets = async (
+  clickhouse: Clickhouse,
+  clients: readonly number[],
+  only: readonly Condition[],
+): Promise<ReadonlyMap<number, UnixMs>> => {
+  const newest = new Map<number, UnixMs>();
+  const ask = async (among: readonly number[], where: readonly Condition[]): Promise<ReadonlyMap<number, UnixMs>> => {
+    if (among.length === 0) return new Map();
+    const rows = await readRows(clickhouse, scopeOf(...among), {
+      from: "rollups",
+      columns: { client_id: count("client_id"), newest: count("toUnixTimestamp(max(bucket))") },
+      where: [...where, ...only, cond`events > 0`],
+      groupBy: ["client_id"],
+    });
+    return new Map(rows.map((row) => [row.client_id, row.newest * 1_000]));
+  };
+  const missing = (): readonly number[] => clients.filter((id) => !newest.has(id));
+  const keep = (found: ReadonlyMap<number, UnixMs>): void => {
+    for (const [id, at] of found) newest.set(id, at);
+  };
+  const recent = since("minute", RECENT_DAYS * DAY_SEC);
+  keep(await ask(missing(), [since("minute", NOW_MINUTES * 60)]));
+  const hours = await ask(missing(), [since("hour", RECENT_DAYS * DAY_SEC + HOUR_SEC)]);
+  for (const hour of new Set(hours.values())) {
+    const ofHour = { from: hour, to: hour + HOUR_SEC * 1_000 };
+    keep(
+      await ask(
+        [...hours].flatMap(([id, at]) => (at === hour ? [id] : [])),
+        [...within("minute", ofHour), recent],
+      ),
+    );
+  }
+  keep(await ask(missing(), [recent]));
+  keep(await ask(missing(), [since("day", KNOWN_DAYS * DAY_SEC)]));
+  return newest;
+};
+
+/**
+ * When the newest minute with an event of each client began, or the newest day when that was more
+ * than two days ago; without those that had none for 90 days. Throws when it takes longer.
+ */
+export const newestEvents = async (
+  clickhouse: Clickhouse,
+  clients: readonly number[],
+  mostMs: number,
+): Promise<ReadonlyMap<number, UnixMs>> =>
+  withTimeout(mostMs, newestBuckets(clickhouse, clients, []), "the newest events are not known in time");
+
+export interface Activity {
+  readonly events_last_hour: number;
+  /** When its newest minute began, or its newest day; null: none for 90 days. */
+  readonly last_seen_at: UnixMs | null;
+}
+
+/** What one source of a client has sent. Throws when it takes longer. */
+export const activityOf = async (
+  clickhouse: Clickhouse,
+  clientId: number,
+  source: string,
+  mostMs: number,
+): Promise<Activity> => {
+  const isOfSource = cond`source = ${bind("String", source)}`;
+  const lastHour = readRows(clickhouse, scopeOf(clientId), {
+    from: "rollups",
+    columns: { events: count("sum(events)") },
+    where: [cond`grain = 'minute' and bucket > now() - interval 60 minute`, isOfSource],
+  });
+  const asked = Promise.all([lastHour, newestBuckets(clickhouse, [clientId], [isOfSource])]);
+  const [[row], newest] = await withTimeout(mostMs, asked, "what the source has sent is not known in time");
+  return { events_last_hour: row?.events ?? 0, last_seen_at: newest.get(clientId) ?? null };
+};
+
+/** Of every source within the last week. Throws when it takes longer. */
+export const purchasesOf = async (clickhouse: Clickhouse, clientId: number, mostMs: number): Promise<number> => {
+  const asked = readRows(clickhouse, scopeOf(clientId), {
+    from: "rollups",
+    columns: { events: count("sum(events)") },
+    where: [
+      cond`event_type in ('purchase', 'ext_purchase') and grain = 'day'`,
+      cond`bucket >= now() - interval ${bind("UInt16", 8)} day`,
+    ],
+  });
+  const [row] = await withTimeout(mostMs, asked, "the purchases are not known in time");
+  return row?.events ?? 0;
+};
+
+/** How many events count in each of these hours; an hour without one is left out. */
+export const eventsOf = async (
+  clickhouse: Clickhouse,
+  hours: readonly { readonly client_id: number; readonly hour: UnixMs }[],
+): Promise<readonly { readonly client_id: number; readonly hour: UnixMs; readonly events: number }[]> => {
+  if (hours.length === 0) return [];
+  const known = hours.map(({ client_id, hour }) => `(${client_id}, ${hour / 1_000})`);
+  const rows = await readRows(clickhouse, scopeOf(...new Set(hours.map(({ client_id }) => client_id))), {
+    from: "rollups",
+    columns: {
+      client_id: count("client_id"),
+      hour: unixMs("toDateTime64(bucket, 3)"),
+      events: count("sum(events)"),
+    },
+    where: [
+      cond`grain = 'hour'`,
+      cond`(client_id, toUnixTimestamp(bucket)) in ${bind("Array(Tuple(UInt32, UInt32))", `[${known.join(", ")}]`)}`,
+    ],
+    groupBy: ["client_id", "hour"],
+  });
+  return rows;
+};

@@ -1,0 +1,141 @@
+// Imports as people read them, and what they may do to one: ask for its end, or bring one back that
+// no process works on any more.
+import type { PoolClient } from "pg";
+import { toDecimal } from "../../../domain/money.ts";
+import type { RowsQuery } from "../../../infra/postgres/rows.ts";
+import { type Sql, sql } from "../../../infra/postgres/sql.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { shownUndo } from "./ask-undo.ts";
+import { freeUncounted } from "./claimed-rows.ts";
+import type { Mapping } from "./csv-head.ts";
+import type { ImportSource, ImportState } from "./imports.ts";
+
+export interface ImportFilter {
+  readonly import_id?: string | undefined;
+  readonly client_id?: number | undefined;
+  readonly partner_id?: number | undefined;
+  readonly status?: ImportState | undefined;
+  readonly created?: { readonly from: UnixMs; readonly to: UnixMs } | undefined;
+}
+
+const inCurrency = sql`coalesce((select currency from clients c where c.client_id = i.client_id
+  order by version desc limit 1), 'MXN')`;
+
+/** Sums come as they are stored; `withSums` makes amounts of them. */
+export const importRows = ({ import_id, client_id, partner_id, status, created }: ImportFilter): RowsQuery => {
+  const given: readonly (Sql | undefined)[] = [
+    import_id === undefined ? undefined : sql`i.import_id = ${import_id}`,
+    client_id === undefined ? undefined : sql`i.client_id = ${client_id}`,
+    partner_id === undefined ? undefined : sql`i.partner_id = ${partner_id}`,
+    status === undefined ? undefined : sql`i.status = ${status}`,
+    created && sql`i.created_at >= ${new Date(created.from)} and i.created_at < ${new Date(created.to)}`,
+  ];
+  return {
+    columns: {
+      ...{ id: sql`i.import_id`, client_id: sql`i.client_id`, partner_id: sql`i.partner_id` },
+      ...{ filename: sql`i.filename`, source: sql`i.source`, status: sql`i.status`, bytes: sql`i.bytes::float8` },
+      ...{ total: sql`i.total::int`, accepted: sql`i.accepted::int` },
+      ...{ duplicate: sql`i.duplicate::int`, rejected: sql`i.rejected::int` },
+      read_bytes: sql`case when i.status in ('completed', 'completed_with_errors') then i.bytes::float8
+        else coalesce((i.checkpoint -> 'next' ->> 'offset')::float8, 0) end`,
+      ...{ file_revenue: sql`i.file_sums`, stored_revenue: sql`i.stored_sums`, currency: inCurrency },
+      ...{ other_currencies: sql`null`, same_file_as: sql`i.same_file_as`, error: sql`i.error` },
+      ...{ created_by: sql`i.created_by`, created_at: sql`i.created_at`, started_at: sql`i.started_at` },
+      ...{ finished_at: sql`i.finished_at`, heartbeat_at: sql`i.heartbeat_at`, undone_at: sql`i.undone_at` },
+      ...{ mapping: sql`i.mapping`, undone: sql`i.undone` },
+      error_codes: sql`(select coalesce(jsonb_agg(jsonb_build_object('code', key, 'count', value::int)
+        order by value::int desc, key), '[]') from jsonb_each_text(i.error_codes))`,
+    },
+    from: sql`imports i`,
+    tenant: sql`i.client_id`,
+    where: given.filter((part): part is Sql => part !== undefined),
+    sorts: { created_at: { by: sql`i.created_at`, type: "timestamptz" } },
+    id: { by: sql`i.import_id`, type: "text" },
+  };
+};
+
+type Shown = Readonly<Record<string, any>>;
+type Sums = Readonly<Record<string, string>>;
+
+/** In the client's currency, and beside it in each other one that the file has. */
+export const withSums = (row: Shown): Shown => {
+  const {
+    file_revenue: file,
+    stored_revenue: stored,
+    currency,
+  } = row as {
+    readonly file_revenue: Sums;
+    readonly stored_revenue: Sums;
+    readonly currency: string;
+  };
+  const sumsIn = (code: string) => ({
+    file_revenue: toDecimal(BigInt(file[code] ?? 0), code),
+    stored_revenue: toDecimal(BigInt(stored[code] ?? 0), code),
+  });
+  const others = Object.keys(file).filter((code) => code !== currency);
+  return {
+    ...row,
+    ...(row.undone !== undefined && { undone: shownUndo(row.undone) }),
+    ...sumsIn(currency),
+    other_currencies: others.sort().map((code) => ({ currency: code, ...sumsIn(code) })),
+  };
+};
+
+/** What a reader of the file needs of its row. */
+export interface FileOfImport {
+  readonly import_id: string;
+  readonly client_id: number;
+  readonly partner_id: number;
+  readonly source: ImportSource;
+  readonly status: ImportState;
+  readonly parts: number | null;
+  readonly mapping: Mapping | null;
+}
+
+export const fileOfImport = async (
+  tx: PoolClient,
+  importId: string,
+  clients: readonly number[],
+  lock: "for update" | "" = "",
+): Promise<FileOfImport | undefined> => {
+  const { rows } = await tx.query<FileOfImport>(sql`
+    select import_id, client_id, partner_id, source, status, parts, mapping
+    from imports where import_id = ${importId} and client_id = any (${clients}::int[]) ${{ text: lock, values: [] }}`);
+  return rows[0];
+};
+
+/** A file that is there waits for its import from now on. */
+export const queueImport = async (tx: PoolClient, importId: string, mapping: Mapping | null): Promise<void> => {
+  await tx.query(sql`
+    update imports set status = 'queued', mapping = ${mapping === null ? null : JSON.stringify(mapping)}::jsonb
+    where import_id = ${importId}`);
+};
+
+export const cancellable: readonly ImportState[] = ["pending_upload", "queued", "processing"];
+
+/**
+ * Ends an import that can be cancelled. One that a process works on ends behind the rows that this
+ * process is at, so that all that was sent is counted.
+ */
+export const cancelImport = async (
+  tx: PoolClient,
+  { import_id: importId, client_id }: Pick<FileOfImport, "import_id" | "client_id">,
+): Promise<void> => {
+  const { rowCount } = await tx.query(sql`
+    update imports set cancel_requested_at = clock_timestamp(), fence = fence + 1, status = 'cancelled',
+      lease_until = null, leased_by = null, finished_at = clock_timestamp()
+    where import_id = ${importId}
+      and (status in ('pending_upload', 'queued') or (status = 'processing' and lease_until < clock_timestamp()))`);
+  if (rowCount === 1) return freeUncounted(tx, { import_id: importId, client_id });
+  await tx.query(sql`update imports set cancel_requested_at = clock_timestamp()
+    where import_id = ${importId} and status = 'processing'`);
+};
+
+/** Queues the imports whose process has not been heard of for 15 minutes; answers their ids. */
+export const resetStuck = async (tx: PoolClient, clients: readonly number[]): Promise<readonly string[]> => {
+  const { rows } = await tx.query<{ import_id: string }>(sql`
+    update imports set status = 'queued', fence = fence + 1, lease_until = null, leased_by = null
+    where status = 'processing' and lease_until < clock_timestamp() and client_id = any (${clients}::int[])
+    returning import_id`);
+  return rows.map(({ import_id }) => import_id).sort();
+};

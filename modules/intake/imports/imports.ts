@@ -1,0 +1,259 @@
+// The rows of imports in Postgres: made with the upload, taken by one process at a time under a
+// lease, counted together with the place where the next process goes on.
+import { randomUUID } from "node:crypto";
+import type { Pool, PoolClient } from "pg";
+import { type Sql, sql, transaction } from "../../../infra/postgres/sql.ts";
+import { freeUncounted } from "./claimed-rows.ts";
+import type { Head, Mapping } from "./csv-head.ts";
+import { followEnd } from "./follow-end.ts";
+import type { StoredFile } from "./import-file.ts";
+
+export const importStates = [
+  ...(["pending_upload", "queued", "processing", "completed", "completed_with_errors"] as const),
+  ...(["failed", "cancelled"] as const),
+] as const;
+export type ImportState = (typeof importStates)[number];
+export type ImportSource = "put" | "v3" | "fast";
+
+export interface NewImport {
+  readonly client_id: number;
+  readonly partner_id: number;
+  readonly filename: string;
+  readonly source: ImportSource;
+  readonly created_by: string;
+}
+
+/** Where the next process goes on; null: at the head. */
+export type Checkpoint = Head;
+/** An import that this process may work on; `fence` says that no other has taken it since. */
+export interface TakenImport {
+  readonly import_id: string;
+  readonly client_id: number;
+  readonly partner_id: number;
+  readonly source: ImportSource;
+  readonly mapping: Mapping | null;
+  readonly parts: number;
+  readonly checkpoint: Checkpoint | null;
+  /** Of the plain file; null: it came in parts, and no one has read all of it yet. */
+  readonly sha256: string | null;
+  readonly fence: bigint;
+}
+
+/** Of rows that were all answered; sums in minor units by currency. */
+export interface Counted {
+  readonly accepted: number;
+  readonly duplicate: number;
+  readonly rejected: number;
+  readonly codes: ReadonlyMap<string, number>;
+  readonly fileSums: ReadonlyMap<string, bigint>;
+  readonly storedSums: ReadonlyMap<string, bigint>;
+}
+
+/** Without a heartbeat for so long the process is gone (docs/import-csv.md). */
+const LEASE = { text: "interval '15 minutes'", values: [] };
+/** Longer than any sender is at one piece of a file that is no longer wanted. */
+const LAST_PIECE = { text: "interval '10 minutes'", values: [] };
+const edge = { role: "tributary_edge" } as const;
+
+const within = <T>(pool: Pool, clients: readonly number[] | null, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
+  transaction(pool, clients, work, edge);
+
+/** Imports of a partner that have not ended, at most. */
+const MOST_OPEN = 100;
+
+export const hasTooManyOpen = async (tx: PoolClient, partnerId: number): Promise<boolean> => {
+  const { rows } = await tx.query<{ open: number }>(sql`
+    select count(*)::int as open from imports where partner_id = ${partnerId}
+      and status in ('pending_upload', 'queued', 'processing')`);
+  return rows[0]!.open >= MOST_OPEN;
+};
+
+/** Undefined: too many of the partner's have not ended yet. */
+export const beginUpload = (pool: Pool, wanted: NewImport): Promise<string | undefined> =>
+  within(pool, [wanted.client_id], async (tx) => {
+    if (await hasTooManyOpen(tx, wanted.partner_id)) return undefined;
+    const importId = `imp_${randomUUID()}`;
+    await tx.query(sql`
+      insert into imports (import_id, client_id, partner_id, filename, source, status, created_by)
+      values (${importId}, ${wanted.client_id}, ${wanted.partner_id}, ${wanted.filename}, ${wanted.source},
+        'pending_upload', ${wanted.created_by})`);
+    return importId;
+  });
+
+/**
+ * All of the file is stored. Answers the import of the same bytes before it, if there is one;
+ * undefined when the upload has ended meanwhile.
+ */
+export const queueUpload = (
+  pool: Pool,
+  importId: string,
+  clientId: number,
+  { bytes, parts, sha256 }: StoredFile,
+): Promise<string | null | undefined> =>
+  within(pool, [clientId], async (tx) => {
+    const { rows } = await tx.query<{ same_file_as: string | null }>(sql`
+      update imports set status = 'queued', bytes = ${bytes}::bigint, parts = ${parts}, sha256 = ${sha256},
+        same_file_as = ${sameFile(clientId, importId, sha256)}
+      where import_id = ${importId} and status = 'pending_upload' returning same_file_as`);
+    return rows[0]?.same_file_as;
+  });
+
+/** An upload that came to nothing. */
+export const endUpload = (pool: Pool, importId: string, error: string): Promise<void> =>
+  within(pool, null, async (tx) => {
+    await tx.query(sql`update imports set status = 'failed', finished_at = clock_timestamp(), error = ${error}
+      where import_id = ${importId} and status = 'pending_upload'`);
+  });
+
+/** The oldest that waits, or whose process has gone. Undefined when there is none. */
+export const takeImport = (pool: Pool, owner: string): Promise<TakenImport | undefined> =>
+  within(pool, null, async (tx) => {
+    const { rows } = await tx.query<TakenImport>(sql`
+      update imports set status = 'processing', fence = fence + 1, leased_by = ${owner},
+        started_at = coalesce(started_at, clock_timestamp()), heartbeat_at = clock_timestamp(),
+        lease_until = clock_timestamp() + ${LEASE}
+      where import_id = (
+        select import_id from imports
+        where status = 'queued' or (status = 'processing' and lease_until < clock_timestamp())
+        order by created_at limit 1 for update skip locked)
+      returning import_id, client_id, partner_id, source, mapping, parts, checkpoint, sha256, fence`);
+    return rows[0];
+  });
+
+/** False: another process has taken it over, or someone has ended it. */
+const change = (pool: Pool, { import_id, fence }: TakenImport, set: Sql): Promise<boolean> =>
+  within(pool, null, async (tx) => {
+    const { rowCount } = await tx.query(
+      sql`update imports set ${set} where import_id = ${import_id} and fence = ${fence} and status = 'processing'`,
+    );
+    return rowCount === 1;
+  });
+
+/** Prolongs the lease. False: the import is another's now. */
+export const beat = (pool: Pool, taken: TakenImport): Promise<boolean> =>
+  change(pool, taken, sql`heartbeat_at = clock_timestamp(), lease_until = clock_timestamp() + ${LEASE}`);
+
+/** Gives an import back that cannot be worked on now: the next process that looks takes it. */
+export const giveBack = (pool: Pool, taken: TakenImport): Promise<boolean> =>
+  change(pool, taken, sql`status = 'queued', lease_until = null, leased_by = null`);
+
+export const failImport = (pool: Pool, taken: TakenImport, error: string): Promise<boolean> =>
+  within(pool, [taken.client_id], async (tx) => {
+    const { rowCount } = await tx.query(sql`
+      update imports set status = 'failed', lease_until = null, finished_at = clock_timestamp(), error = ${error}
+      where import_id = ${taken.import_id} and fence = ${taken.fence} and status = 'processing'`);
+    if (rowCount !== 1) return false;
+    await freeUncounted(tx, taken);
+    await followEnd(tx, taken.import_id);
+    return true;
+  });
+
+/** `goes on`: there are rows left. */
+export type Standing = "goes on" | "ended" | "lost";
+
+/**
+ * Counts rows and moves the place behind them, both or neither; `isEnd`: they were the last ones.
+ * Ends an import whose cancelling was asked for.
+ */
+export const countRows = (
+  pool: Pool,
+  taken: TakenImport,
+  {
+    counted,
+    checkpoint,
+    isEnd,
+  }: { readonly counted: Counted; readonly checkpoint: Checkpoint; readonly isEnd: boolean },
+): Promise<Standing> =>
+  within(pool, [taken.client_id], async (tx) => {
+    const rows = counted.accepted + counted.duplicate + counted.rejected;
+    const end = sql`case when cancel_requested_at is not null and not ${isEnd} then 'cancelled'
+      when not ${isEnd} then status when rejected + ${counted.rejected}::bigint > 0 then 'completed_with_errors'
+      else 'completed' end`;
+    const { rows: found } = await tx.query<{ status: ImportState }>(sql`
+      update imports set status = ${end}, checkpoint = ${JSON.stringify(checkpoint)}::jsonb,
+        total = total + ${rows}::bigint, accepted = accepted + ${counted.accepted}::bigint,
+        duplicate = duplicate + ${counted.duplicate}::bigint, rejected = rejected + ${counted.rejected}::bigint,
+        file_sums = ${added(sql`file_sums`, counted.fileSums)},
+        stored_sums = ${added(sql`stored_sums`, counted.storedSums)},
+        error_codes = ${added(sql`error_codes`, counted.codes)}, heartbeat_at = clock_timestamp(),
+        lease_until = case when ${isEnd} or cancel_requested_at is not null then null
+          else clock_timestamp() + ${LEASE} end,
+        finished_at = case when ${isEnd} or cancel_requested_at is not null then clock_timestamp() end
+      where import_id = ${taken.import_id} and fence = ${taken.fence} and status = 'processing' returning status`);
+    const status = found[0]?.status;
+    if (status === "cancelled") await freeUncounted(tx, taken);
+    if (status !== undefined && status !== "processing") await followEnd(tx, taken.import_id);
+    return status === undefined ? "lost" : status === "processing" ? "goes on" : "ended";
+  });
+
+/** `{key: number as text}` with these numbers added. */
+const added = (column: Sql, more: ReadonlyMap<string, bigint | number>): Sql => {
+  const entries = Object.fromEntries([...more].map(([key, value]) => [key, String(value)]));
+  return sql`(select coalesce(jsonb_object_agg(key, sum::text), '{}') from (
+    select key, sum(value::numeric) as sum from (select * from jsonb_each_text(${column})
+      union all select * from jsonb_each_text(${JSON.stringify(entries)}::jsonb)) all_of group by key) summed)`;
+};
+
+const sameFile = (clientId: number, importId: string, sha256: string): Sql => sql`
+  (select import_id from imports before where before.client_id = ${clientId} and before.sha256 = ${sha256}
+    and before.import_id <> ${importId} order by created_at desc limit 1)`;
+
+/**
+ * Keeps the hash of a file that came in parts. Answers the one that its sender named; null: none.
+ */
+export const noteHash = (pool: Pool, taken: TakenImport, sha256: string): Promise<string | null> =>
+  within(pool, [taken.client_id], async (tx) => {
+    const { import_id, client_id, fence } = taken;
+    const { rows } = await tx.query<{ sha256: string | null }>(sql`
+      select sha256 from uploads where import_id = ${import_id}`);
+    await tx.query(sql`
+      update imports set sha256 = ${sha256}, same_file_as = ${sameFile(client_id, import_id, sha256)}
+      where import_id = ${import_id} and fence = ${fence} and status = 'processing'`);
+    return rows[0]?.sha256 ?? null;
+  });
+
+/** Whether the file of an import is still awaited. */
+export const isPending = (pool: Pool, importId: string): Promise<boolean> =>
+  within(pool, null, async (tx) => {
+    const { rowCount } = await tx.query(sql`
+      select from imports where import_id = ${importId} and status = 'pending_upload'`);
+    return rowCount === 1;
+  });
+
+const ENDED = { file: sql`file_removed_at`, errors: sql`errors_removed_at` } as const;
+
+/** Some imports that ended so many days ago and whose objects are still named. */
+export const endedImports = (pool: Pool, what: keyof typeof ENDED, days: number): Promise<readonly string[]> =>
+  within(pool, null, async (tx) => {
+    const { rows } = await tx.query<{ import_id: string }>(sql`
+      select import_id from imports where ${ENDED[what]} is null
+        and finished_at <= clock_timestamp() - ${days}::int * interval '1 day' order by finished_at limit 20`);
+    return rows.map(({ import_id }) => import_id);
+  });
+
+/**
+ * Where a sender may still store a piece that it is at, as long as that takes, nothing is noted:
+ * then its objects are looked for again.
+ */
+export const noteRemoved = (pool: Pool, importId: string, what: keyof typeof ENDED): Promise<void> =>
+  within(pool, null, async (tx) => {
+    await tx.query(sql`update imports set ${ENDED[what]} = clock_timestamp() where import_id = ${importId}
+      and (source = 'put' and parts is not null or finished_at < clock_timestamp() - ${LAST_PIECE})`);
+  });
+
+/** Ends uploads that no one has finished within 24 hours. */
+export const endAbandoned = async (pool: Pool): Promise<void> => {
+  const { rows } = await within(pool, null, (tx) =>
+    tx.query<{ import_id: string; client_id: number }>(sql`
+      select import_id, client_id from imports
+      where status = 'pending_upload' and created_at < clock_timestamp() - interval '24 hours' limit ${MOST_OPEN}`),
+  );
+  for (const { import_id, client_id } of rows)
+    await within(pool, [client_id], async (tx) => {
+      const { rowCount } = await tx.query(sql`
+        update imports set status = 'failed', finished_at = clock_timestamp(),
+          error = 'the upload was not completed, and its import not begun, within 24 hours'
+        where import_id = ${import_id} and status = 'pending_upload'`);
+      if (rowCount === 1) await followEnd(tx, import_id);
+    });
+};

@@ -1,0 +1,52 @@
+// What imports leave in object storage: the pieces of a file go when its import has ended, the rows
+// that were rejected 30 days later.
+import type { Pool } from "pg";
+import type { Objects } from "../../../infra/objects/objects.ts";
+import { transaction } from "../../../infra/postgres/sql.ts";
+import { rewriteRejected } from "./erase-rejected.ts";
+import { removeObjects } from "./import-file.ts";
+import { endAbandoned, endedImports, noteRemoved } from "./imports.ts";
+
+export interface LeftOverPorts {
+  readonly pool: Pool;
+  readonly objects: Pick<Objects, "get" | "put" | "list" | "delete">;
+}
+
+/** The archive is rewritten without an erased person as late as that. */
+const ERRORS_DAYS = 30;
+
+export const removePieces = async ({ pool, objects }: LeftOverPorts, importId: string): Promise<void> => {
+  await removeObjects(objects, importId, "parts");
+  await noteRemoved(pool, importId, "file");
+};
+
+/**
+ * Also what a process that was killed has left; uploads that were begun and left end first, and
+ * erased people leave the rows that were rejected.
+ */
+export const removeLeftOver = async (ports: LeftOverPorts): Promise<void> => {
+  const { pool, objects } = ports;
+  await endAbandoned(pool);
+  await rewriteRejected(ports);
+  for (const importId of await endedImports(pool, "file", 0)) await removePieces(ports, importId);
+  for (const importId of await endedImports(pool, "errors", ERRORS_DAYS)) {
+    await removeObjects(objects, importId, "errors");
+    await noteRemoved(pool, importId, "errors");
+  }
+};
+
+const MOST_AT_ONCE = 100_000;
+
+/** Some of the rows that were taken 24 months ago: their events are gone. Answers how many. */
+export const forgetRows = (pool: Pool): Promise<number> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const { rowCount } = await tx.query(`delete from import_rows where (client_id, event_id) in (
+        select client_id, event_id from import_rows where created_at < current_date - interval '24 months'
+        limit ${MOST_AT_ONCE})`);
+      return rowCount ?? 0;
+    },
+    { role: "tributary_keeper" },
+  );

@@ -1,0 +1,95 @@
+// Parts of a file as they are sent: each is stored once, whatever is sent again, and in whichever
+// order.
+import type { Pool, PoolClient } from "pg";
+import { hit } from "#failpoint";
+import type { Objects } from "../../../../infra/objects/objects.ts";
+import { sql, transaction } from "../../../../infra/postgres/sql.ts";
+import { partKey } from "../import-file.ts";
+import type { ImportState } from "../imports.ts";
+
+const within = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
+  transaction(pool, null, work, { role: "tributary_edge" });
+
+/** What the host of uploads needs of one. */
+export interface OpenUpload {
+  readonly upload_id: string;
+  readonly client_id: number;
+  readonly import_id: string;
+  readonly size: number;
+  readonly token_sha256: Buffer;
+  readonly is_complete: boolean;
+  /** Of its import. */
+  readonly status: ImportState;
+}
+
+export const findUpload = (pool: Pool, uploadId: string): Promise<OpenUpload | undefined> =>
+  within(pool, async (tx) => {
+    const { rows } = await tx.query<OpenUpload>(sql`
+      select u.upload_id, u.client_id, u.import_id, u.size::float8 as size, u.token_sha256, i.status,
+        u.completed_at is not null as is_complete
+      from uploads u join imports i using (import_id) where u.upload_id = ${uploadId}`);
+    return rows[0];
+  });
+
+export interface SentPart {
+  /** From 1. */
+  readonly part: number;
+  /** Of these bytes, in lower case. */
+  readonly sha256: string;
+  readonly bytes: Buffer;
+}
+/** differs: other bytes came for it before. ended: the import was cancelled, or has expired. */
+export type StoredPart = "stored" | "differs" | "ended";
+
+/**
+ * The order of effects: 1 which bytes the part has, for good, 2 the bytes, 3 that they are there. A
+ * sender that hears of no answer sends it again, and finds its own bytes. Rejects when a store is
+ * away.
+ */
+export const storePart = async (
+  { pool, objects }: { readonly pool: Pool; readonly objects: Pick<Objects, "put"> },
+  { upload_id, client_id, import_id }: OpenUpload,
+  { part, sha256, bytes }: SentPart,
+): Promise<StoredPart> => {
+  const known = await within(pool, async (tx) => {
+    const { rowCount } = await tx.query(sql`
+      select from imports where import_id = ${import_id} and status = 'pending_upload' for share`);
+    const isOpen = rowCount === 1;
+    if (isOpen)
+      await tx.query(sql`
+        insert into upload_parts (upload_id, part, client_id, sha256, bytes)
+        values (${upload_id}, ${part}, ${client_id}, ${sha256}, ${bytes.length}) on conflict do nothing`);
+    const { rows } = await tx.query<{ sha256: string; is_stored: boolean }>(sql`
+      select sha256, stored_at is not null as is_stored from upload_parts
+      where upload_id = ${upload_id} and part = ${part}`);
+    return { isOpen, ...rows[0] };
+  });
+  hit("upload-part-settled");
+  if (known.sha256 !== undefined && known.sha256 !== sha256) return "differs";
+  if (known.is_stored) return "stored";
+  if (!known.isOpen) return "ended";
+  await objects.put(partKey(import_id, part - 1), bytes);
+  hit("upload-part-put");
+  await within(pool, (tx) =>
+    tx.query(sql`update upload_parts set stored_at = clock_timestamp()
+      where upload_id = ${upload_id} and part = ${part}`),
+  );
+  hit("upload-part-stored");
+  return "stored";
+};
+
+const FORGOTTEN_DAYS = 7;
+
+/** Uploads that began so many days ago: each has ended by then. Answers how many. */
+export const forgetUploads = (pool: Pool): Promise<number> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const { rows } = await tx.query<{ upload_id: string }>(sql`delete from uploads
+        where created_at < clock_timestamp() - ${FORGOTTEN_DAYS}::int * interval '1 day' returning upload_id`);
+      await tx.query(sql`delete from upload_parts where upload_id = any (${rows.map(({ upload_id }) => upload_id)})`);
+      return rows.length;
+    },
+    { role: "tributary_keeper" },
+  );

@@ -1,0 +1,20 @@
+// The token that stores the parts of one upload: made again from the secret of the installation
+// when it is shown, so that none is kept. Only its hash is.
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { derive } from "../../../../domain/derive.ts";
+import type { Keyring } from "../../../../infra/runtime/keyring.ts";
+
+const hashOf = (token: string): Buffer => createHash("sha256").update(token).digest();
+const tokenOf = (secret: string, seed: string): string =>
+  `trb_part_${createHmac("sha256", derive(secret, "upload.token")).update(seed).digest("base64url")}`;
+
+export const hashOfNewToken = ({ newest }: Keyring, seed: string): Buffer => hashOf(tokenOf(newest, seed));
+
+/** Undefined once its secret is no longer among those that are accepted. */
+export const tokenOfUpload = (
+  { accepted }: Keyring,
+  { seed, token_sha256 }: { readonly seed: string; readonly token_sha256: Buffer },
+): string | undefined =>
+  accepted.map((secret) => tokenOf(secret, seed)).find((token) => hashOf(token).equals(token_sha256));
+
+export const isTokenOf = (given: string, token_sha256: Buffer): boolean => timingSafeEqual(hashOf(given), token_sha256);

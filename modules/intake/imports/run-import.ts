@@ -1,0 +1,207 @@
+// Works one import off: rows are admitted as every event is, those that are new go the way of every
+// event, those that are refused into the file of errors; then all of them are counted.
+import { createHash } from "node:crypto";
+import type { Pool } from "pg";
+import { hit } from "#failpoint";
+import { scrubText } from "../../../domain/personal/personal-data.ts";
+import type { Objects } from "../../../infra/objects/objects.ts";
+import { type Row, statedAmount } from "../../../processors/admit/upload/csv-row.ts";
+import type { UploadFacts } from "../../../processors/admit/upload/upload.ts";
+import type { EventReceived } from "../../../schemas/generated.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import type { OutputMessage } from "../../../stream/messages.ts";
+import type { Wire } from "../../../stream/wire.ts";
+import { pipeline } from "../../../topology.ts";
+import type { AskClientFacts } from "../path/facts.ts";
+import { hostEdge } from "../path/host-edge.ts";
+import type { Path } from "../path/path.ts";
+import { claimRows } from "./claimed-rows.ts";
+import { BadFile, type Head, readHead } from "./csv-head.ts";
+import { type CsvLine, cellsIn, csvLines } from "./csv-lines.ts";
+import { subjectsIn } from "./erase-rejected.ts";
+import { errorsKey, fileFrom, type RejectedRow, rejectedText } from "./import-file.ts";
+import { countRows, noteHash, type Standing, type TakenImport } from "./imports.ts";
+
+export interface ImportPorts {
+  readonly pool: Pool;
+  readonly objects: Objects;
+  readonly wire: () => Wire;
+  readonly path: Pick<Path, "store">;
+  readonly facts: AskClientFacts;
+  readonly clock: () => UnixMs;
+}
+
+/** Of one send to the log; what a kill makes this process do again. */
+const BATCH_ROWS = 1_000;
+const SHOWN_CHARACTERS = 1_024;
+
+/**
+ * Resolves when the import has ended, or is another's. Throws BadFile, Unavailable, and what a
+ * store throws that is away. The order of effects: rows are claimed, events are in the log,
+ * errors are stored; then they are counted. Killed before that it does the batch again, with the
+ * same ids, lines and answers.
+ */
+export const runImport = async (
+  ports: ImportPorts,
+  taken: TakenImport,
+  isClosing: () => boolean,
+): Promise<Standing> => {
+  const { objects } = ports;
+  const { import_id: importId, parts } = taken;
+  if (taken.sha256 === null) await checkHash(ports, taken);
+  const head = taken.checkpoint ?? (await readHead(fileFrom(objects, importId, parts, 0), taken.mapping));
+  const lines = csvLines(fileFrom(objects, importId, parts, head.next.offset), head.next, head.delimiter);
+  let before: Promise<Standing> = Promise.resolve("goes on");
+  let last: CsvLine["next"] = head.next;
+  try {
+    for await (const batch of batches(lines)) {
+      const admitted = await admitLines(ports, taken, head, batch);
+      last = batch.at(-1)!.next;
+      const standing = await before;
+      if (standing !== "goes on" || isClosing()) return standing;
+      before = finish(ports, taken, admitted, { ...head, next: last }, false);
+      // Its failure is seen when the next batch is ready.
+      before.catch(() => undefined);
+    }
+  } finally {
+    await before.catch(() => undefined);
+  }
+  const standing = await before;
+  if (standing !== "goes on") return standing;
+  return finish(ports, taken, nothing, { ...head, next: last }, true);
+};
+
+/** Of a file that came in parts. Throws BadFile where its sender named another one. */
+const checkHash = async ({ pool, objects }: ImportPorts, taken: TakenImport): Promise<void> => {
+  const hash = createHash("sha256");
+  for await (const piece of fileFrom(objects, taken.import_id, taken.parts, 0)) hash.update(piece);
+  const sha256 = hash.digest("hex");
+  const named = await noteHash(pool, taken, sha256);
+  if (named !== null && named !== sha256)
+    throw new BadFile("checksum_mismatch", `the file has the SHA-256 ${sha256}, and was begun as ${named}`);
+};
+
+async function* batches(pieces: AsyncIterable<readonly CsvLine[]>): AsyncGenerator<readonly CsvLine[], void> {
+  let waiting: CsvLine[] = [];
+  for await (const lines of pieces) {
+    waiting = waiting.concat(lines);
+    let at = 0;
+    for (; waiting.length - at >= BATCH_ROWS; at += BATCH_ROWS) yield waiting.slice(at, at + BATCH_ROWS);
+    waiting = waiting.slice(at);
+  }
+  if (waiting.length > 0) yield waiting;
+}
+
+interface AdmittedRow {
+  readonly line: number;
+  readonly data: EventReceived;
+  readonly message: OutputMessage;
+}
+interface Admitted {
+  readonly firstLine: number;
+  readonly rows: readonly AdmittedRow[];
+  readonly rejected: readonly RejectedRow[];
+  readonly kind: Parameters<Path["store"]>[1] | undefined;
+  readonly fileSums: ReadonlyMap<string, bigint>;
+}
+const nothing: Admitted = { firstLine: 0, rows: [], rejected: [], kind: undefined, fileSums: new Map() };
+
+const admitLines = async (
+  { wire, facts, clock }: ImportPorts,
+  taken: TakenImport,
+  { ours, delimiter }: Head,
+  lines: readonly CsvLine[],
+): Promise<Admitted> => {
+  const now = clock();
+  const client = facts(taken.client_id, now);
+  if (!client) throw new BadFile("client_archived", "the client of this import is archived");
+  const known: UploadFacts = {
+    ...client,
+    importId: taken.import_id,
+    partnerId: taken.partner_id,
+    isPartners: taken.source === "put",
+  };
+  const readable = lines.filter(({ fault }) => fault === null);
+  const events: readonly Row[] = readable.map(({ line, text }) => ({ line, cells: cellsIn(text, delimiter) }));
+  const messages: OutputMessage[] = [];
+  const accepted: EventReceived[] = [];
+  let kind: Admitted["kind"];
+  const edge = hostEdge(pipeline, "upload", {
+    wire,
+    path: {
+      store: async (some, of) => {
+        messages.push(...some);
+        kind = of;
+      },
+    },
+  });
+  const arrival = { receivedAt: now, sender: String(taken.partner_id), address: null, header: () => undefined };
+  const { errors } = await edge.take({ events, columns: ours }, arrival, known, (data) => accepted.push(data));
+  const refused = new Map(errors.map(({ index, refused: { refusal } }) => [index, refusal]));
+  const good = events.filter((_row, n) => !refused.has(n));
+  const shown = (text: string) => scrubText(text.slice(0, SHOWN_CHARACTERS), known.identify).value;
+  return {
+    firstLine: lines[0]!.line,
+    rows: good.map(({ line }, n) => ({ line, data: accepted[n]!, message: messages[n]! })),
+    rejected: [
+      ...lines.flatMap(({ line, fault, text }) =>
+        fault === null ? [] : [{ line, column: null, ...fault, row: shown(text), at: now, subjects: null }],
+      ),
+      ...[...refused].map(([n, { field, code, message }]) => ({
+        ...{ line: events[n]!.line, column: field, code, message, row: shown(readable[n]!.text) },
+        ...{ at: now, subjects: subjectsIn(events[n]!, ours, known.identify) },
+      })),
+    ].sort((a, b) => a.line - b.line),
+    kind,
+    fileSums: sumOf(events.map((row) => statedAmount(row, ours))),
+  };
+};
+
+type Amount = { readonly currency: string; readonly minor: bigint } | null;
+const sumOf = (amounts: readonly Amount[]): ReadonlyMap<string, bigint> => {
+  const sums = new Map<string, bigint>();
+  for (const amount of amounts)
+    if (amount !== null) sums.set(amount.currency, (sums.get(amount.currency) ?? 0n) + amount.minor);
+  return sums;
+};
+
+const finish = async (
+  { pool, objects, path }: ImportPorts,
+  taken: TakenImport,
+  { firstLine, rows, rejected, kind, fileSums }: Admitted,
+  checkpoint: Head,
+  isEnd: boolean,
+): Promise<Standing> => {
+  hit("import-admitted");
+  const claimed = rows.map(({ line, data }) => ({ line, event_id: data.event_id }));
+  const rowsAre = rows.length === 0 ? [] : await claimRows(pool, taken, claimed);
+  if (rowsAre === undefined) return "lost";
+  hit("import-claimed");
+  const fresh = rows.filter((_row, n) => rowsAre[n] === "new");
+  // The log keeps one event of an id, so what another import may never send is sent here too.
+  const sent = rows.filter((_row, n) => rowsAre[n] !== "taken");
+  if (sent.length > 0)
+    await path.store(
+      sent.map(({ message }) => message),
+      kind!,
+    );
+  hit("import-published");
+  if (rejected.length > 0) await objects.put(errorsKey(taken.import_id, firstLine), rejectedText(rejected));
+  hit("import-errors-stored");
+  const codes = new Map<string, number>();
+  for (const { code } of rejected) codes.set(code, (codes.get(code) ?? 0) + 1);
+  const storedSums = sumOf(
+    fresh.map(({ data: { currency, value_minor: minor } }) =>
+      currency === null || minor === null ? null : { currency, minor },
+    ),
+  );
+  const counted = {
+    accepted: fresh.length,
+    duplicate: rows.length - fresh.length,
+    rejected: rejected.length,
+    ...{ codes, fileSums, storedSums },
+  };
+  const standing = await countRows(pool, taken, { counted, checkpoint, isEnd });
+  hit("import-counted");
+  return standing;
+};

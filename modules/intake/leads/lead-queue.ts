@@ -1,0 +1,92 @@
+// Gathers pushes that come together: those of one client are one transaction, so that a commit is
+// paid once for many.
+import { classify, Unavailable } from "../../../infra/runtime/errors.ts";
+import type { Lead, Pushed } from "./lead-store.ts";
+
+interface Waiting {
+  readonly lead: Lead;
+  readonly bytes: number;
+  readonly done: (pushed: Pushed) => void;
+  readonly failed: (error: unknown) => void;
+}
+type Store = (clientId: number, leads: readonly Lead[]) => Promise<readonly Pushed[]>;
+
+const MOST_AT_ONCE = 200;
+const BYTES_AT_ONCE = 1024 * 1024;
+/** Above it a push is answered 503: two seconds of pushes at the pace that is promised. */
+const MOST_WAITING = 4_000;
+const MOST_BYTES = 32 * 1024 * 1024;
+/** Connections to Postgres that pushes may hold at once: reads of the API need some too. */
+const MOST_STORES = 3;
+
+export interface LeadQueue {
+  /** Resolves when the lead is stored for good. `bytes` is what it holds, about. */
+  readonly push: (clientId: number, lead: Lead, bytes: number) => Promise<Pushed>;
+}
+
+/** One transaction of a client at a time: the next one takes all that has come meanwhile. */
+export const openLeadQueue = (store: Store): LeadQueue => {
+  const waiting = new Map<number, Waiting[]>();
+  const busy = new Set<number>();
+  let count = 0;
+  let held = 0;
+
+  const next = (): void => {
+    for (const clientId of waiting.keys()) {
+      if (busy.size >= MOST_STORES) return;
+      if (!busy.has(clientId)) void work(clientId);
+    }
+  };
+  const work = async (clientId: number): Promise<void> => {
+    busy.add(clientId);
+    const some = takeSome(waiting, clientId);
+    await storeEach(store, clientId, some);
+    count -= some.length;
+    held -= some.reduce((sum, { bytes }) => sum + bytes, 0);
+    busy.delete(clientId);
+    next();
+  };
+  return {
+    push: (clientId, lead, bytes) => {
+      if (count >= MOST_WAITING || held + bytes > MOST_BYTES)
+        throw new Unavailable("too many leads are being stored: send again", 1);
+      count += 1;
+      held += bytes;
+      return new Promise((done, failed) => {
+        const own = waiting.get(clientId);
+        if (own === undefined) waiting.set(clientId, [{ lead, bytes, done, failed }]);
+        else own.push({ lead, bytes, done, failed });
+        // All that the loop has read already go together.
+        setImmediate(next);
+      });
+    },
+  };
+};
+
+/** The first of a client that fit into one transaction; the rest of it stands last in line. */
+const takeSome = (waiting: Map<number, Waiting[]>, clientId: number): readonly Waiting[] => {
+  const all = waiting.get(clientId)!;
+  let bytes = 0;
+  let end = 0;
+  while (end < all.length && end < MOST_AT_ONCE && (end === 0 || bytes + all[end]!.bytes <= BYTES_AT_ONCE)) {
+    bytes += all[end]!.bytes;
+    end += 1;
+  }
+  waiting.delete(clientId);
+  if (end < all.length) waiting.set(clientId, all.slice(end));
+  return all.slice(0, end);
+};
+
+/** What the data of one is at fault for must not fail the others. */
+const storeEach = async (store: Store, clientId: number, some: readonly Waiting[]): Promise<void> => {
+  try {
+    const stored = await store(
+      clientId,
+      some.map(({ lead }) => lead),
+    );
+    for (const [n, { done }] of some.entries()) done(stored[n]!);
+  } catch (error) {
+    if (some.length === 1 || classify(error) === "transient") for (const { failed } of some) failed(error);
+    else for (const one of some) await storeEach(store, clientId, [one]);
+  }
+};

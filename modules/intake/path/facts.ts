@@ -1,0 +1,66 @@
+// What an edge knows about a client, as the newest picture of the reference data has it: by its id,
+// or as the holder of a token.
+
+import { acrossPepperOf, identifyFor, pepperOf } from "../../../domain/device-id.ts";
+import type { Identify } from "../../../domain/personal/identify.ts";
+import type { Reference } from "../../../domain/reference/reference.ts";
+import { Unavailable } from "../../../infra/runtime/errors.ts";
+import type { BatchFacts } from "../../../processors/admit/batch.ts";
+import { consentDefaultOf, type RequestFacts } from "../../../processors/admit/request-terms.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import type { Token } from "../../access/tokens/tokens.ts";
+
+/**
+ * 100,000 devices are about 20 MB; a client with more of them at once pays two hashes for the rest.
+ */
+const DEVICES_REMEMBERED = 100_000;
+const CLIENTS_REMEMBERED = 8;
+
+/**
+ * By client id; null for a client that is archived, undefined for one that is not in the picture.
+ * Throws Unavailable while there is no picture, or the pepper is not known to be the
+ * installation's.
+ */
+export type AskClientFacts = (clientId: number, now: UnixMs) => RequestFacts | null | undefined;
+
+export const clientFactsOf = (pepper: () => string, reference: () => Reference | undefined): AskClientFacts => {
+  const identities = new Map<number, Identify>();
+  const made = (clientId: number): Identify =>
+    identifyFor(pepperOf(pepper(), clientId), DEVICES_REMEMBERED, acrossPepperOf(pepper()));
+  const identify = (clientId: number): Identify => {
+    const known = identities.get(clientId) ?? made(clientId);
+    identities.delete(clientId);
+    identities.set(clientId, known);
+    if (identities.size > CLIENTS_REMEMBERED) identities.delete(identities.keys().next().value!);
+    return known;
+  };
+
+  return (clientId, now) => {
+    const picture = reference();
+    if (picture === undefined) throw new Unavailable("the clients are not known here yet", 1);
+    const client = picture.at(now, now).client(clientId);
+    if (client === undefined) return undefined;
+    if (client.status === "archived") return null;
+    return {
+      clientId,
+      segments: client.segments,
+      consentDefault: consentDefaultOf(client),
+      identify: identify(clientId),
+    };
+  };
+};
+
+/**
+ * Null for a client that is archived: its tokens open nothing any more. Throws Unavailable while
+ * the client is not in the picture yet, or the pepper is not known to be the installation's.
+ */
+export type EdgeFacts = (token: Token, now: UnixMs) => BatchFacts | null;
+
+export const factsOf = (pepper: () => string, reference: () => Reference | undefined): EdgeFacts => {
+  const ask = clientFactsOf(pepper, reference);
+  return ({ client_id: clientId, client_side: isClientSide }, now) => {
+    const client = clientId === null ? undefined : ask(clientId, now);
+    if (client === undefined) throw new Unavailable("the client of this token is not known here yet", 1);
+    return client === null ? null : { ...client, isClientSide };
+  };
+};

@@ -1,0 +1,169 @@
+// Runs an edge of the topology: what a request brings is admitted, encoded for the edge's topic and
+// stored by the way that every edge has, before its sender is answered.
+import { openSlices } from "../../../infra/runtime/timing/in-slices.ts";
+import type {
+  Admission,
+  AnyEdge,
+  Arrival,
+  Declared,
+  Edge,
+  Events,
+  Node,
+  Position,
+  Recorded,
+  Topology,
+} from "../../../stream/flow.ts";
+import type { OutputMessage } from "../../../stream/messages.ts";
+import { type EdgeIn, edgesOf } from "../../../stream/topology.ts";
+import { TooLarge, type Wire } from "../../../stream/wire.ts";
+import { letterKindOf } from "../../log/dead-letters/failure.ts";
+import type { Path } from "./path.ts";
+
+export interface HostPorts {
+  readonly wire: () => Wire;
+  readonly path: Pick<Path, "store">;
+  /** Monotonic milliseconds; left out: those of the process. */
+  readonly now?: () => number;
+}
+type Hosted = { readonly edge: AnyEdge; readonly nowhere: Position; readonly topology: Topology } & HostPorts;
+interface Given {
+  readonly arrival: Arrival;
+  readonly facts: unknown;
+  readonly onAccepted: (data: any) => void;
+}
+type RefusedAdmission = Extract<Admission<never>, { readonly kind: "refused" }>;
+type Encoded =
+  | RefusedAdmission
+  | { readonly kind: "record"; readonly event: Recorded<unknown>; readonly message: OutputMessage };
+
+/** An event that was refused, and its place in the body. */
+export interface RefusedEvent {
+  readonly index: number;
+  readonly refused: RefusedAdmission;
+}
+export interface Taken {
+  readonly accepted: number;
+  /** How many, by code. */
+  readonly refused: ReadonlyMap<string, number>;
+  /** The first of them. */
+  readonly errors: readonly RefusedEvent[];
+  /** Resolve once all that was accepted is stored for good; reject when no place takes it. */
+  readonly stored: readonly Promise<void>[];
+}
+
+export interface HostedEdge<Body, Facts, Out> {
+  readonly name: string;
+  readonly accepts: (body: unknown) => Body;
+  /** Resolves when all is admitted; `onAccepted` is called for each event that was accepted. */
+  readonly take: (body: Body, arrival: Arrival, facts: Facts, onAccepted?: (data: Out) => void) => Promise<Taken>;
+}
+
+/** Events in a send to the log, at most: a slice of them, about 10 ms of ordinary ones. */
+const SLICE = 1_000;
+const MAX_ERRORS = 1_000;
+/**
+ * Of the record that an event becomes: the largest event that is admitted, 1 MiB of JSON, and room
+ * for the hashes that take the place of personal data and for what the edge adds.
+ */
+const MAX_RECORD_BYTES = 1_310_720;
+
+/**
+ * Admitted slice by slice, so that other requests get their turn while earlier slices are stored.
+ */
+const taking = async (hosted: Hosted, body: Events, given: Given): Promise<Taken> => {
+  const { edge, topology, path } = hosted;
+  const encode = encoding(hosted, given.arrival);
+  const refused = new Map<string, number>();
+  const errors: RefusedEvent[] = [];
+  const stored: Promise<void>[] = [];
+  let accepted = 0;
+  let messages: OutputMessage[] = [];
+  let first: Recorded<unknown> | undefined;
+  const store = (): void => {
+    accepted += messages.length;
+    if (first === undefined) return;
+    const kept = path.store(messages, letterKindOf(topology.deadLetters(first)));
+    // Its failure is seen by who waits for all of them.
+    kept.catch(() => undefined);
+    stored.push(kept);
+    messages = [];
+    first = undefined;
+  };
+  const slices = openSlices(hosted.now);
+  let from = 0;
+  let index = 0;
+  for (const admitted of edge.admit(body, given.arrival, given.facts)) {
+    const encoded = encode(admitted);
+    if (encoded.kind === "record") {
+      first ??= encoded.event;
+      messages.push(encoded.message);
+      given.onAccepted(encoded.event.data);
+    } else {
+      const { code } = encoded.refusal;
+      refused.set(code, (refused.get(code) ?? 0) + 1);
+      if (errors.length < MAX_ERRORS) errors.push({ index, refused: encoded });
+    }
+    index += 1;
+    if (index === body.events.length || (index - from < SLICE && !slices.isOver())) continue;
+    store();
+    await slices.next();
+    from = index;
+  }
+  store();
+  return { accepted, refused, errors, stored };
+};
+
+/**
+ * An event as the record of its topic; one that would be too large for the log is refused alone.
+ */
+const encoding = ({ edge, nowhere, wire }: Hosted, { receivedAt }: Arrival) => {
+  const { to } = edge;
+  const opened = wire();
+  return (admission: Admission<unknown>): Encoded => {
+    if (admission.kind === "refused") return admission;
+    const { id, at, data } = admission;
+    const key = to.keyOf(data);
+    const event = { id, key, at, receivedAt, position: nowhere, data };
+    try {
+      const value = opened.encode(to, event, null);
+      if (value.length <= MAX_RECORD_BYTES) return { kind: "record", event, message: { topic: to.name, key, value } };
+    } catch (error) {
+      if (!(error instanceof TooLarge)) throw error;
+    }
+    return { kind: "refused", id, refusal: tooLarge };
+  };
+};
+
+const tooLarge = {
+  code: "event_too_large",
+  field: null,
+  message: `the record of the event is larger than ${MAX_RECORD_BYTES} bytes: send less in props`,
+  retryable: false,
+};
+
+/**
+ * The edge of that name, with the body, facts and records that its declaration has. Throws when a
+ * topology has no such edge.
+ */
+export const hostEdge = <const Nodes extends readonly Node[], Name extends EdgeIn<Nodes>["name"]>(
+  topology: Declared<Nodes>,
+  name: Name,
+  ports: HostPorts,
+): EdgeIn<Nodes, Name> extends Edge<infer Body, infer Facts, infer Out> ? HostedEdge<Body, Facts, Out> : never => {
+  const edge = edgeNamed(topology, name);
+  // Events have no position yet where they enter, and the wire writes none.
+  const nowhere: Position = { topic: edge.to.name, partition: -1, offset: -1 };
+  const hosted: HostedEdge<Events, unknown, unknown> = {
+    name,
+    accepts: edge.accepts,
+    take: (body, arrival, facts, onAccepted = () => undefined) =>
+      taking({ edge, nowhere, topology, ...ports }, body, { arrival, facts, onAccepted }),
+  };
+  return hosted as never;
+};
+
+const edgeNamed = (topology: Topology, name: string): AnyEdge => {
+  const found = edgesOf(topology).find((edge) => edge.name === name);
+  if (found === undefined) throw new Error(`${name} is no edge of ${topology.name} that takes requests`);
+  return found;
+};

@@ -1,0 +1,74 @@
+// What way events took into the log, as the edges have written it down: hourly and at each change.
+import type pg from "pg";
+import { sql } from "../../../infra/postgres/sql.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+
+/**
+ * operational: into the log. primary_down: onto the disk of an edge, which drains it later.
+ * both_down: into object storage alone, or nowhere.
+ */
+export type IngestPathState = "operational" | "primary_down" | "both_down";
+
+export interface IngestPathCheck {
+  readonly instance: string;
+  readonly state: IngestPathState;
+  readonly checked_at: UnixMs;
+  readonly waiting_events: number;
+  readonly reason: string | null;
+}
+export interface IngestPath {
+  /** The worst of all edges that have been heard of; null before any was. */
+  readonly state: IngestPathState | null;
+  /** Since when it is that. */
+  readonly since: UnixMs | null;
+  /** The newest check of any edge. */
+  readonly checked_at: UnixMs | null;
+  readonly instances: readonly (IngestPathCheck & { readonly since: UnixMs })[];
+  /**
+   * The newest changes of all edges, the newest first; one that flaps pushes out those of others.
+   */
+  readonly history: readonly IngestPathCheck[];
+}
+
+/**
+ * An edge that has missed two hourly checks has gone, or cannot reach Postgres: it says nothing
+ * about the way any more.
+ */
+const SILENT_MS = 2.5 * 3_600_000;
+const HISTORY = 100;
+const WORST: readonly IngestPathState[] = ["both_down", "primary_down", "operational"];
+
+/** Appends one check, and forgets what is older than 90 days, of edges that have gone too. */
+export const recordIngestPath = async (pool: pg.Pool, check: IngestPathCheck): Promise<void> => {
+  const { instance, state, checked_at: at, waiting_events: waiting, reason } = check;
+  await pool.query(sql`insert into ingest_path_checks (instance, state, checked_at, waiting_events, reason)
+    values (${instance}, ${state}, ${new Date(at)}, ${waiting}, ${reason})`);
+  await pool.query(sql`delete from ingest_path_checks where checked_at < clock_timestamp() - interval '90 days'`);
+};
+
+/** Rejects when Postgres cannot be asked. */
+export const ingestPath = async (pool: pg.Pool, now: UnixMs = Date.now()): Promise<IngestPath> => {
+  const { rows: changes } = await pool.query<IngestPathCheck>(sql`
+    select instance, state, checked_at, waiting_events::int as waiting_events, reason from (
+      select *, lag(state) over (partition by instance order by checked_at, check_id) as before from ingest_path_checks
+    ) as checks where before is distinct from state order by checked_at desc limit ${HISTORY}`);
+  const { rows: instances } = await pool.query<IngestPathCheck & { readonly since: UnixMs }>(sql`
+    select distinct on (instance) instance, state, checked_at, waiting_events::int as waiting_events, reason, since
+    from (
+      select *, max(checked_at) filter (where before is distinct from state) over (partition by instance) as since
+      from (
+        select *, lag(state) over (partition by instance order by checked_at, check_id) as before
+          from ingest_path_checks
+      ) as checks
+    ) as dated where checked_at > ${new Date(now - SILENT_MS)} order by instance, checked_at desc, check_id desc`);
+  const state = WORST.find((one) => instances.some((instance) => instance.state === one)) ?? null;
+  const since = instances.filter((instance) => instance.state === state).map((instance) => instance.since);
+  return {
+    state,
+    // All are well since the last of them is; one is not since the first of them is not.
+    since: since.length === 0 ? null : state === "operational" ? Math.max(...since) : Math.min(...since),
+    checked_at: instances.length === 0 ? null : Math.max(...instances.map(({ checked_at: at }) => at)),
+    instances,
+    history: changes,
+  };
+};

@@ -1,0 +1,99 @@
+// Writes down what way events take into the log: hourly, and as soon as it has changed.
+
+import type { Log } from "../../../infra/runtime/log.ts";
+import type { Resource } from "../../../infra/runtime/scope.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import type { IngestPathCheck, IngestPathState } from "./ingest-path.ts";
+import type { PathName, PathState } from "./path.ts";
+
+export interface PathCheckParts {
+  readonly instance: string;
+  readonly state: () => PathState;
+  /**
+   * Rejects while the log does not take a record: without any traffic the path would otherwise look
+   * well.
+   */
+  readonly probe: () => Promise<void>;
+  readonly record: (check: IngestPathCheck) => Promise<void>;
+  readonly log: Pick<Log, "info" | "warn">;
+  readonly now: () => UnixMs;
+  readonly everyMs?: number;
+  readonly lookMs?: number;
+}
+
+const HOUR_MS = 3_600_000;
+/** A change is on record within this time, and one that lasts shorter may not be. */
+const LOOK_MS = 5_000;
+/** Changes that Postgres has not taken yet; the oldest are given up. */
+const UNSAVED = 100;
+
+const stateOf: Readonly<Record<PathName, IngestPathState>> = {
+  primary: "operational",
+  standby: "primary_down",
+  both_down: "both_down",
+};
+
+/**
+ * The first check comes after `lookMs`: an edge that has just started does not know its way yet.
+ * What cannot be written down is written down later, in its order.
+ */
+export const openPathChecks = (parts: PathCheckParts): Resource<null> => {
+  const { everyMs = HOUR_MS, lookMs = LOOK_MS } = parts;
+  const unsaved: IngestPathCheck[] = [];
+  let known: IngestPathState | undefined;
+  let checkedAt = Number.NEGATIVE_INFINITY;
+  let isTold = false;
+  let looking: Promise<void> | undefined;
+
+  const found = async (): Promise<{ readonly state: IngestPathState; readonly reason: string | null }> => {
+    const seen = stateOf[parts.state().path];
+    if (seen !== "operational") return { state: seen, reason: null };
+    const problem = await parts.probe().then(
+      () => null,
+      (error: Error) => error.message,
+    );
+    return problem === null ? { state: seen, reason: null } : { state: "primary_down", reason: problem };
+  };
+  const look = async (): Promise<void> => {
+    const now = parts.now();
+    const isDue = now - checkedAt >= everyMs;
+    // Between two hours only what requests have met counts: a probe every five seconds is too much.
+    const { state, reason } =
+      isDue || known !== "operational" ? await found() : { state: stateOf[parts.state().path], reason: null };
+    if (isDue || state !== known) {
+      const { spooledEvents, lastResortEvents } = parts.state();
+      unsaved.push({
+        instance: parts.instance,
+        state,
+        checked_at: now,
+        waiting_events: spooledEvents + lastResortEvents,
+        reason,
+      });
+      if (unsaved.length > UNSAVED) unsaved.shift();
+      if (state !== known) parts.log.info("ingest_path.is", { state, reason });
+      known = state;
+      checkedAt = now;
+    }
+    try {
+      for (; unsaved[0] !== undefined; unsaved.shift()) await parts.record(unsaved[0]);
+      isTold = false;
+    } catch (error) {
+      if (!isTold) parts.log.warn("ingest_path.not_recorded", { error });
+      isTold = true;
+    }
+  };
+  const once = (): Promise<void> => {
+    looking ??= look().finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  };
+  const timer = setInterval(() => void once(), lookMs);
+  return {
+    value: null,
+    stop: async () => {
+      clearInterval(timer);
+      await looking;
+    },
+  };
+};

@@ -1,0 +1,201 @@
+// Where an edge's events are stored before it answers: in the log, else on its own disk, else in
+// object storage; and how they get from there into the log.
+import { setTimeout as sleep } from "node:timers/promises";
+import { lacksSchemaId } from "../../../infra/avro/wire.ts";
+import { Overloaded } from "../../../infra/kafka/kafka.ts";
+import type { Log } from "../../../infra/runtime/log.ts";
+import type { Resource } from "../../../infra/runtime/scope.ts";
+import { aroundRefused, type SetAside } from "../../../infra/spool/around-refused.ts";
+import type { Send } from "../../../infra/spool/last-resort.ts";
+import type { OutputMessage, Produce } from "../../../stream/messages.ts";
+import { type Kind, type PlaceParts, Places, tooManyWait, type Waiting } from "./places.ts";
+
+/**
+ * In the order of what is left: the log; the spool on the disk; object storage alone, or nothing.
+ */
+export type PathName = "primary" | "standby" | "both_down";
+
+export interface PathParts extends PlaceParts {
+  /** Into the log, or rejected within 2 s. */
+  readonly publish: Produce;
+  /** Keeps what `publish` was refused for; `send` has its own. */
+  readonly setAside: SetAside;
+  /** Into the log in order, awaited, however often it must be tried. */
+  readonly send: Send;
+  /** Rejects while the log does not take a record. */
+  readonly probe: () => Promise<void>;
+  /** False while schema ids are not known: then nothing can go into the log directly. */
+  readonly isNamed: () => boolean;
+  readonly log: Pick<Log, "info" | "warn" | "error">;
+}
+
+/** Of this process: on its disk, and what of them is put into object storage. */
+export interface PathState extends Waiting {
+  readonly path: PathName;
+  readonly active: boolean;
+}
+
+export interface Path {
+  /**
+   * Resolves once the events are stored for good, somewhere. Throws Unavailable when no place takes
+   * them.
+   */
+  readonly store: (messages: readonly OutputMessage[], kind: Kind) => Promise<void>;
+  /** Throws Unavailable while nothing can be stored: to be asked before a body is read. */
+  readonly expectRoom: () => void;
+  readonly state: () => PathState;
+}
+
+const PAUSE_MS = 1_000;
+/**
+ * When this little is left new events wait for it, some milliseconds, and then go into the log
+ * directly.
+ */
+const NEARLY_DONE = 2_000;
+
+/**
+ * Order of durable effects: an event is acknowledged by the log, or synced on the disk, or put into
+ * object storage; then its sender is answered. Killed before that the sender sends again, the same
+ * ids. What timed out on its way to the log may be in it: stored here as well, it counts once all
+ * the same.
+ *
+ * While anything waits on the disk new events go there too, so that the order of a device holds;
+ * the disk is drained before object storage. Throws Held.
+ */
+export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
+  const publish = aroundRefused(parts.publish, parts.setAside);
+  let drainer: Drainer | undefined;
+  const places = new Places(parts, () => drainer?.wake());
+  await places.openDisk();
+  const draining = new Drainer(parts, places);
+  drainer = draining;
+  const running = draining.run();
+
+  const store: Path["store"] = async (messages, kind) => {
+    if (messages.length === 0) return;
+    const { gate } = draining;
+    if (gate !== undefined) await gate;
+    // The ids may have become known since these were encoded, while they waited here: what has none
+    // gets it on its way from the disk.
+    if (places.count === 0 && parts.isNamed() && !messages.some(({ value }) => lacksSchemaId(value))) {
+      try {
+        return await publish(messages);
+      } catch (error) {
+        if (error instanceof Overloaded) throw tooManyWait();
+        draining.begin(error);
+      }
+    }
+    await places.keep(messages, kind);
+  };
+  return {
+    value: { store, state: () => stateOf(places, parts), expectRoom: () => places.expectRoom() },
+    stop: async () => {
+      draining.end();
+      await running;
+      await places.close();
+    },
+  };
+};
+
+const stateOf = (places: Places, { isNamed }: Pick<PathParts, "isNamed">): PathState => {
+  const waiting = places.waiting();
+  const isBothDown = waiting.lastResortEvents > 0 || places.isRefusing;
+  const path = isBothDown ? "both_down" : waiting.spooledEvents > 0 || !isNamed() ? "standby" : "primary";
+  return { path, active: path !== "primary", ...waiting };
+};
+
+/** Brings what waits into the log, and keeps new events back while the last of it is sent. */
+class Drainer {
+  readonly #parts: PathParts;
+  readonly #places: Places;
+  readonly #closing = new AbortController();
+  #began: number | undefined;
+  #gate: { readonly opened: Promise<void>; readonly open: () => void } | undefined;
+  #wake: () => void = () => undefined;
+
+  constructor(parts: PathParts, places: Places) {
+    this.#parts = parts;
+    this.#places = places;
+  }
+
+  /** Resolves when new events need not wait for those before them. */
+  get gate(): Promise<void> | undefined {
+    return this.#gate?.opened;
+  }
+
+  /** The log has not taken events. */
+  begin(error: unknown): void {
+    if (this.#began !== undefined) return;
+    this.#began = performance.now();
+    this.#parts.log.warn("failover.began", { error });
+  }
+
+  wake(): void {
+    this.#wake();
+  }
+
+  end(): void {
+    this.#closing.abort();
+    this.#wake();
+    this.#release();
+  }
+
+  async run(): Promise<void> {
+    const { signal } = this.#closing;
+    let isTold = false;
+    while (!signal.aborted) {
+      try {
+        await this.#once();
+        isTold = false;
+        if (this.#places.count === 0 && this.#places.isOpen && !signal.aborted)
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+      } catch (error) {
+        if (!isTold) this.#parts.log.warn("drain.waits", { error });
+        isTold = true;
+      }
+      await sleep(PAUSE_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  async #once(): Promise<void> {
+    await this.#places.open();
+    if (this.#places.count === 0) return;
+    await this.#parts.probe();
+    const sent = await this.#drain();
+    if (this.#closing.signal.aborted) return;
+    const seconds = this.#began === undefined ? null : Math.round((performance.now() - this.#began) / 1_000);
+    this.#parts.log.info("failover.ended", { sent, seconds });
+    this.#began = undefined;
+    this.#places.emptied();
+  }
+
+  /** Until nothing waits here any more. */
+  async #drain(): Promise<number> {
+    let sent = 0;
+    try {
+      while (this.#places.count > 0 && !this.#closing.signal.aborted) {
+        if (this.#places.count <= NEARLY_DONE) this.#shut();
+        const some = await this.#places.sendSome(this.#parts.send);
+        sent += some;
+        // What is left is just being written.
+        if (some === 0) await sleep(2);
+      }
+      return sent;
+    } finally {
+      this.#release();
+    }
+  }
+
+  #shut(): void {
+    if (this.#gate !== undefined) return;
+    let open: () => void = () => undefined;
+    this.#gate = { opened: new Promise((resolve) => (open = resolve)), open };
+  }
+
+  #release(): void {
+    this.#gate?.open();
+    this.#gate = undefined;
+  }
+}

@@ -1,0 +1,167 @@
+// Where events wait while the log is away: on the disk of the edge, else in object storage; and in
+// which order they leave.
+import { Unavailable } from "../../../infra/runtime/errors.ts";
+import { Held } from "../../../infra/runtime/lock.ts";
+import type { Log } from "../../../infra/runtime/log.ts";
+import type { LastResort, Send } from "../../../infra/spool/last-resort.ts";
+import { type Spool, SpoolFull } from "../../../infra/spool/spool.ts";
+import type { OutputMessage } from "../../../stream/messages.ts";
+
+/** Whose dead letters an event would be (docs/design/contracts.md, "Dead letters"). */
+export type Kind = "clicks" | "pixel" | "s2s";
+
+export interface PlaceParts {
+  /** Throws Held while another process has the folder, or what the disk says. */
+  readonly openSpool: () => Promise<Spool>;
+  readonly lastResort: LastResort;
+  readonly log: Pick<Log, "error">;
+}
+
+export interface Waiting {
+  readonly spooledEvents: number;
+  readonly lastResortEvents: number;
+  readonly oldestSec: number;
+  readonly byKind: Readonly<Record<Kind, number>>;
+}
+
+/** Above it the spool is as good as full: the rest is for requests that are under way. */
+const FULL = 0.8;
+/**
+ * After every place has refused, one volley of requests finds out whether one takes events again.
+ */
+const REFUSED_MS = 2_000;
+/**
+ * On their way to the disk or to object storage: senders beyond it come again, so that a slow place
+ * costs no memory without end.
+ */
+const MOST_UNDER_WAY = 64 * 1024 * 1024;
+
+export const tooManyWait = () => new Unavailable("more events wait than may: send the same batch again", 2);
+const nothingTakes = () => new Unavailable("events cannot be stored now: send the same batch again", 2);
+
+export class Places {
+  readonly #parts: PlaceParts;
+  readonly #onKept: () => void;
+  #spool: Spool | undefined;
+  #isLooked = false;
+  #refusedUntil = 0;
+  #keptBytes = 0;
+  /** Places that refuse: logged once, until they take events again. */
+  readonly #refusing = new Set<string>();
+
+  constructor(parts: PlaceParts, onKept: () => void) {
+    this.#parts = parts;
+    this.#onKept = onKept;
+  }
+
+  /** Opens the disk and looks into object storage, what is not open yet. Throws Held. */
+  async open(): Promise<void> {
+    await this.openDisk();
+    if (this.#isLooked) return;
+    try {
+      await this.#parts.lastResort.look();
+      this.#isLooked = true;
+    } catch (error) {
+      this.#refuses("last_resort", error);
+    }
+  }
+
+  async openDisk(): Promise<void> {
+    if (this.#spool !== undefined) return;
+    try {
+      this.#spool = await this.#parts.openSpool();
+    } catch (error) {
+      if (error instanceof Held) throw error;
+      this.#refuses("spool", error);
+    }
+  }
+
+  get isOpen(): boolean {
+    return this.#spool !== undefined && this.#isLooked;
+  }
+
+  /** How many events wait. */
+  get count(): number {
+    return (this.#spool?.state().messages ?? 0) + this.#parts.lastResort.held().messages;
+  }
+
+  get isRefusing(): boolean {
+    return performance.now() < this.#refusedUntil;
+  }
+
+  expectRoom(): void {
+    if (this.isRefusing) throw nothingTakes();
+  }
+
+  /** Resolves once they are stored for good. Throws Unavailable when no place takes them. */
+  async keep(messages: readonly OutputMessage[], kind: Kind): Promise<void> {
+    const bytes = messages.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
+    // A single call of any size is taken when nothing is under way: it could never be taken
+    // otherwise.
+    if (this.#keptBytes > 0 && this.#keptBytes + bytes > MOST_UNDER_WAY) throw tooManyWait();
+    this.#keptBytes += bytes;
+    try {
+      await this.#keepSomewhere(messages, kind);
+    } finally {
+      this.#keptBytes -= bytes;
+    }
+  }
+
+  /** Sends some of what waits, the disk before object storage; answers how many. */
+  async sendSome(send: Send): Promise<number> {
+    return (await this.#spool?.drain(send)) || (await this.#parts.lastResort.drain(send));
+  }
+
+  /** The log takes events again: nothing refuses any more. */
+  emptied(): void {
+    this.#refusedUntil = 0;
+  }
+
+  waiting(): Waiting {
+    const disk = this.#spool?.state();
+    const objects = this.#parts.lastResort.held();
+    const oldest = Math.min(disk?.oldestAt ?? Number.POSITIVE_INFINITY, objects.oldestAt ?? Number.POSITIVE_INFINITY);
+    return {
+      spooledEvents: disk?.messages ?? 0,
+      lastResortEvents: objects.messages,
+      oldestSec: Number.isFinite(oldest) ? Math.max(0, Math.round((Date.now() - oldest) / 1_000)) : 0,
+      byKind: { clicks: 0, pixel: 0, s2s: 0, ...disk?.byLabel },
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#spool?.close();
+  }
+
+  async #keepSomewhere(messages: readonly OutputMessage[], kind: Kind): Promise<void> {
+    const { lastResort } = this.#parts;
+    const inObjects = { name: "last_resort", put: () => lastResort.put(messages, kind) };
+    const onDisk = { name: "spool", put: () => this.#toDisk(messages, kind) };
+    // What is in object storage is sent after what is on the disk: while it holds anything, newer
+    // events of a device must not overtake it.
+    for (const place of lastResort.held().messages > 0 ? [inObjects, onDisk] : [onDisk, inObjects]) {
+      try {
+        await place.put();
+        this.#refusing.delete(place.name);
+        this.#refusedUntil = 0;
+        this.#onKept();
+        return;
+      } catch (error) {
+        this.#refuses(place.name, error);
+      }
+    }
+    this.#refusedUntil = performance.now() + REFUSED_MS;
+    throw nothingTakes();
+  }
+
+  async #toDisk(messages: readonly OutputMessage[], kind: Kind): Promise<void> {
+    if (this.#spool === undefined) throw new Error("the spool is not open");
+    if (this.#spool.state().fill >= FULL) throw new SpoolFull();
+    await this.#spool.append(messages, kind);
+  }
+
+  #refuses(place: string, error: unknown): void {
+    if (!this.#refusing.has(place)) this.#parts.log.error(`${place}.not_written`, { error });
+    this.#refusing.add(place);
+  }
+}

@@ -1,0 +1,121 @@
+// Makes a dead letter of a record that the log refuses for what it is, above all for its size.
+import { createHash } from "node:crypto";
+import type { Objects } from "../../../infra/objects/objects.ts";
+import { classify } from "../../../infra/runtime/errors.ts";
+import type { Log } from "../../../infra/runtime/log.ts";
+import type { SetAside } from "../../../infra/spool/around-refused.ts";
+import { deadLetterOf } from "../../../stream/dead-letters.ts";
+import type { Position, Recorded, UnixMs } from "../../../stream/flow.ts";
+import type { Letter, OutputMessage, Produce } from "../../../stream/messages.ts";
+import { edgesOf } from "../../../stream/topology.ts";
+import type { Wire } from "../../../stream/wire.ts";
+import { pipeline } from "../../../topology.ts";
+
+export interface RefusedPorts {
+  /** Into the log in order, awaited. */
+  readonly send: Produce;
+  readonly objects: Pick<Objects, "put">;
+  readonly wire: () => Wire;
+  readonly log: Pick<Log, "error">;
+  readonly now?: () => UnixMs;
+}
+
+/** Who refused, in the letter; no stage or sink has this name. */
+const BY_LOG = "log";
+const WRITTEN = new Map(edgesOf(pipeline).map(({ to }) => [to.name, to]));
+
+/**
+ * Order of durable effects: the letter is in the log before the record counts as sent. Bytes that
+ * do not fit into a letter either are an object first, under their hash. Killed between: both
+ * again.
+ */
+export const refusedByLog = (ports: RefusedPorts): SetAside => {
+  const { send, objects, now = Date.now } = ports;
+  return async (message, error) => {
+    const { topic, value } = message;
+    const { code, reason } = reasonOf(error);
+    const bytes = sizeOf(message);
+    ports.log.error("record.refused_by_log", { topic, code, bytes, error });
+    const why = `the log refused a record of ${bytes} bytes for ${topic}: ${reason}`;
+    const letter = letterOf(message, routeOf(message, ports.wire()), code, why);
+    try {
+      return await send([deadLetterOf(letter, now())]);
+    } catch (failure) {
+      if (classify(failure) !== "data") throw failure;
+    }
+    const whole = value ?? Buffer.alloc(0);
+    const key = `${REFUSED}${topic}/${createHash("sha256").update(whole).digest("hex")}`;
+    await objects.put(key, whole);
+    const pointing = {
+      ...letter,
+      message: `${why}; its value is the object ${key}`,
+      key: null,
+      value: null,
+      headers: {},
+    };
+    await send([deadLetterOf(pointing, now())]);
+  };
+};
+
+const REFUSED = "refused/";
+/**
+ * As long as the shortest retention of a client: such a value waits for a person, and its letter,
+ * which says what it was, stays.
+ */
+const KEPT_MS = 30 * 86_400_000;
+
+/** Answers the number of values that were deleted. */
+export const deleteOldRefused = async (
+  objects: Pick<Objects, "list" | "delete">,
+  now: UnixMs,
+  isClosing: () => boolean,
+): Promise<number> => {
+  let deleted = 0;
+  for await (const { key, storedAt } of objects.list(REFUSED)) {
+    if (isClosing()) break;
+    if (now - storedAt <= KEPT_MS) continue;
+    await objects.delete(key);
+    deleted += 1;
+  }
+  return deleted;
+};
+
+const letterOf = (
+  { topic, key, value, headers = {} }: OutputMessage,
+  to: string,
+  code: string,
+  why: string,
+): Letter => ({
+  to,
+  stage: BY_LOG,
+  code,
+  message: why,
+  // It never had a place in the log.
+  position: nowhere(topic),
+  key: typeof key === "string" ? Buffer.from(key) : key,
+  value,
+  headers,
+});
+
+const nowhere = (topic: string): Position => ({ topic, partition: -1, offset: -1 });
+
+/** Where the letters of its source lie; of what cannot be read, where those of all others do. */
+const routeOf = ({ topic, value }: OutputMessage, wire: Wire): string => {
+  const written = WRITTEN.get(topic);
+  let record: Recorded<unknown> | undefined;
+  try {
+    record = written && wire.decode(written, value, nowhere(topic));
+  } catch {
+    record = undefined;
+  }
+  return pipeline.deadLetters(record);
+};
+
+/** `MESSAGE_TOO_LARGE` becomes `message_too_large`; the client's wrappers hide it. */
+const reasonOf = (error: unknown): { readonly code: string; readonly reason: string } => {
+  const { type, message, cause } = error as { readonly type?: unknown; message?: unknown; cause?: unknown };
+  if (typeof type === "string") return { code: type.toLowerCase(), reason: String(message) };
+  return cause instanceof Error ? reasonOf(cause) : { code: "refused_by_log", reason: String(message) };
+};
+
+const sizeOf = ({ key, value }: OutputMessage): number => (key?.length ?? 0) + (value?.length ?? 0);

@@ -1,0 +1,185 @@
+// Dead letters of an edge whose senders get to read no refusal: what was refused is kept as it
+// came, under a key of the installation, and admitted again when its letter is due.
+import type { Keyring } from "../../../infra/runtime/keyring.ts";
+import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
+import { deadLetterOf, letterHeaders } from "../../../stream/dead-letters.ts";
+import type { Admission, AnyEdge, Arrival, Recorded, UnixMs } from "../../../stream/flow.ts";
+import type { InputMessage, OutputMessage } from "../../../stream/messages.ts";
+import { edgesOf } from "../../../stream/topology.ts";
+import type { Wire } from "../../../stream/wire.ts";
+import { pipeline } from "../../../topology.ts";
+import { seal, unseal } from "../../access/secrets/sealed.ts";
+import type { AskClientFacts } from "./facts.ts";
+
+/** A request that brought something refused, as far as admitting it again needs it. */
+export interface RefusedArrival {
+  /** The client that it names, where there is one of this id. */
+  readonly clientId: number | null;
+  readonly arrival: Arrival;
+  /** A body that holds the one event that was refused, or all of a body that cannot be read. */
+  readonly body: Uint8Array;
+  /** A UUID: what is refused again under the same is the same letter. */
+  readonly root?: string;
+}
+export interface Why {
+  readonly code: string;
+  readonly message: string;
+}
+/** As it is kept; `body` in base64. */
+interface Kept {
+  readonly edge: string;
+  readonly client_id: number | null;
+  readonly received_at: UnixMs;
+  readonly address: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** What admission reads of a request. */
+const HEADERS = ["user-agent", "sec-gpc", "dnt"] as const;
+/** Browsers send anything; a postback is signed, and kept whole with what its address said. */
+const mostBytes = (edge: string): number => (edge === "pixel" ? 65_536 : 266_240);
+const SENDER = /^(src_\d{1,10}|[a-z]{2,40}) \d{1,10}\n/;
+const place = (edge: string): string => `dead letter/${edge}`;
+
+/** The record that keeps it; a longer body is cut. Without personal data outside of the seal. */
+export const refusedLetter = (
+  edge: Pick<AnyEdge, "name" | "to">,
+  { clientId, arrival, body, root }: RefusedArrival,
+  { code, message }: Why,
+  keyring: Keyring,
+): OutputMessage => {
+  const headers = HEADERS.flatMap((name) => {
+    const value = arrival.header(name);
+    return value === undefined ? [] : [[name, value.slice(0, 1_024)] as const];
+  });
+  const kept: Kept = {
+    edge: edge.name,
+    client_id: clientId,
+    received_at: arrival.receivedAt,
+    address: arrival.address,
+    headers: Object.fromEntries(headers),
+    body: Buffer.from(body).subarray(0, mostBytes(edge.name)).toString("base64"),
+  };
+  const letter = {
+    to: pipeline.deadLetters({ data: { source: edge.name } } as Recorded<any>),
+    stage: edge.name,
+    code,
+    message,
+    // It never had a place in the log.
+    position: { topic: edge.to.name, partition: -1, offset: -1 },
+    key: null,
+    value: Buffer.from(seal(JSON.stringify(kept), place(edge.name), keyring)),
+    headers: {
+      ...(clientId !== null && { [letterHeaders.client]: String(clientId) }),
+      ...senderIn(edge.name, body),
+      ...(root !== undefined && { [letterHeaders.letter]: root }),
+    },
+  };
+  return deadLetterOf(letter, arrival.receivedAt);
+};
+
+/** Whose mapping or settings a body is read by, as its envelope begins: src_7, or a processor. */
+const senderIn = (edge: string, body: Uint8Array): Readonly<Record<string, string>> => {
+  const head = edge === "pixel" ? null : SENDER.exec(Buffer.from(body).toString("latin1", 0, 64));
+  return head === null ? {} : { [letterHeaders.sender]: head[1]! };
+};
+
+export interface ReadmitPorts {
+  readonly keyring: Keyring;
+  readonly wire: Wire;
+  readonly facts: AskClientFacts;
+  /** What edges know beside the client, by their name; a reason where it is not there any more. */
+  readonly moreFacts?: Readonly<Record<string, MoreFacts>>;
+  readonly clock: () => UnixMs;
+}
+/** Of a body that the edge has accepted. */
+type MoreFacts = (body: any, client: RequestFacts) => RequestFacts | Why | Promise<RequestFacts | Why>;
+
+/**
+ * What goes into the log of a letter that is due: the records of what is admitted by the code and
+ * the reference data of now, under the ids and times of the first arrival, and a letter again of
+ * what is still refused. Undefined for a record that no edge has kept, or that cannot be opened.
+ * Throws Unavailable while the clients are not known.
+ */
+export const readmitted = async (
+  { keyring, wire, facts, moreFacts, clock }: ReadmitPorts,
+  { value, headers }: Pick<InputMessage, "value" | "headers">,
+  root: string,
+): Promise<readonly OutputMessage[] | undefined> => {
+  const stage = String(headers[letterHeaders.stage]);
+  const edge = edgesOf(pipeline).find(({ name }) => name === stage);
+  const kept = edge === undefined ? undefined : opened(value, edge.name, keyring);
+  if (edge === undefined || kept === undefined) return undefined;
+  const body = Buffer.from(kept.body, "base64");
+  const arrival: Arrival = {
+    receivedAt: kept.received_at,
+    sender: kept.address ?? "",
+    address: kept.address,
+    header: (name) => kept.headers[name],
+  };
+  const again = (why: Why): OutputMessage => {
+    const letter = refusedLetter(edge, { clientId: kept.client_id, arrival, body }, why, keyring);
+    return { ...letter, headers: { ...letter.headers, ...carried(headers), [letterHeaders.letter]: root } };
+  };
+  let accepted: { readonly events: readonly unknown[]; readonly clientId?: number | null };
+  try {
+    accepted = edge.accepts(body);
+  } catch (error) {
+    return [again(whyOf(error))];
+  }
+  // What one client was sent does not become another one's: the page was on that one's list.
+  const isOther = kept.client_id !== null && accepted.clientId !== kept.client_id;
+  const client = accepted.clientId == null || isOther ? undefined : facts(accepted.clientId, clock());
+  if (client === undefined || client === null) return [again(unknownClient)];
+  const known = (await moreFacts?.[edge.name]?.(accepted, client)) ?? client;
+  return "code" in known ? [again(known)] : admittedAgain(edge, accepted, { arrival, client: known, wire, again });
+};
+
+export const unknownClient: Why = { code: "unknown_client", message: "cid names no client that is in use" };
+export const whyOf = (error: unknown): Why => {
+  const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
+  if (typeof code !== "string" || typeof message !== "string") throw error;
+  return { code, message };
+};
+
+interface Again {
+  readonly arrival: Arrival;
+  readonly client: RequestFacts;
+  readonly wire: Wire;
+  readonly again: (why: Why) => OutputMessage;
+}
+
+const admittedAgain = (
+  edge: AnyEdge,
+  body: { readonly events: readonly unknown[] },
+  { arrival, client, wire, again }: Again,
+): readonly OutputMessage[] => {
+  const { to } = edge;
+  const found: OutputMessage[] = [];
+  for (const admission of edge.admit(body, arrival, client) as Iterable<Admission<any>>) {
+    if (admission.kind === "refused") return [again(admission.refusal)];
+    const { id, at, data } = admission;
+    const key = to.keyOf(data);
+    const position = { topic: to.name, partition: -1, offset: -1 };
+    const event = { id, key, at, receivedAt: arrival.receivedAt, position, data };
+    found.push({ topic: to.name, key, value: wire.encode(to, event, null) });
+  }
+  return found;
+};
+
+/** So that attempts are counted on, and the first failure stays. */
+const carried = (headers: InputMessage["headers"]): Record<string, string> => ({
+  [letterHeaders.attempt]: String(Number(headers[letterHeaders.attempt]?.toString() ?? 0) + 1),
+  [letterHeaders.firstFailedAt]: String(headers[letterHeaders.firstFailedAt] ?? ""),
+});
+
+const opened = (value: Buffer | null, edge: string, keyring: Keyring): Kept | undefined => {
+  const text = value?.toString("latin1") ?? "";
+  if (!text.startsWith("sealed:")) return undefined;
+  try {
+    return JSON.parse(unseal(text, place(edge), keyring)) as Kept;
+  } catch {
+    return undefined;
+  }
+};

@@ -1,0 +1,113 @@
+// What a client's accounts at payment processors sign with: sealed as one for each processor, read
+// by edges as it is now.
+import { randomBytes } from "node:crypto";
+import type { Pool, PoolClient } from "pg";
+import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { Keyring } from "../../../infra/runtime/keyring.ts";
+import type { PostbackBody, PostbackFacts } from "../../../processors/admit/payments/postback.ts";
+import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
+import { openFresh, remembering } from "../../access/secrets/fresh.ts";
+import { seal, unseal } from "../../access/secrets/sealed.ts";
+
+/** As the processor shows them to its merchant. */
+export interface ProcessorSettings {
+  readonly secret: string;
+  /** Asks its API for what a notice only names. */
+  readonly access_token?: string;
+  /** By field of ours the key under which the shop writes it into metadata. */
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+interface Of {
+  readonly clientId: number;
+  readonly processor: string;
+}
+
+const placeOf = ({ clientId, processor }: Of): string => `payment_processors/${clientId}/${processor}`;
+
+/** Replaces what was saved; the former secret is good for nothing from then on. */
+export const saveProcessorWithin = async (
+  tx: PoolClient,
+  of: Of,
+  settings: ProcessorSettings,
+  keyring: Keyring,
+): Promise<void> => {
+  const sealed = seal(JSON.stringify(settings), placeOf(of), keyring);
+  await tx.query("set local role tributary_secrets");
+  await tx.query(sql`insert into payment_processors (client_id, processor, sealed)
+    values (${of.clientId}, ${of.processor}, ${sealed})
+    on conflict (client_id, processor) do update set sealed = excluded.sealed, updated_at = clock_timestamp()`);
+  await tx.query("set local role none");
+};
+
+/** False when nothing was saved. */
+export const removeProcessorWithin = async (tx: PoolClient, { clientId, processor }: Of): Promise<boolean> => {
+  await tx.query("set local role tributary_secrets");
+  const { rowCount } = await tx.query(
+    sql`delete from payment_processors where client_id = ${clientId} and processor = ${processor}`,
+  );
+  await tx.query("set local role none");
+  return rowCount === 1;
+};
+
+/** Of the clients of the transaction: which are saved, never what. */
+export const savedProcessors = async (
+  tx: PoolClient,
+): Promise<readonly { readonly processor: string; readonly updated_at: number }[]> => {
+  await tx.query("set local role tributary_secrets");
+  const { rows } = await tx.query<{ processor: string; updated_at: number }>(
+    "select processor, updated_at from payment_processors order by processor",
+  );
+  await tx.query("set local role none");
+  return rows;
+};
+
+type Saved = ReadonlyMap<string, () => ProcessorSettings>;
+
+/** By client, and by processor; unsealed when it is asked for, which throws CannotUnseal. */
+const saved = (pool: Pool, clients: readonly number[], keyring: Keyring): Promise<ReadonlyMap<number, Saved>> =>
+  transaction(
+    pool,
+    clients,
+    async (tx) => {
+      const { rows } = await tx.query<{ client_id: number; processor: string; sealed: string }>(
+        sql`select client_id, processor, sealed from payment_processors where client_id = any (${clients}::int[])`,
+      );
+      const found = new Map<number, Map<string, () => ProcessorSettings>>();
+      for (const { client_id: clientId, processor, sealed } of rows) {
+        const place = placeOf({ clientId, processor });
+        const own = found.get(clientId) ?? new Map<string, () => ProcessorSettings>();
+        own.set(
+          processor,
+          remembering(() => JSON.parse(unseal(sealed, place, keyring)) as ProcessorSettings),
+        );
+        found.set(clientId, own);
+      }
+      return found;
+    },
+    { role: "tributary_edge", isReadOnly: true },
+  );
+
+export interface Processors {
+  /** Undefined: none is saved. Throws CannotUnseal, and what Postgres throws. */
+  readonly settingsOf: (clientId: number, processor: string) => Promise<ProcessorSettings | undefined>;
+  /** Stands for the secret that a client lacks. */
+  readonly dummy: string;
+}
+
+export const openProcessors = (pool: Pool, keyring: Keyring): Processors => {
+  const fresh = openFresh((clients) => saved(pool, clients, keyring));
+  return {
+    settingsOf: async (clientId, processor) => (await fresh.of(clientId))?.get(processor)?.(),
+    dummy: randomBytes(32).toString("hex"),
+  };
+};
+
+/** What admission of a notice needs beside the client: how the shop writes its metadata now. */
+export const withSettings = (client: RequestFacts, settings: ProcessorSettings | undefined): PostbackFacts =>
+  settings?.metadata === undefined ? client : { ...client, metadataKeys: settings.metadata };
+
+/** Of a notice that comes back out of the dead letters. */
+export const postbackFactsOf =
+  ({ settingsOf }: Pick<Processors, "settingsOf">) =>
+  async ({ processor }: Pick<PostbackBody, "processor">, client: RequestFacts): Promise<PostbackFacts> =>
+    withSettings(client, await settingsOf(client.clientId, processor.name));

@@ -1,0 +1,128 @@
+// Stores chunks of recorded visits: the row that names the object is committed first, then the
+// object is put, so that every object is named by a row whenever the process dies.
+import type { Pool, PoolClient } from "pg";
+import { hit } from "#failpoint";
+import type { Objects } from "../../../infra/objects/objects.ts";
+import { lockUntilCommit, shareUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
+import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { Keyring } from "../../../infra/runtime/keyring.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import type { Chunk } from "./chunk.ts";
+import { recordingKeyOrNew } from "./recording-keys.ts";
+import { objectKeyOf, sealChunk } from "./sealed-chunk.ts";
+
+/** What a visit may hold, and a client may begin in 24 hours. */
+export interface RecordingLimits {
+  readonly chunks: number;
+  readonly bytes: number;
+  readonly visitsADay: number;
+}
+export const recordingLimits: RecordingLimits = { chunks: 600, bytes: 24 * 1024 * 1024, visitsADay: 2_000 };
+/** A session ends after 30 minutes without an event; no visit of a person is longer. */
+const LONGEST_MS = 12 * 3_600_000;
+const DAY_MS = 24 * 3_600_000;
+
+/** Why a chunk is not taken, for good. */
+export type NotTaken = "visit_too_long" | "too_many_visits" | "other_device" | "erased";
+export interface TakenChunk {
+  readonly chunk: Chunk;
+  /** Keyed hash of its `did`. */
+  readonly device: string;
+  /** In force. */
+  readonly mask: number;
+  readonly receivedAt: UnixMs;
+}
+export interface RecordingPorts {
+  readonly pool: Pool;
+  readonly objects: Pick<Objects, "putNew">;
+  readonly keyring: Keyring;
+  readonly limits?: RecordingLimits;
+}
+
+/** What is recorded and what erases or purges it exclude each other. */
+export const recordingsLock = (clientId: number): string => `tributary.recordings:${clientId}`;
+
+/**
+ * Undefined: it is stored for good. A chunk that is sent again is stored once; of two that differ
+ * the first stands. Rejects when Postgres or object storage does not take it.
+ */
+export const storeChunk = async (ports: RecordingPorts, taken: TakenChunk): Promise<NotTaken | undefined> => {
+  const { chunk } = taken;
+  const found = await transaction(ports.pool, [chunk.clientId], (tx) => nameChunk(tx, ports, taken), {
+    role: "tributary_edge",
+  });
+  if (typeof found === "string") return found;
+  hit("recording-named");
+  await ports.objects.putNew(objectKeyOf(chunk), await sealChunk(found, chunk, chunk.events));
+  hit("recording-stored");
+  return undefined;
+};
+
+/** The key to seal it under, once its row is there. */
+const nameChunk = async (
+  tx: PoolClient,
+  { keyring, limits = recordingLimits }: RecordingPorts,
+  taken: TakenChunk,
+): Promise<Buffer | NotTaken> => {
+  const { chunk, device } = taken;
+  const { clientId } = chunk;
+  await shareUntilCommit(tx, recordingsLock(clientId));
+  const visit = (await visitOf(tx, chunk)) ?? (await beginVisit(tx, taken, limits));
+  if (visit === "too_many_visits") return visit;
+  if (visit.is_erased) return "erased";
+  if (visit.device !== device) return "other_device";
+  if (!(await isNamed(tx, chunk))) {
+    const bytes = Buffer.byteLength(chunk.events);
+    const isFull = visit.chunks >= limits.chunks || Number(visit.bytes) + bytes > limits.bytes;
+    if (isFull || taken.receivedAt > visit.started_at + LONGEST_MS) return "visit_too_long";
+    await addChunk(tx, taken, bytes);
+  }
+  return recordingKeyOrNew(tx, { clientId, device }, keyring);
+};
+
+interface Visit {
+  readonly device: string | null;
+  readonly started_at: UnixMs;
+  readonly chunks: number;
+  readonly bytes: bigint;
+  readonly is_erased: boolean;
+}
+/** Held until the commit, so that two of its chunks count after each other. */
+const visitOf = async (tx: PoolClient, { clientId, sessionId }: Chunk): Promise<Visit | undefined> => {
+  const { rows } = await tx.query<Visit>(sql`
+    select device, started_at, chunks, bytes, erased_at is not null as is_erased from recordings
+    where client_id = any (${[clientId]}::int[]) and session_id = ${sessionId} for update`);
+  return rows[0];
+};
+
+const beginVisit = async (
+  tx: PoolClient,
+  { chunk, device, mask, receivedAt }: TakenChunk,
+  { visitsADay }: RecordingLimits,
+): Promise<Visit | "too_many_visits"> => {
+  const { clientId, sessionId } = chunk;
+  // One after the other, so that the count of the day holds.
+  await lockUntilCommit(tx, `${recordingsLock(clientId)} begin`);
+  const { rows } = await tx.query<{ count: number }>(sql`select count(*)::int as count from recordings
+    where client_id = any (${[clientId]}::int[]) and started_at > ${new Date(receivedAt - DAY_MS)}`);
+  if (rows[0]!.count >= visitsADay) return "too_many_visits";
+  const at = new Date(receivedAt);
+  await tx.query(sql`insert into recordings (client_id, session_id, device, started_at, last_at, consent)
+    values (${clientId}, ${sessionId}, ${device}, ${at}, ${at}, ${mask}) on conflict do nothing`);
+  return (await visitOf(tx, chunk))!;
+};
+
+const isNamed = async (tx: PoolClient, { clientId, sessionId, page, seq }: Chunk): Promise<boolean> => {
+  const { rowCount } = await tx.query(sql`select 1 from recording_chunks
+    where client_id = any (${[clientId]}::int[]) and session_id = ${sessionId} and page = ${page} and seq = ${seq}`);
+  return rowCount === 1;
+};
+
+const addChunk = async (tx: PoolClient, { chunk, mask, receivedAt }: TakenChunk, bytes: number): Promise<void> => {
+  const { clientId, sessionId, page, seq, count, firstAt, lastAt } = chunk;
+  await tx.query(sql`insert into recording_chunks (client_id, session_id, page, seq, events, first_at, last_at)
+    values (${clientId}, ${sessionId}, ${page}, ${seq}, ${count}, ${new Date(firstAt)}, ${new Date(lastAt)})`);
+  await tx.query(sql`update recordings set chunks = chunks + 1, events = events + ${count}::int,
+      bytes = bytes + ${bytes}::bigint, consent = ${mask}, last_at = greatest(last_at, ${new Date(receivedAt)})
+    where client_id = any (${[clientId]}::int[]) and session_id = ${sessionId}`);
+};

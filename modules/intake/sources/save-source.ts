@@ -1,0 +1,155 @@
+// Sources as they are made and changed; edges and pulls follow within a second.
+import { randomBytes } from "node:crypto";
+import type { PoolClient } from "pg";
+import type { RelayMode, SourceKind, SourceMapping, SourceState } from "../../../domain/sources/source.ts";
+import { sql } from "../../../infra/postgres/sql.ts";
+import type { Keyring } from "../../../infra/runtime/keyring.ts";
+import { newSourceVault, sealOfSource } from "../../access/secrets/source-secrets.ts";
+import { hashOfKey } from "./source-picture.ts";
+
+/** What people set of a source. */
+export interface SourceSettings extends SourceMapping {
+  readonly slug: string;
+  readonly name: string;
+  readonly kind: SourceKind;
+  readonly mode: RelayMode | null;
+  readonly state: SourceState;
+  readonly allow_ips: readonly string[];
+  /** Where and how its events are pulled (modules/intake/pulls); null: they are not. */
+  readonly pull: object | null;
+}
+/** Undefined keeps what is saved, null removes it. */
+export interface SourceSecrets {
+  readonly secret?: string | null | undefined;
+  readonly pull_secret?: string | null | undefined;
+}
+export interface SavedSource extends SourceSettings {
+  readonly source_id: number;
+  readonly client_id: number;
+  readonly version: number;
+}
+
+/** Why a source cannot be as asked: `field` is to be changed, the message names the cure. */
+export class SourceRefused extends Error {
+  readonly field: string;
+  readonly code: "bad_mode" | "bad_state" | "incomplete" | "slug_taken";
+  constructor(field: string, code: SourceRefused["code"], message: string) {
+    super(message);
+    this.name = "SourceRefused";
+    this.field = field;
+    this.code = code;
+  }
+}
+
+/** A key of an address: 256 bits. */
+const newKey = (): string => randomBytes(32).toString("base64url");
+
+/** Throws SourceRefused. */
+const check = (after: SourceSettings, before?: Pick<SourceSettings, "state">): void => {
+  const { kind, mode, state, mapping, constants, pull } = after;
+  if ((kind === "property_relay") !== (mode !== null))
+    throw new SourceRefused(
+      "mode",
+      "bad_mode",
+      kind === "property_relay" ? "say how it measures: measurement_relay or data_warehouse" : "leave it out",
+    );
+  if (state === "draft" && before !== undefined && before.state !== "draft")
+    throw new SourceRefused("state", "bad_state", "pause it: a source that was active is a draft no more");
+  if (state !== "active") return;
+  if (mapping.event_name === undefined && constants.event_name === undefined)
+    throw new SourceRefused("mapping/event_name", "incomplete", "an active source needs a path or a constant of it");
+  if (mapping.dedup_key === undefined && pull === null)
+    throw new SourceRefused("mapping/dedup_key", "incomplete", "an active source needs the path of what is unique");
+};
+
+const isTaken = (error: unknown): boolean =>
+  (error as { code?: string; constraint?: string }).constraint === "sources_client_id_slug_key";
+const taken = (error: unknown): never => {
+  if (!isTaken(error)) throw error;
+  throw new SourceRefused("slug", "slug_taken", "another source of this client has it");
+};
+
+/** Inside a transaction that sees the client. Throws SourceRefused. */
+export const createSource = async (
+  tx: PoolClient,
+  clientId: number,
+  settings: SourceSettings,
+  secrets: SourceSecrets,
+  keyring: Keyring,
+): Promise<SavedSource> => {
+  check(settings);
+  const { rows } = await tx.query<{ source_id: number }>("select nextval('source_ids')::int as source_id");
+  const { source_id: sourceId } = rows[0]!;
+  await tx
+    .query(sql`
+      insert into sources (source_id, client_id, slug, name, kind, mode, state, mapping, constants, event_names,
+        allow_ips, pull, vault)
+      values (${sourceId}, ${clientId}, ${settings.slug}, ${settings.name}, ${settings.kind}, ${settings.mode},
+        ${settings.state}, ${JSON.stringify(settings.mapping)}::jsonb, ${JSON.stringify(settings.constants)}::jsonb,
+        ${JSON.stringify(settings.event_names)}::jsonb, ${settings.allow_ips}::text[],
+        ${json(settings.pull)}::jsonb, ${newSourceVault(sourceId, keyring)})`)
+    .catch(taken);
+  await saveSecrets(tx, sourceId, secrets, keyring);
+  return { ...settings, source_id: sourceId, client_id: clientId, version: 1 };
+};
+
+/** Undefined when there is none. No other change of it until the end of the transaction. */
+export const sourceToChange = async (
+  tx: PoolClient,
+  sourceId: number,
+  clients: readonly number[],
+): Promise<SavedSource | undefined> => {
+  const { rows } = await tx.query<SavedSource>(sql`
+    select source_id, client_id, version, slug, name, kind, mode, state, mapping, constants, event_names,
+      allow_ips, pull
+    from sources where source_id = ${sourceId} and client_id = any (${clients}::int[]) for update`);
+  return rows[0];
+};
+
+/** `before` is of `sourceToChange`, in the same transaction. Throws SourceRefused. */
+export const changeSource = async (
+  tx: PoolClient,
+  before: SavedSource,
+  patch: Partial<Omit<SourceSettings, "slug">>,
+  secrets: SourceSecrets,
+  keyring: Keyring,
+): Promise<SavedSource> => {
+  const after = { ...before, ...patch, version: before.version + 1 };
+  check(after, before);
+  const { source_id: sourceId } = before;
+  await tx.query(sql`
+    update sources set version = ${after.version}, name = ${after.name}, kind = ${after.kind}, mode = ${after.mode},
+      state = ${after.state}, mapping = ${JSON.stringify(after.mapping)}::jsonb,
+      constants = ${JSON.stringify(after.constants)}::jsonb, event_names = ${JSON.stringify(after.event_names)}::jsonb,
+      allow_ips = ${after.allow_ips}::text[], pull = ${json(after.pull)}::jsonb, updated_at = clock_timestamp()
+    where source_id = ${sourceId}`);
+  await saveSecrets(tx, sourceId, secrets, keyring);
+  return after;
+};
+const json = (value: object | null): string | null => (value === null ? null : JSON.stringify(value));
+
+const saveSecrets = async (
+  tx: PoolClient,
+  sourceId: number,
+  secrets: SourceSecrets,
+  keyring: Keyring,
+): Promise<void> => {
+  const sealed = (column: "secret" | "pull_secret"): string | null => {
+    const text = secrets[column];
+    return text === undefined || text === null ? null : sealOfSource(text, { sourceId, column }, keyring);
+  };
+  if (secrets.secret !== undefined)
+    await tx.query(sql`update sources set secret = ${sealed("secret")} where source_id = ${sourceId}`);
+  if (secrets.pull_secret !== undefined)
+    await tx.query(sql`update sources set pull_secret = ${sealed("pull_secret")} where source_id = ${sourceId}`);
+};
+
+/** Another key of its address; the former opens nothing within a second, in every process. */
+export const rotateSourceKey = async (tx: PoolClient, { source_id: sourceId }: SavedSource): Promise<string> => {
+  const key = newKey();
+  await tx.query(sql`
+    update sources set key_sha256 = ${hashOfKey(key)}, key_rotated_at = clock_timestamp(), version = version + 1,
+      updated_at = clock_timestamp()
+    where source_id = ${sourceId}`);
+  return key;
+};

@@ -1,0 +1,33 @@
+// Whether a payload bears the signature of its source, in either of two schemes: X-Svc-Signature,
+// or the three headers of Standard Webhooks.
+import { isSignatureOf } from "../../../domain/signature.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+
+interface SignedPayload {
+  readonly bytes: Buffer;
+  readonly header: (name: string) => string | undefined;
+  readonly receivedAt: UnixMs;
+}
+
+const TOLERANCE_SEC = 300;
+const MOST_SIGNATURES = 10;
+export const SECRET_PREFIX = "whsec_";
+const BASE64 = /^v1,([A-Za-z0-9+/]{43}=)$/;
+
+/** The bytes that a secret of Standard Webhooks stands for; undefined: it is a plain text. */
+export const keyBytesOf = (secret: string): Buffer | undefined =>
+  secret.startsWith(SECRET_PREFIX) ? Buffer.from(secret.slice(SECRET_PREFIX.length), "base64") : undefined;
+
+export const isSignedPayload = ({ bytes, header, receivedAt }: SignedPayload, secret: string): boolean => {
+  const key = keyBytesOf(secret) ?? secret;
+  const own = header("x-svc-signature");
+  if (own !== undefined) return isSignatureOf(bytes, own, key, "");
+  const [id, at, signatures] = [header("webhook-id"), header("webhook-timestamp"), header("webhook-signature")];
+  if (id === undefined || at === undefined || signatures === undefined || !/^\d{1,12}$/.test(at)) return false;
+  if (Math.abs(receivedAt / 1_000 - Number(at)) > TOLERANCE_SEC) return false;
+  const signed = Buffer.concat([Buffer.from(`${id}.${at}.`), bytes]);
+  return signatures
+    .split(" ", MOST_SIGNATURES)
+    .flatMap((one) => BASE64.exec(one)?.[1] ?? [])
+    .some((one) => isSignatureOf(signed, Buffer.from(one, "base64").toString("hex"), key, ""));
+};

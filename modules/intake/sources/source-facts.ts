@@ -1,0 +1,16 @@
+// What an edge of sources knows of the payload that a letter has kept: the mapping of now.
+
+import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
+import type { GenericBody, SourceFacts } from "../../../processors/admit/sources/generic.ts";
+import type { OpenSources } from "./source-picture.ts";
+
+const notActive = { code: "source_not_active", message: "its source is not active now" };
+
+/** For payloads that come back: a source that was paused meanwhile takes nothing. */
+export const sourceFactsOf =
+  (sources: Pick<OpenSources, "byId">) =>
+  ({ sourceId }: GenericBody, client: RequestFacts): SourceFacts | typeof notActive => {
+    const source = sources.byId(sourceId);
+    if (source === undefined || source.state !== "active" || source.client_id !== client.clientId) return notActive;
+    return { ...client, source: { slug: source.slug, read: source.read } };
+  };

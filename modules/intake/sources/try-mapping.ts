@@ -1,0 +1,96 @@
+// A draft mapping on what a source really sent: each payload as it is now, and as it would be.
+import type { PoolClient } from "pg";
+import { scrubText, TooMuchPersonalData } from "../../../domain/personal/personal-data.ts";
+import { type Mapped, type MappingFault, mapPayload, readMapping } from "../../../domain/sources/map-payload.ts";
+import { logicalFields, type SourceMapping } from "../../../domain/sources/source.ts";
+import { sql } from "../../../infra/postgres/sql.ts";
+import type { Keyring } from "../../../infra/runtime/keyring.ts";
+import { sourceVault } from "../../access/secrets/source-secrets.ts";
+import { newestPayloads } from "./payloads.ts";
+import type { SavedSource } from "./save-source.ts";
+
+export interface Tried {
+  readonly payload_id: string;
+  readonly received_at: number;
+  readonly outcome: "mapped" | "refused";
+  /** What the draft makes of it, without personal data. */
+  readonly event: Readonly<Record<string, string | number>> | null;
+  /** Why the draft makes nothing of it. */
+  readonly field: string | null;
+  readonly path: string | null;
+  readonly found: string | null;
+  readonly hint: string | null;
+  /** What the saved mapping makes of it; null: nothing. */
+  readonly saved: Tried["event"];
+  /** Fields that the saved mapping reads otherwise. */
+  readonly differs: readonly string[];
+}
+/** What is left out is as it is saved. */
+export interface DraftMapping extends Pick<SourceMapping, "mapping"> {
+  readonly constants?: SourceMapping["constants"] | undefined;
+  readonly event_names?: SourceMapping["event_names"] | undefined;
+}
+
+const TRIED = 20;
+type Read = Mapped | MappingFault;
+const isFault = (read: Read): read is MappingFault => "code" in read;
+
+/**
+ * The newest 20 payloads of the last 48 hours, newest first, in a transaction that sees the client;
+ * writes nothing. Throws CannotUnseal, and RangeError for a path that cannot be read.
+ */
+export const tryMapping = async (
+  tx: PoolClient,
+  source: SavedSource,
+  draft: DraftMapping,
+  keyring: Keyring,
+): Promise<readonly Tried[]> => {
+  const { rows } = await tx.query<{ vault: string }>(sql`
+    select vault from sources
+    where source_id = ${source.source_id} and client_id = any (${[source.client_id]}::int[])`);
+  const vault = sourceVault(rows[0]!.vault, source.source_id, keyring);
+  const { mapping, constants = source.constants, event_names = source.event_names } = draft;
+  const [saved, drafted] = [readMapping(source), readMapping({ mapping, constants, event_names })];
+  const payloads = await newestPayloads(tx, source, vault, TRIED);
+  return payloads.map(({ payload_id, received_at, bytes }) => {
+    const payload = jsonIn(bytes);
+    const [now, then] = [mapPayload(payload, saved), mapPayload(payload, drafted)];
+    return { payload_id, received_at, ...shown(then), saved: shown(now).event, differs: differing(now, then) };
+  });
+};
+
+/** What was refused because it is no JSON is kept too: nothing can be read of it. */
+const jsonIn = (bytes: Buffer): unknown => {
+  try {
+    return JSON.parse(bytes.toString("utf8"));
+  } catch {
+    return undefined;
+  }
+};
+
+const shown = (read: Read): Pick<Tried, "outcome" | "event" | "field" | "path" | "found" | "hint"> => {
+  if (isFault(read)) {
+    const { field, path, found, hint } = read;
+    return { outcome: "refused", event: null, field, path, found, hint };
+  }
+  const entries = Object.entries(read).map(([name, value]) => [name, name === "did" ? HIDDEN : masked(value)]);
+  const none = { field: null, path: null, found: null, hint: null };
+  return { outcome: "mapped", event: Object.fromEntries(entries), ...none };
+};
+
+const HIDDEN = "***";
+const hiding = { plain: () => HIDDEN, hashed: () => HIDDEN };
+const masked = (value: string | number): string | number => {
+  if (typeof value === "number") return value;
+  try {
+    return scrubText(value, hiding).value;
+  } catch (error) {
+    if (error instanceof TooMuchPersonalData) return HIDDEN;
+    throw error;
+  }
+};
+
+const differing = (now: Read, then: Read): readonly string[] => {
+  const of = (read: Read): Partial<Mapped> => (isFault(read) ? {} : read);
+  return logicalFields.filter((field) => of(now)[field] !== of(then)[field]);
+};

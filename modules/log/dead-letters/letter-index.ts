@@ -1,0 +1,267 @@
+// The index of the dead letters: failures go in, due letters are claimed, sent and seen through.
+
+import type { Pool, PoolClient } from "pg";
+import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
+import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import {
+  type Failure,
+  type Indexed,
+  indexFailures,
+  type Letter,
+  type LetterKind,
+  letterIdOf,
+  subjectKey,
+} from "./letter.ts";
+
+/** Letters of every tenant and of none are worked on under the role of schedules. */
+const asKeeper = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
+  transaction(pool, null, work, { role: "tributary_keeper" });
+
+/** Offsets as numbers, times as milliseconds. */
+export const letterColumns = `letter_id, kind, state, stage, code, message,
+  json_build_object('topic', source_topic, 'partition', source_partition, 'offset', source_offset) as source,
+  json_build_object('topic', kept_topic, 'partition', kept_partition, 'offset', kept_offset) as kept,
+  root::text, subject::text, event_id, client_id, sender, attempts, first_failed_at, last_failed_at, next_attempt_at,
+  lease_until, sent_at,
+  closed_at, closed_by, close_reason`;
+
+const KNOWN = `
+  select ${letterColumns} from dead_letters
+  where letter_id = any ($1) or (subject = any ($2::uuid[]) and state <> 'discarded') order by letter_id for update`;
+const KNOWN_FAILURES = "select failure_id from dead_letter_failures where failure_id = any ($1::uuid[])";
+const SAVE = `
+  insert into dead_letters (letter_id, kind, state, stage, code, message, source_topic, source_partition, source_offset,
+    kept_topic, kept_partition, kept_offset, root, subject, event_id, client_id, sender, attempts, first_failed_at,
+    last_failed_at, next_attempt_at,
+    lease_until, sent_at, closed_at, closed_by, close_reason)
+  select letter_id, kind, state, stage, code, message, source->>'topic', (source->>'partition')::int,
+    (source->>'offset')::bigint,
+    kept->>'topic', (kept->>'partition')::int, (kept->>'offset')::bigint, root, subject, event_id, client_id, sender,
+    attempts,
+    to_timestamp(first_failed_at / 1000.0), to_timestamp(last_failed_at / 1000.0),
+    to_timestamp(next_attempt_at / 1000.0),
+    to_timestamp(lease_until / 1000.0), to_timestamp(sent_at / 1000.0), to_timestamp(closed_at / 1000.0), closed_by,
+    close_reason
+  from jsonb_to_recordset($1::jsonb) as given (letter_id text, kind text, state text, stage text, code text,
+    message text, source jsonb, kept jsonb,
+    root uuid, subject uuid, event_id text, client_id int, sender text, attempts int,
+    first_failed_at float8, last_failed_at float8, next_attempt_at float8,
+    lease_until float8, sent_at float8, closed_at float8, closed_by text, close_reason text)
+  on conflict (letter_id) do update set state = excluded.state, code = excluded.code, message = excluded.message,
+    attempts = excluded.attempts,
+    last_failed_at = excluded.last_failed_at, next_attempt_at = excluded.next_attempt_at,
+    lease_until = excluded.lease_until,
+    sent_at = excluded.sent_at, closed_at = excluded.closed_at`;
+const TELL = `
+  insert into dead_letter_failures (failure_id, letter_id, source_topic, source_partition, source_offset, code, message,
+    failed_at, kept_topic, kept_partition, kept_offset)
+  select failure_id, letter_id, source->>'topic', (source->>'partition')::int, (source->>'offset')::bigint, code,
+    message, to_timestamp(failed_at / 1000.0),
+    kept->>'topic', (kept->>'partition')::int, (kept->>'offset')::bigint
+  from jsonb_to_recordset($1::jsonb) as given (failure_id uuid, letter_id text, source jsonb, kept jsonb, code text,
+    message text, failed_at float8)`;
+
+/**
+ * One transaction: letters and failures are there together. A reader of another partition of the
+ * dead letters waits, for two failures of one event may lie in two of them. Dying before the commit
+ * of the offsets costs a second reading, which changes nothing.
+ */
+export const indexInPostgres = (
+  pool: Pool,
+  failures: readonly Failure[],
+  random: () => number = Math.random,
+): Promise<Indexed> =>
+  asKeeper(pool, async (tx) => {
+    if (failures.length === 0) return { letters: [], failures: [] };
+    await lockUntilCommit(tx, "tributary.dead-letters");
+    const ids = [...new Set(failures.map(letterIdOf))];
+    const subjects = [...new Set(failures.flatMap(({ subject }) => subject ?? []))];
+    const { rows: found } = await tx.query<Letter>(KNOWN, [ids, subjects]);
+    // Of a subject only those of a stage that is concerned, but a lock more is cheaper than a pair
+    // of arrays.
+    const concerned = new Set(
+      failures.flatMap(({ subject, stage }) => (subject === null ? [] : subjectKey(subject, stage))),
+    );
+    const letters = found.filter(
+      ({ letter_id, subject, stage }) =>
+        ids.includes(letter_id) || (subject !== null && concerned.has(subjectKey(subject, stage))),
+    );
+    const { rows: recorded } = await tx.query<Pick<Failure, "failure_id">>(KNOWN_FAILURES, [
+      failures.map(({ failure_id }) => failure_id),
+    ]);
+    const known = { letters, failures: new Set(recorded.map(({ failure_id }) => failure_id)) };
+    const indexed = indexFailures(known, failures, random);
+    if (indexed.failures.length === 0) return indexed;
+    await tx.query(SAVE, [JSON.stringify(indexed.letters)]);
+    await tx.query(TELL, [
+      JSON.stringify(indexed.failures.map(({ letter_id, failure }) => ({ ...failure, letter_id }))),
+    ]);
+    return indexed;
+  });
+
+/** Of the given ids those that the index has. */
+export const knownFailures = (pool: Pool, ids: readonly string[]): Promise<ReadonlySet<string>> =>
+  asKeeper(pool, async (tx) => {
+    const { rows } = await tx.query<Pick<Failure, "failure_id">>(KNOWN_FAILURES, [ids]);
+    return new Set(rows.map(({ failure_id }) => failure_id));
+  });
+
+/**
+ * A letter in the state in which it was sent: a process that finds it in another one leaves it
+ * alone.
+ */
+export type Attempt = Pick<Letter, "letter_id" | "attempts">;
+
+const CLAIM = `
+  update dead_letters set state = 'retrying', next_attempt_at = null, sent_at = null, lease_until = $2
+  where letter_id in (
+    select letter_id from dead_letters
+    where (state = 'waiting' and next_attempt_at <= $1)
+    or (state = 'retrying' and sent_at is null and lease_until <= $1)
+    order by coalesce(next_attempt_at, lease_until), letter_id limit $3 for update skip locked)
+  returning ${letterColumns}`;
+
+/**
+ * Takes at most `most` letters that are due, or whose sender died; no other process gets them
+ * before the lease has ended.
+ */
+export const claimLetters = async (
+  pool: Pool,
+  most: number,
+  now: UnixMs,
+  leaseMs: number,
+): Promise<readonly Letter[]> =>
+  asKeeper(pool, async (tx) => (await tx.query<Letter>(CLAIM, [new Date(now), new Date(now + leaseMs), most])).rows);
+
+const OF_ATTEMPT = `from unnest($1::text[], $2::int[]) as sent (id, attempt)
+  where letter_id = id and attempts = attempt and state = 'retrying'`;
+const attempted = (letters: readonly Attempt[]) => [
+  letters.map(({ letter_id }) => letter_id),
+  letters.map(({ attempts }) => attempts),
+];
+
+/** The log has them again. One that has failed meanwhile is no attempt of ours any more. */
+export const markSent = async (pool: Pool, letters: readonly Attempt[], now: UnixMs): Promise<void> => {
+  await asKeeper(pool, (tx) =>
+    tx.query(`update dead_letters set sent_at = $3 ${OF_ATTEMPT}`, [...attempted(letters), new Date(now)]),
+  );
+};
+
+/** They came through without failing again. Answers how many. */
+export const markPassed = (pool: Pool, letters: readonly Attempt[], now: UnixMs): Promise<number> =>
+  asKeeper(pool, async (tx) => {
+    const statement =
+      `update dead_letters set state = 'reprocessed', lease_until = null, closed_at = $3 ${OF_ATTEMPT} ` +
+      "and sent_at is not null";
+    return (await tx.query(statement, [...attempted(letters), new Date(now)])).rowCount ?? 0;
+  });
+
+/** Nothing can be sent, now or later: a person decides. */
+export const parkLetters = async (pool: Pool, letters: readonly Attempt[], message: string): Promise<void> => {
+  const statement = `update dead_letters set state = 'parked', lease_until = null, message = $3 ${OF_ATTEMPT}`;
+  await asKeeper(pool, (tx) => tx.query(statement, [...attempted(letters), message]));
+};
+
+/** Given up without being asked: what must not come back. */
+export const discardClaimed = async (
+  pool: Pool,
+  letters: readonly Attempt[],
+  reason: string,
+  now: UnixMs,
+): Promise<void> => {
+  const statement =
+    "update dead_letters set state = 'discarded', lease_until = null, closed_at = $3, closed_by = " +
+    `'keeper', close_reason = $4 ${OF_ATTEMPT}`;
+  await asKeeper(pool, (tx) => tx.query(statement, [...attempted(letters), new Date(now), reason]));
+};
+
+/** Sent, and not yet seen through. */
+export const lettersUnderWay = (pool: Pool): Promise<readonly Attempt[]> =>
+  asKeeper(
+    pool,
+    async (tx) =>
+      (
+        await tx.query<Attempt>(
+          "select letter_id, attempts from dead_letters where state = 'retrying' and sent_at is not null",
+        )
+      ).rows,
+  );
+
+export type Depth = Readonly<Record<LetterKind, number>>;
+
+/** Open letters of each kind: waiting, on their way, parked. */
+export const letterDepth = async (pool: Pool): Promise<Depth> => {
+  const { rows } = await transaction(
+    pool,
+    null,
+    (tx) =>
+      tx.query<{ kind: LetterKind; count: number }>(
+        "select kind, count(*)::int as count from dead_letters where state in ('waiting', 'retrying', " +
+          "'parked') group by kind",
+      ),
+    { role: "tributary_edge", isReadOnly: true },
+  );
+  const of = (kind: LetterKind): number => rows.find((row) => row.kind === kind)?.count ?? 0;
+  return { clicks: of("clicks"), pixel: of("pixel"), s2s: of("s2s") };
+};
+
+export interface OpenLetters {
+  readonly kind: LetterKind;
+  readonly state: "waiting" | "retrying" | "parked";
+  readonly count: number;
+  /** Since the oldest of them failed first. */
+  readonly seconds: number;
+}
+export const openLetters = async (pool: Pool): Promise<readonly OpenLetters[]> =>
+  asKeeper(
+    pool,
+    async (tx) =>
+      (
+        await tx.query<OpenLetters>(`
+          select kind, state, count(*)::int as count,
+            extract(epoch from clock_timestamp() - min(first_failed_at))::float8 as seconds
+          from dead_letters where state in ('waiting', 'retrying', 'parked') group by kind, state`)
+      ).rows,
+  );
+
+/** Names as in `probe_states`. */
+export type ProbedStore = "analytics_store" | "cache_store" | "relational_store";
+
+/**
+ * What a store refused before it turned healthy is tried at once: each letter once a recovery, for
+ * one that fails again has failed after it. Answers how many were woken.
+ */
+export const wakeLetters = (pool: Pool, stages: Readonly<Record<ProbedStore, readonly string[]>>): Promise<number> =>
+  asKeeper(pool, async (tx) => {
+    let woken = 0;
+    for (const [store, names] of Object.entries(stages)) {
+      const { rowCount } = await tx.query(sql`
+        update dead_letters set next_attempt_at = clock_timestamp() from probe_states
+        where name = ${store} and probe_states.state = 'healthy' and last_failed_at < probe_states.since
+          and dead_letters.state = 'waiting' and code = 'refused_by_store' and stage = any (${names})
+          and next_attempt_at > clock_timestamp()`);
+      woken += rowCount ?? 0;
+    }
+    return woken;
+  });
+
+/** Processes read what was saved half a second later; what they refused by then is woken too. */
+const IN_FORCE_MS = 2_000;
+
+/**
+ * What was refused before its source or processor was saved is tried at once, parked ones too: each
+ * letter once a saving, for one that fails again has failed after it. Answers how many were woken.
+ */
+export const wakeCorrected = (pool: Pool): Promise<number> =>
+  asKeeper(pool, async (tx) => {
+    const inForce = sql`${IN_FORCE_MS} * interval '1 millisecond'`;
+    const { rowCount } = await tx.query(sql`
+      update dead_letters set state = 'waiting', next_attempt_at = clock_timestamp()
+      from (select 'src_' || source_id as name, client_id as of, updated_at + ${inForce} as at from sources
+        union all select processor, client_id, updated_at + ${inForce} from payment_processors) as saved
+      where sender = saved.name and client_id = saved.of and last_failed_at < saved.at
+        and saved.at < clock_timestamp() and state in ('waiting', 'parked')
+        and (state = 'parked' or next_attempt_at > clock_timestamp())`);
+    return rowCount ?? 0;
+  });

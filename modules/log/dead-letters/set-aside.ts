@@ -1,0 +1,187 @@
+// Takes one record that stops its reader out of the way: the only forward move of an offset that
+// there is, audited (docs/design/laws.md L5).
+import { hit } from "#failpoint";
+import { placeOf } from "../../../infra/kafka/kafka.ts";
+import { deadLetterOf } from "../../../stream/dead-letters.ts";
+import type { AnyTopic, Position, Recorded } from "../../../stream/flow.ts";
+import type { Memories } from "../../../stream/memory/memory.ts";
+import type { InputMessage, Produce } from "../../../stream/messages.ts";
+import type { Wire } from "../../../stream/wire.ts";
+import { Unreadable } from "../../../stream/wire.ts";
+import { beginOperation, resumeOperation } from "../../base/operations/operations.ts";
+import { openHolds } from "../groups/group-holds.ts";
+import { untilEmpty } from "../rewind/rewind.ts";
+import { type Found, findGroup, type Rewinding, RewindRefused } from "../rewind/rewinding.ts";
+import { SET_ASIDE } from "./letter.ts";
+
+export interface AsidePorts extends Rewinding {
+  /** Opened for the topics that the pipeline reads. */
+  readonly wire: Wire;
+  readonly produce: Produce;
+  readonly memories: Memories;
+  readonly onStep?: (text: string) => void;
+}
+export interface AsideRequest {
+  readonly stage: string;
+  readonly place: Position;
+  readonly actor: string;
+  readonly reason: string;
+}
+export interface Aside {
+  readonly hosting: Found;
+  readonly record: InputMessage;
+  /** Undefined: it cannot be read. */
+  readonly event: Recorded<any> | undefined;
+  readonly to: string;
+}
+
+export interface SetAside {
+  readonly operation: string;
+  readonly group: string;
+  /** Null: an earlier run of the command had written it. */
+  readonly to: string | null;
+  readonly event: Recorded<any> | undefined;
+}
+
+/**
+ * What would be set aside. Throws RewindRefused for any record but the one at which the group
+ * stands.
+ */
+export const planAside = async (
+  ports: AsidePorts,
+  { stage, place }: Pick<AsideRequest, "stage" | "place">,
+): Promise<Aside> => {
+  const { admin, kafka, topology, wire } = ports;
+  const hosting = await findGroup(ports, stage);
+  const { topic, partition, offset } = place;
+  if (hosting.topic !== topic)
+    throw new RewindRefused(`${stage} is hosted in ${hosting.group}, which reads ${hosting.topic} and not ${topic}`);
+  const marks = (await admin.watermarks(topic)).find((mark) => mark.partition === partition);
+  if (marks === undefined) throw new RewindRefused(`${topic} has no partition ${partition}`);
+  const stands = (await admin.committed(hosting.group, topic)).get(partition) ?? marks.low;
+  if (stands !== offset)
+    throw new RewindRefused(
+      `${hosting.group} stands at ${topic}/${partition}@${stands}, and only the record at which it ` +
+        "stands can be set aside",
+    );
+  const record = (await kafka.pick([place])).get(placeOf(place));
+  if (record === undefined)
+    throw new RewindRefused(`the log holds no record at ${placeOf(place)}: the group waits for the next one`);
+  const read = topology.nodes.find((node) => node.is !== "edge" && node.from.name === topic)!;
+  const event = readable(wire, (read as { readonly from: AnyTopic }).from, record, place);
+  return { hosting, record, event, to: topology.deadLetters(event) };
+};
+
+const readable = (wire: Wire, topic: AnyTopic, { value }: InputMessage, place: Position): Recorded<any> | undefined => {
+  try {
+    return wire.decode(topic, value, place);
+  } catch (error) {
+    if (error instanceof Unreadable || (error as { schemaId?: number }).schemaId !== undefined) return undefined;
+    throw error;
+  }
+};
+
+/**
+ * The order of effects, each of which may be the last before this process dies; the same command
+ * goes on:
+ * 1 the audit, then the hold -> an operation that began and never ended; the group stays left until
+ * the command is run again, or the group released  2 once the group is empty: the record into
+ * the dead letters -> written again, one letter, for it is named after the record  3 the memory
+ * marks of the stages, else they would take the gap for lost memory -> a mark ahead of its offset
+ * is what a stage leaves that dies before it commits  4 the offset, one on, read back and compared
+ * -> the group stands behind the record, and the command has nothing more to set aside  5 the hold
+ * is ended: the workers join again
+ */
+export const setAside = async (ports: AsidePorts, request: AsideRequest): Promise<SetAside> => {
+  const { admin, pool, audit, produce, onStep } = ports;
+  const { place, actor, reason } = request;
+  const { topic, partition, offset } = place;
+  const holds = openHolds(pool);
+  const { group, nodes } = await findGroup(ports, request.stage);
+  return holds.alone(group, async () => {
+    const plan = { kind: "set_aside" as const, actor, target: `${group} ${placeOf(place)}`, reason };
+    const held = await holds.of(group);
+    // Of a hold by an earlier release nothing says which record it was taken for.
+    const open = held?.plan?.to ?? placeOf(place);
+    if (held?.kind === "set_aside" && open !== placeOf(place))
+      throw new RewindRefused(
+        `${group} is held by ${held.operation}, which sets ${open} aside; run that again, or: tributary ` +
+          `groups release ${group}`,
+      );
+    // Its command died after the offset had moved: only the hold is left of it.
+    if (held?.kind === "set_aside" && (await admin.committed(group, topic)).get(partition) === offset + 1) {
+      await resumeOperation(audit, held.operation, plan).end("succeeded", { group, ...place });
+      await holds.end(held.operation);
+      return { operation: held.operation, group, to: null, event: undefined };
+    }
+    if (held !== null && held.kind !== "set_aside")
+      throw new RewindRefused(
+        `${group} is held by ${held.operation} (${held.kind}); end that first, or: tributary groups release ${group}`,
+      );
+    const operation =
+      held === null
+        ? await beginOperation(audit, plan, { group, ...place })
+        : resumeOperation(audit, held.operation, plan);
+    if (held === null)
+      await holds.take({
+        group,
+        operation: operation.id,
+        kind: "set_aside",
+        actor,
+        reason,
+        plan: { topic, to: placeOf(place), partitions: [] },
+      });
+    try {
+      onStep?.(`${group} is held; waiting until its workers have left it`);
+      await untilEmpty(ports, group);
+      // Asked again now that nothing can move it.
+      const aside = await planAside(ports, request);
+      const { key, value, headers } = aside.record;
+      const reader = nodes[0]!;
+      const letter = deadLetterOf(
+        { to: aside.to, stage: reader, code: SET_ASIDE, message: reason, position: place, key, value, headers },
+        Date.now(),
+      );
+      await produce([letter]);
+      hit("aside-produced");
+      await moveMarks(ports, nodes, place);
+      await admin.setOffsets(group, topic, new Map([[partition, offset + 1]]));
+      const now = (await admin.committed(group, topic)).get(partition);
+      if (now !== offset + 1)
+        throw new Error(
+          `${topic}/${partition} of ${group} stands at ${now} and not at ${offset + 1}; run the same command again`,
+        );
+      await operation.end("succeeded", { group, ...place, letter_in: aside.to });
+      await holds.end(operation.id);
+      onStep?.("the workers join again");
+      return { operation: operation.id, group, to: aside.to, event: aside.event };
+    } catch (error) {
+      const isRefused = error instanceof RewindRefused;
+      await operation.end(isRefused ? "refused" : "failed", { problem: (error as Error).message });
+      // Nothing has moved when it is refused; after any other error the group stays held, and the
+      // same command goes on.
+      if (isRefused) await holds.end(operation.id);
+      throw error;
+    }
+  });
+};
+
+/**
+ * Only where memory reaches up to the record: a mark further back says that memory was lost, and
+ * must go on saying so.
+ */
+const moveMarks = async (
+  { memories, topology }: AsidePorts,
+  nodes: readonly string[],
+  { topic, partition, offset }: Position,
+): Promise<void> => {
+  for (const node of topology.nodes) {
+    if (node.is !== "stage" || node.memory === undefined || !nodes.includes(node.name)) continue;
+    const memory = memories[node.memory.driver];
+    const { mark } = await memory.load({ stage: node.name, keys: [], eventIds: [], topic, partition });
+    if ((mark ?? 0) < offset) continue;
+    await memory.remember([
+      { stage: node.name, topic, partition, mark: offset + 1, changes: [], met: [], outcomes: [], forgets: [] },
+    ]);
+  }
+};

@@ -1,0 +1,111 @@
+// Who hosts each stage and sink now, and which groups an event passes on its way: derived from the
+// pipeline and from what workers record when they join.
+import type { Pool } from "pg";
+import type { Admin } from "../../../infra/kafka/kafka.ts";
+import type { AnyReader, Topology } from "../../../stream/flow.ts";
+import { readersOf, wayTo } from "../../../stream/topology.ts";
+import { type Hosting, hostings } from "./group-holds.ts";
+import { groupNamed } from "./hosting.ts";
+
+/** A consumer group and the topic that it reads. */
+export interface Hop {
+  readonly group: string;
+  readonly topic: string;
+  /**
+   * All stages or sinks that the group hosts, in the order of the chain; none: nothing reads it.
+   */
+  readonly nodes: readonly string[];
+}
+export interface Host extends Hop {
+  /** False: no worker has ever recorded it, so this is the group of its own name. */
+  readonly isRecorded: boolean;
+}
+export type Hosts = (node: Pick<AnyReader, "name">) => Host;
+export type Recorded = Pick<Hosting, "group" | "topic" | "nodes">;
+
+/**
+ * The group with members among those that workers recorded for it, else the one that was joined
+ * last, else the group of its own name. `recorded` has the newest first.
+ */
+export const hostsOf = (
+  topology: Topology,
+  recorded: readonly Recorded[],
+  hasMembers: (group: string) => boolean,
+): Hosts => {
+  const hostOf = ({ name, from }: AnyReader): Host => {
+    const known = recorded.filter(({ nodes }) => nodes.includes(name));
+    const found = known.find(({ group }) => hasMembers(group)) ?? known[0];
+    return found === undefined
+      ? { group: groupNamed(name), topic: from.name, nodes: [name], isRecorded: false }
+      : { group: found.group, topic: found.topic, nodes: found.nodes, isRecorded: true };
+  };
+  const hosts = new Map(readersOf(topology).map((node) => [node.name, hostOf(node)]));
+  return ({ name }) => {
+    const host = hosts.get(name);
+    if (host === undefined) throw new Error(`${name} is no stage and no sink`);
+    return host;
+  };
+};
+
+/** Stages and sinks that no worker has recorded, in the order of the topology. */
+export const unhosted = (topology: Topology, recorded: readonly Pick<Recorded, "nodes">[]): readonly string[] => {
+  const hosted = new Set(recorded.flatMap(({ nodes }) => nodes));
+  return readersOf(topology).flatMap(({ name }) => (hosted.has(name) ? [] : name));
+};
+
+/** Groups that claim a stage or sink which another group claims too: only members can decide. */
+const disputed = (topology: Topology, recorded: readonly Recorded[]): readonly string[] => [
+  ...new Set(
+    readersOf(topology).flatMap(({ name }) => {
+      const known = recorded.filter(({ nodes }) => nodes.includes(name));
+      return known.length > 1 ? known.map(({ group }) => group) : [];
+    }),
+  ),
+];
+
+export interface HostPorts {
+  readonly topology: Topology;
+  /** The newest first. */
+  readonly recorded: () => Promise<readonly Recorded[]>;
+  readonly describeGroups: Admin["describeGroups"];
+}
+
+/** Asks the record, and the broker only where two groups claim the same stage or sink. */
+export const hostsNow = async ({ topology, recorded, describeGroups }: HostPorts): Promise<Hosts> => {
+  const known = await recorded();
+  const asked = disputed(topology, known);
+  const states = asked.length === 0 ? [] : await describeGroups(asked);
+  return hostsOf(topology, known, (group) => states.some((state) => state.group === group && state.members.length > 0));
+};
+
+/**
+ * While Postgres is away its last answer stands: a worker cannot record another hosting either.
+ * Rejects when there never was an answer.
+ */
+export const recordedHostings = (pool: Pool): HostPorts["recorded"] => {
+  let last: readonly Recorded[] | undefined;
+  return async () => {
+    try {
+      last = await hostings(pool);
+    } catch (error) {
+      if (last === undefined) throw error;
+    }
+    return last;
+  };
+};
+
+/**
+ * The groups that an event passes into `sink`, in the order that data flows. A stage that is fused
+ * with the one before it has two: the group it is hosted in, and the one of its own name, for its
+ * topic may still hold what was written while it was hosted apart.
+ */
+export const hopsTo = (topology: Topology, sink: AnyReader, hosts: Hosts): readonly Hop[] => {
+  const hops = wayTo(topology, sink).flatMap((node): readonly Hop[] => {
+    const host = hosts(node);
+    const apart = { group: groupNamed(node.name), topic: node.from.name, nodes: [] };
+    return host.topic === apart.topic ? [host] : [host, apart];
+  });
+  return hops.filter(
+    (hop, n) => n === hops.findIndex(({ group, topic }) => group === hop.group && topic === hop.topic),
+  );
+};

@@ -1,0 +1,124 @@
+// A replay as people see it: the report of docs/design/contracts.md, "Replay", and the waiting for
+// its end. Shared by the HTTP route, the command line and the fault suite.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Pool } from "pg";
+import { type AnySink, type Topology, writesRows } from "../../../stream/flow.ts";
+import { placeOf, type Replay, type ReplayError, type ReplayState, readReplay } from "./replays.ts";
+
+/**
+ * The sinks that a replay may name: those that write rows of what stages have made. A copy of the
+ * raw log is no reading of it.
+ */
+export const replayableSinks = ({ nodes }: Topology): readonly AnySink[] =>
+  nodes.filter((node) => node.is === "sink").filter(writesRows);
+
+export interface ReplayReport {
+  /**
+   * It has ended, and all of it was written again, but what was refused when it first came too.
+   */
+  readonly ok: boolean;
+  readonly replay_id: string;
+  readonly state: ReplayState;
+  readonly hours: number | null;
+  /** By the time at which the log took the records. */
+  readonly from: string;
+  /** Null until the lane begins, when the window is up to its beginning. */
+  readonly to: string | null;
+  readonly sinks: readonly string[];
+  /** Segments of the log, each one partition's part of the window, that were read. */
+  readonly files_scanned: number;
+  readonly events_requeued: number;
+  /** That another replay had written since this one was asked for. */
+  readonly events_skipped_duplicate: number;
+  /** Of erased subjects. */
+  readonly events_suppressed: number;
+  /** Refused, now as before: they lie in the dead letters, or `errors` has them. */
+  readonly events_refused: number;
+  readonly errors: readonly ReplayError[];
+}
+
+const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
+
+export const reportOf = (replay: Replay): ReplayReport => ({
+  ok: replay.state === "done" && replay.errors.length === 0,
+  replay_id: replay.replay_id,
+  state: replay.state,
+  hours: replay.hours,
+  from: iso(replay.from_at)!,
+  to: iso(replay.to_at ?? replay.started_at),
+  sinks: replay.sinks,
+  files_scanned: (replay.ranges ?? []).filter(
+    (range) => (replay.positions[placeOf(range)] ?? range.start) > range.start,
+  ).length,
+  events_requeued: replay.requeued,
+  events_skipped_duplicate: replay.skipped,
+  events_suppressed: replay.suppressed,
+  events_refused: replay.refused,
+  errors: replay.errors,
+});
+
+/** Records passed and records in the window; both 0 until the lane begins. */
+export const progressOf = ({ ranges, positions }: Replay): { readonly done: number; readonly total: number } => ({
+  done: (ranges ?? []).reduce((sum, range) => sum + (positions[placeOf(range)] ?? range.start) - range.start, 0),
+  total: (ranges ?? []).reduce((sum, { start, end }) => sum + end - start, 0),
+});
+
+export const hasEnded = ({ state }: Replay): boolean => state === "done" || state === "failed" || state === "cancelled";
+
+/**
+ * Nothing has moved for a while: no keeper runs, or a store is away. The replay itself is not
+ * touched by this.
+ */
+export class ReplayStalled extends Error {
+  readonly replay: Replay;
+  constructor(replay: Replay, seconds: number) {
+    super(
+      replay.state === "waiting"
+        ? `no keeper has taken ${replay.replay_id} up for ${seconds} s: is one running?`
+        : `${replay.replay_id} has not moved for ${seconds} s: a store or the log may be away; the ` +
+            "keeper's log says which",
+    );
+    this.name = "ReplayStalled";
+    this.replay = replay;
+  }
+}
+
+const ASKED_EVERY_MS = 250;
+
+/**
+ * Resolves with the replay once it has ended, however it did. Rejects with ReplayStalled when
+ * neither it nor any replay before it has moved for `stalledMs`, with the signal's reason when it
+ * fires; the lane goes on all the same.
+ */
+export const awaitReplay = async (
+  pool: Pool,
+  replayId: string,
+  options: {
+    readonly stalledMs: number;
+    readonly onProgress?: (replay: Replay) => void;
+    readonly signal?: AbortSignal;
+  },
+): Promise<Replay> => {
+  let seen = "";
+  let movedAt = performance.now();
+  for (;;) {
+    options.signal?.throwIfAborted();
+    const replay = await readReplay(pool, replayId);
+    if (replay === undefined) throw new Error(`there is no replay ${replayId}`);
+    options.onProgress?.(replay);
+    if (hasEnded(replay)) return replay;
+    // One that waits for its turn moves with whatever is before it.
+    const { rows } = await pool.query<{ moved: string }>(
+      "select string_agg(replay_id || coalesce(moved_at::text, '') || attempts, ',' order by " +
+        "replay_id) as moved from replays where state in ('waiting', 'running')",
+    );
+    const moved = rows[0]!.moved ?? "";
+    if (moved !== seen) {
+      seen = moved;
+      movedAt = performance.now();
+    }
+    const silentMs = performance.now() - movedAt;
+    if (silentMs > options.stalledMs) throw new ReplayStalled(replay, Math.round(silentMs / 1_000));
+    await sleep(ASKED_EVERY_MS, undefined, options.signal === undefined ? {} : { signal: options.signal });
+  }
+};

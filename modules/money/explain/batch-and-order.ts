@@ -1,0 +1,50 @@
+// The events that a person means by the id of an order or of a batch.
+import type { Pool } from "pg";
+import { orderIdOf } from "../../../domain/order-id.ts";
+import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
+import { bind, cond, count, readRows, scopeOf, text } from "../../../infra/clickhouse/query.ts";
+import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+
+export interface EventOfOrder {
+  readonly client_id: number;
+  readonly event_id: string;
+  readonly t: string;
+  readonly at: UnixMs;
+}
+
+/** An order has a line a product: more than this is not read on a screen. */
+const MOST_EVENTS = 50;
+
+/** Sales and refunds of that order of these clients, the oldest first; copies too. */
+export const eventsOfOrder = (
+  pool: Pool,
+  clientIds: readonly number[],
+  orderId: string,
+): Promise<readonly EventOfOrder[]> =>
+  transaction(
+    pool,
+    clientIds,
+    async (tx) => {
+      const { rows } = await tx.query<EventOfOrder>(sql`
+        select client_id, event_id, t, occurred_at as at from product_sales
+        where client_id = any (${clientIds}::int[]) and order_id = ${orderIdOf(orderId)}
+        order by client_id, occurred_at, event_id limit ${MOST_EVENTS}`);
+      return rows;
+    },
+    { isReadOnly: true },
+  );
+
+/** Events that the batch was the first to bring, by their ids; `tag` as in its id. */
+export const eventsOfBatch = async (
+  clickhouse: Clickhouse,
+  clientId: number,
+  tag: string,
+): Promise<readonly { readonly event_id: string; readonly version: number }[]> =>
+  readRows(clickhouse, scopeOf(clientId), {
+    from: "receipts",
+    columns: { event_id: text("event_id"), version: count("intDiv(fate, 8)") },
+    where: [cond`batch = toFixedString(unhex(${bind("String", tag)}), 10)`],
+    orderBy: ["event_id"],
+    limit: MOST_EVENTS,
+  });

@@ -1,0 +1,154 @@
+// Everything that Postgres knows of what an event earned: conversions, ledger entries with their
+// lines, commissions.
+
+import type { Pool } from "pg";
+import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { OrderState } from "../../../processors/settle/order.ts";
+import type { StoredConversion } from "../../../sinks/conversions/table.ts";
+import type { StoredCommission, StoredEntry } from "../../../sinks/ledger/table.ts";
+import type { StoredSale } from "../../../sinks/product-sales/table.ts";
+import { rememberedOrders } from "../orders/remembered.ts";
+
+const conversionParts = [
+  "conversion_id",
+  "version",
+  "status",
+  "partner_id",
+  "campaign_id",
+  "event_id",
+  "cause_event_id",
+  "event_type",
+  "order_id",
+  "product_id",
+  "segment",
+  "occurred_at",
+  "value_minor",
+  "refunded_minor",
+  "currency",
+  "reason",
+  "review",
+  "method",
+  "rule_id",
+  "rule_version",
+] as const;
+const entryParts = [
+  "entry_id",
+  "kind",
+  "change_id",
+  "conversion_id",
+  "conversion_version",
+  "partner_id",
+  "amount_minor",
+  "held_minor",
+  "currency",
+  "reason",
+  "contract_id",
+  "contract_version",
+  "commission_type",
+  "formula",
+  "inputs",
+  "year",
+  "month",
+  "occurred_at",
+  "payable_from",
+  "reverses_entry_id",
+  "stored_at",
+] as const;
+const commissionParts = [
+  "commission_id",
+  "conversion_id",
+  "status",
+  "amount_minor",
+  "currency",
+  "reason",
+  "year",
+  "month",
+  "payable_from",
+] as const;
+export type ConversionOf = Pick<StoredConversion, (typeof conversionParts)[number]>;
+export type EntryOf = Pick<StoredEntry, (typeof entryParts)[number]> & {
+  readonly lines: readonly { readonly account: string; readonly amount_minor: string }[];
+};
+export type CommissionOf = Pick<StoredCommission, (typeof commissionParts)[number]>;
+export interface MoneyOf {
+  readonly conversions: readonly ConversionOf[];
+  readonly entries: readonly EntryOf[];
+  readonly commissions: readonly CommissionOf[];
+  /** What settle remembers of the order; null for an order it never met. */
+  readonly order: OrderState | null;
+}
+
+const conversionsOf = `
+select ${conversionParts.join(", ")} from conversions
+where client_id = $1 and (event_id = any ($2::uuid[]) or cause_event_id = any ($2::uuid[]))
+order by occurred_at, conversion_id`;
+const entriesOf = `
+select ${entryParts.join(", ")},
+  coalesce((select jsonb_agg(jsonb_build_object('account', account, 'amount_minor', line.amount_minor::text)
+    order by line.line)
+    from ledger_lines as line where line.client_id = entry.client_id and line.entry_id = entry.entry_id), '[]') as lines
+from ledger_entries as entry where conversion_id = any ($1) order by conversion_id, conversion_version, entry_id`;
+const commissionsOf = `
+select ${commissionParts.join(", ")} from commissions
+where client_id = $1 and conversion_id = any ($2) order by conversion_id`;
+
+/** Of which event, of which order (`orderKey` as in processors/attribute/claims.ts). */
+export interface MoneyQuestion {
+  readonly clientId: number;
+  /** The event, and the one that it is a copy of. */
+  readonly eventIds: readonly string[];
+  readonly orderKey: string;
+  /** A refund is about lines that other events have made. */
+  readonly isRefund: boolean;
+}
+
+/** Read at one moment. */
+export const moneyOf = (pool: Pool, { clientId, eventIds, orderKey, isRefund }: MoneyQuestion): Promise<MoneyOf> =>
+  transaction(
+    pool,
+    [clientId],
+    async (tx) => {
+      const key = `${clientId}:${orderKey}`;
+      const order = (await rememberedOrders(tx, [key])).get(key) ?? null;
+      const sales = isRefund ? (order?.lines ?? []).map(({ event_id }) => event_id) : [];
+      const { rows: conversions } = await tx.query<ConversionOf>(conversionsOf, [clientId, [...eventIds, ...sales]]);
+      const ids = conversions.map(({ conversion_id }) => conversion_id);
+      const { rows: entries } = await tx.query<EntryOf>(entriesOf, [ids]);
+      const { rows: commissions } = await tx.query<CommissionOf>(commissionsOf, [clientId, ids]);
+      return { conversions, entries, commissions, order };
+    },
+    { isReadOnly: true },
+  );
+
+/** Which of these are sales that are known, by their place in the log. */
+export const salesCalled = (
+  pool: Pool,
+  clientIds: readonly number[],
+  events: readonly { readonly client_id: number; readonly event_id: string }[],
+): Promise<readonly Pick<StoredSale, "client_id" | "event_id" | "order_id">[]> =>
+  transaction(
+    pool,
+    clientIds,
+    async (tx) =>
+      (
+        await tx.query<Pick<StoredSale, "client_id" | "event_id" | "order_id">>(sql`
+          select client_id, event_id, order_id from product_sales
+          where (client_id, event_id) in (
+            select * from unnest(${events.map(({ client_id }) => client_id)}::int[],
+              ${events.map(({ event_id }) => event_id)}::uuid[]))
+          order by client_id`)
+      ).rows,
+    { isReadOnly: true },
+  );
+
+/** Every client there is: to find an event whose client is not known. */
+export const allClients = (pool: Pool): Promise<readonly number[]> =>
+  transaction(
+    pool,
+    null,
+    async (tx) =>
+      (await tx.query<{ client_id: number }>("select distinct client_id from clients order by 1")).rows.map(
+        (row) => row.client_id,
+      ),
+    { role: "tributary_reference", isReadOnly: true },
+  );

@@ -1,0 +1,127 @@
+// What a person decides about an order or one of its lines, a refund too: as a claim, and in the
+// audit. The platform API and the command line decide by this.
+import { toDecimal } from "../../../domain/money.ts";
+import { orderIdOf } from "../../../domain/order-id.ts";
+import {
+  decisionOnLine,
+  decisionOnOrder,
+  type PersonsRefund,
+  refundOfLine,
+  refundOfOrder,
+} from "../../../processors/settle/decision-claim.ts";
+import type { Line } from "../../../processors/settle/order.ts";
+import type { Claim, DecisionKind } from "../../../schemas/generated.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import type { LineOfEvent } from "./line-of-event.ts";
+
+/**
+ * All of an order, one product of it (refunds alone), or the line that an event made: leads,
+ * installs and custom sales have no order.
+ */
+export type Subject =
+  | { readonly order_id: string; readonly product_id?: string | undefined }
+  | { readonly line: LineOfEvent };
+
+interface Said {
+  /** A UUID; the same decision made again has the same id, and counts once. */
+  readonly decision_id: string;
+  readonly client_id: number;
+  readonly subject: Subject;
+  readonly actor: string;
+  /** In words, for the audit. */
+  readonly reason: string;
+  readonly at: UnixMs;
+}
+export interface Credited extends Said {
+  readonly kind: Extract<DecisionKind, "assign" | "reattribute" | "take_back" | "release" | "reject">;
+  /** Of assign and reattribute. */
+  readonly partner_id: number | null;
+  readonly campaign_id: number | null;
+}
+export interface Refunded extends Said, Pick<PersonsRefund, "amount" | "cause" | "refund_id"> {
+  readonly kind: "refund";
+}
+export type Decided = Credited | Refunded;
+
+/** A copy of a whole order is about each of its lines, which settle alone knows. */
+const namedBy = ({ event, copy }: LineOfEvent): LineOfEvent["event"] => copy ?? event;
+
+/** No score is reached from here on: a person decides about no findings. */
+const NEVER = 101;
+
+export const claimOf = (decided: Decided): Claim => (decided.kind === "refund" ? refundOf(decided) : creditOf(decided));
+
+const creditOf = ({ client_id, subject, ...said }: Credited): Claim => {
+  const decision = { ...said, flags: [], review_from: NEVER, reject_from: NEVER };
+  return "order_id" in subject
+    ? decisionOnOrder(client_id, subject.order_id, decision)
+    : { ...decisionOnLine(client_id, namedBy(subject.line), decision), order_key: subject.line.order_key };
+};
+
+const refundOf = ({ client_id, subject, decision_id: event_id, at, amount, cause, refund_id }: Refunded): Claim => {
+  const refund = { event_id, at, amount, cause, refund_id };
+  return "order_id" in subject
+    ? refundOfOrder(client_id, subject.order_id, { ...refund, product_id: subject.product_id ?? null })
+    : refundOfLine(client_id, { order_key: subject.line.order_key, event: namedBy(subject.line) }, refund);
+};
+
+/** Under which settle remembers it. */
+export const memoryKeyOf = ({ client_id, subject }: Pick<Decided, "client_id" | "subject">): string =>
+  `${client_id}:${"order_id" in subject ? `o:${orderIdOf(subject.order_id)}` : subject.line.order_key}`;
+
+/** All lines of an order or of a product, or those that the event made or is a copy of. */
+export const linesOf = (subject: Subject, lines: readonly Line[]): readonly Line[] => {
+  if ("order_id" in subject)
+    return lines.filter(({ product_key }) => subject.product_id === undefined || product_key === subject.product_id);
+  const linesNamed = (eventId: string): readonly Line[] =>
+    lines.filter(({ event_id, copied }) => event_id === eventId || copied.includes(eventId));
+  const named = linesNamed(namedBy(subject.line).event_id);
+  // A line remembers its newest copies alone.
+  return named.length > 0 ? named : linesNamed(subject.line.event.event_id);
+};
+
+const entityOfOrder = (clientId: number, orderId: string): string => `order:${clientId}:${orderIdOf(orderId)}`;
+
+/** What the audit calls the order, or the event without an order, that decisions are about. */
+export const entityOf = (clientId: number, orderId: string | null | undefined, eventId: string): string =>
+  orderId == null ? `event:${clientId}:${eventId}` : entityOfOrder(clientId, orderId);
+
+const entityOfSubject = ({ client_id, subject }: Decided): string => {
+  if ("order_id" in subject) return entityOfOrder(client_id, subject.order_id);
+  const { order_id, event_id } = namedBy(subject.line);
+  return entityOf(client_id, order_id, event_id);
+};
+
+const ACTIONS = {
+  assign: "sale.assigned",
+  reattribute: "sale.reattributed",
+  take_back: "sale.taken_back",
+  release: "review.released",
+  reject: "review.rejected",
+  refund: "sale.refunded",
+} as const;
+
+/** What the audit keeps of it; `lines` are those that it is about, as they were before. */
+export const auditOf = (decided: Decided, lines: readonly Line[], action: string = ACTIONS[decided.kind]) => {
+  const { client_id, subject, decision_id, kind, reason } = decided;
+  return {
+    action,
+    client_id,
+    entity: entityOfSubject(decided),
+    before: { partner_ids: [...new Set(lines.flatMap(({ partner_id }) => (partner_id === null ? [] : [partner_id])))] },
+    after: {
+      ...{ decision_id, kind, reason },
+      ...(decided.kind === "refund"
+        ? refundInAudit(decided)
+        : { partner_id: decided.partner_id, campaign_id: decided.campaign_id }),
+      ...("line" in subject && { event_id: namedBy(subject.line).event_id }),
+    },
+  };
+};
+
+const refundInAudit = ({ amount, cause, refund_id, subject }: Refunded) => ({
+  amount: amount === null ? "all" : toDecimal(amount.minor, amount.currency),
+  ...(amount !== null && { currency: amount.currency }),
+  ...{ cause, refund_id },
+  ...("order_id" in subject && subject.product_id !== undefined && { product_id: subject.product_id }),
+});

@@ -1,0 +1,40 @@
+// What an event is called in the log: two clients may have sent the same id.
+import { sentEventId } from "../../../domain/ids.ts";
+import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
+import { scopeOf } from "../../../infra/clickhouse/query.ts";
+import { ownersOf, type Times } from "../../../sinks/analytics/reads.ts";
+
+export interface EventName {
+  readonly client_id: number;
+  readonly event_id: string;
+}
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Of each client the event that its sender calls so, then the one that the log calls so. */
+export const eventNames = (id: string, clientIds: readonly number[]): readonly EventName[] =>
+  clientIds.flatMap((client_id) =>
+    [sentEventId(client_id, id), ...(UUID.test(id) ? [id] : [])].map((event_id) => ({ client_id, event_id })),
+  );
+
+/**
+ * The event of that id of each client that has one, copies too, with its times; the sender's id
+ * wins. Empty when no such event was sent, or it is not stored yet.
+ */
+export const storedAs = async (
+  clickhouse: Clickhouse,
+  id: string,
+  clientIds: readonly number[],
+): Promise<readonly (EventName & Times)[]> => {
+  if (clientIds.length === 0) return [];
+  const names = eventNames(id, clientIds);
+  const eventIds = [...new Set(names.map(({ event_id }) => event_id))];
+  const stored = await ownersOf(clickhouse, scopeOf(...clientIds), eventIds);
+  const storedOf = ({ client_id, event_id }: EventName) =>
+    stored.filter((one) => one.client_id === client_id && one.event_id === event_id);
+  return clientIds.flatMap((clientId) =>
+    names
+      .filter(({ client_id }) => client_id === clientId)
+      .flatMap(storedOf)
+      .slice(0, 1),
+  );
+};

@@ -1,0 +1,88 @@
+// What the analytics store knows of the events behind sales, beside what Postgres has of them.
+import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
+import { pickColumns } from "../../../infra/clickhouse/columns.ts";
+import { bind, type Condition, cond, readRows, scopeOf } from "../../../infra/clickhouse/query.ts";
+import { classify } from "../../../infra/runtime/errors.ts";
+import { within as withTimeout } from "../../../infra/runtime/timing/within.ts";
+import type { Candidate } from "../../../schemas/generated.ts";
+import { between } from "../../../sinks/analytics/reads.ts";
+import { eventReads } from "../../../sinks/analytics/table.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+
+interface SoldEventId {
+  readonly client_id: number;
+  readonly event_id: string;
+}
+export interface SoldEventName extends SoldEventId {
+  /** The earlier of the sender's time and the receipt; undefined: of any time. */
+  readonly occurred_at?: UnixMs | undefined;
+}
+export interface SoldEvent extends SoldEventId {
+  readonly source: string;
+  readonly received_at: UnixMs;
+  readonly click_id: string | null;
+  readonly credit_method: string | null;
+  readonly fraud_score: number;
+  readonly fraud_band: string;
+  readonly candidates: readonly Candidate[];
+}
+const columns = pickColumns(
+  eventReads,
+  ...(["client_id", "event_id", "source", "received_at", "click_id", "credit_method"] as const),
+  ...(["fraud_score", "fraud_band", "candidates"] as const),
+);
+const keyOf = (clientId: number, eventId: string): string => `${clientId}:${eventId}`;
+
+/** What takes longer is left out: what only this store knows is the least of a sale. */
+const WITHIN_MS = 1_000;
+const LATE = "the events of the sales are not known in time";
+
+/** As soldEvents; none while the store does not answer in time. */
+export const soldEventsOrNone = async (
+  clickhouse: Clickhouse,
+  events: readonly SoldEventName[],
+): Promise<ReadonlyMap<string, SoldEvent>> => {
+  const asked = soldEvents(clickhouse, events);
+  try {
+    return await withTimeout(WITHIN_MS, asked, LATE);
+  } catch (error) {
+    if ((error as Error).message !== LATE && classify(error) !== "transient") throw error;
+    return new Map();
+  }
+};
+
+/** So far ahead of its receipt a sender's time may lie. */
+const AHEAD_MS = 24 * 3_600_000;
+const timesOf = (events: readonly SoldEventName[]): readonly Condition[] => {
+  const times = events.flatMap(({ occurred_at }) => occurred_at ?? []);
+  if (times.length < events.length) return [];
+  return [between({ first: Math.min(...times), last: Math.max(...times) + AHEAD_MS })];
+};
+
+/** Of each event the version that counts, by `soldEvent`; copies too. */
+export const soldEvents = async (
+  clickhouse: Clickhouse,
+  events: readonly SoldEventName[],
+): Promise<ReadonlyMap<string, SoldEvent>> => {
+  if (events.length === 0) return new Map();
+  const scope = scopeOf(...new Set(events.map(({ client_id }) => client_id)));
+  const ids = [...new Set(events.map(({ event_id }) => event_id))];
+  const rows = await readRows(clickhouse, scope, {
+    from: "events",
+    columns,
+    where: [cond`event_id in ${bind("Array(UUID)", ids)}`, ...timesOf(events)],
+    // The row that counts comes last: merges may not have dropped the others yet.
+    orderBy: ["rank", "stored_at"],
+  });
+  return new Map(
+    rows.map(({ candidates, ...row }) => [
+      keyOf(row.client_id, row.event_id),
+      { ...row, candidates: JSON.parse(candidates) as readonly Candidate[] },
+    ]),
+  );
+};
+
+export const soldEvent = (
+  events: ReadonlyMap<string, SoldEvent>,
+  { client_id, event_id }: SoldEventId,
+): SoldEvent | undefined => events.get(keyOf(client_id, event_id));

@@ -1,0 +1,152 @@
+// What differs about one line or event, and the decision that would write it. Equal changes are
+// equal decisions, whenever they are found.
+import { uuidOf } from "../../../domain/ids.ts";
+import { decisionOnRow } from "../../../processors/settle/decision-claim.ts";
+import type { Claim, Credit, Decision, EventAttributed } from "../../../schemas/generated.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import type { OutputMessage } from "../../../stream/messages.ts";
+import type { Wire } from "../../../stream/wire.ts";
+import { topics } from "../../../topics.ts";
+import { decisionMessages } from "../orders/decisions.ts";
+import type { Part } from "./compare.ts";
+
+/** Who is credited, and by what; or why no partner is. */
+export interface Held {
+  readonly partner_id: number | null;
+  readonly campaign_id: number | null;
+  /** The method of a credit, else the reason for none. */
+  readonly because: string;
+}
+
+export interface Change {
+  readonly decision_id: string;
+  readonly scope: "line" | "event";
+  readonly client_id: number;
+  readonly event_id: string;
+  readonly sender_event_id: string | null;
+  readonly t: string;
+  readonly order_id: string | null;
+  readonly at: UnixMs;
+  readonly value_minor: bigint | null;
+  readonly currency: string | null;
+  readonly parts: readonly Part[];
+  readonly before: Held;
+  readonly after: Held;
+  /** For `claims`, as it would be produced. */
+  readonly message: OutputMessage;
+}
+
+const heldBy = ({ method, reason, partner_id, campaign_id }: Credit): Held => ({
+  partner_id,
+  campaign_id,
+  because: method ?? reason ?? "unknown",
+});
+
+export interface Deciding {
+  readonly wire: Wire;
+  readonly now: UnixMs;
+  readonly actor: string;
+  readonly reason: string;
+  /** False: who is credited earns nothing by it yet. */
+  readonly recalculates?: boolean | undefined;
+}
+
+const messageOf = ({ wire }: Deciding, claim: Claim): OutputMessage => decisionMessages(wire, [claim])[0]!;
+const saidBy = ({
+  actor,
+  reason,
+  now,
+  recalculates = true,
+}: Deciding): Omit<Decision, "scope" | "decision_id" | "kind" | "review" | "overrides" | "claimed_by"> => ({
+  actor,
+  partner_id: null,
+  campaign_id: null,
+  reason,
+  at: now,
+  flags: [],
+  review_from: 101,
+  reject_from: 101,
+  recalculates,
+});
+
+/** What the outcome is made of, as bytes that come out the same every time. */
+const outcomeOf = (
+  { enrichment, fraud, credit }: EventAttributed,
+  { review, overrides, claimed_by }: Pick<Decision, "review" | "overrides" | "claimed_by">,
+): string => JSON.stringify([enrichment, fraud, credit, review, overrides, claimed_by]);
+
+/**
+ * `today` carries the version that it was computed against, and that version is a part of the id:
+ * code, rules and windows are not, for what they make of an event is. So a run that was killed, or
+ * comes again over another window, decides the same thing under the same id, which counts once.
+ */
+export const changeOf = (
+  deciding: Deciding,
+  about: {
+    readonly scope: "line" | "event";
+    readonly order_key: string;
+    readonly at: UnixMs;
+    readonly before: EventAttributed;
+    readonly today: EventAttributed;
+    readonly review: string | null;
+    readonly overrides: boolean;
+    readonly claimed_by: readonly number[];
+    readonly parts: readonly Part[];
+  },
+): Change => {
+  const { scope, order_key, before, today, review, overrides, claimed_by } = about;
+  const { event } = today;
+  const decision_id = uuidOf("reprocess", event.event_id, today.version, outcomeOf(today, about));
+  const said = { ...saidBy(deciding), decision_id, kind: "reprocess", review, overrides, claimed_by } as const;
+  return {
+    decision_id,
+    scope,
+    ...shown(event, about.at),
+    parts: about.parts,
+    before: heldBy(before.credit),
+    after: heldBy(today.credit),
+    message: messageOf(deciding, decisionOnRow(order_key, today, scope, said)),
+  };
+};
+
+/**
+ * The line is credited again as it is; `conversion` is what it holds now, so that it is credited
+ * again once.
+ */
+export const recreditOf = (
+  deciding: Deciding,
+  line: { readonly order_key: string; readonly at: UnixMs; readonly row: EventAttributed; readonly conversion: string },
+): Change => {
+  const decision_id = uuidOf("recredit", line.row.event.event_id, line.conversion);
+  const held = heldBy(line.row.credit);
+  return {
+    decision_id,
+    scope: "line",
+    ...shown(line.row.event, line.at),
+    parts: [],
+    before: held,
+    after: held,
+    message: messageOf(
+      deciding,
+      decisionOnRow(line.order_key, line.row, "line", { ...saidBy(deciding), decision_id, kind: "recredit" }),
+    ),
+  };
+};
+
+const shown = (
+  { client_id, event_id, sender_event_id, t, custom_name, order_id, value_minor, currency }: EventAttributed["event"],
+  at: UnixMs,
+) => ({
+  client_id,
+  event_id,
+  sender_event_id,
+  t: custom_name ?? t,
+  order_id,
+  at,
+  value_minor,
+  currency,
+});
+
+/** As settle will read it. */
+export const readAgain = (wire: Wire, { message }: Pick<Change, "message">, offset: number) =>
+  wire.decode(topics.claims, message.value, { topic: topics.claims.name, partition: 0, offset });

@@ -1,0 +1,80 @@
+// What was said about the orders of a window, as it stands in the topic `claims`: read once, kept
+// as bytes, decoded when it is asked for.
+import { MERGE_WINDOW_MS } from "../../../processors/settle/merge-copy.ts";
+import type { Claim, Enrichment, EventAttributed, Fraud } from "../../../schemas/generated.ts";
+import type { Position, Recorded } from "../../../stream/flow.ts";
+import { topics } from "../../../topics.ts";
+import { type ReprocessPorts, type ReprocessSettings, TooMuch } from "./ports.ts";
+import { decoded } from "./read.ts";
+
+export interface KeptClaim {
+  readonly value: Buffer;
+  readonly position: Position;
+}
+export interface KeptOrder {
+  readonly client_id: number;
+  readonly order_key: string;
+  /** In the order in which settle met them. */
+  readonly claims: readonly KeptClaim[];
+}
+export interface Claims {
+  /** By the record key of `claims`. */
+  readonly orders: ReadonlyMap<string, KeptOrder>;
+  readonly decode: (kept: KeptClaim) => Recorded<Claim>;
+  /**
+   * The row that attribute made of a conversion, with what a later reprocessing found out;
+   * undefined: the event is no conversion of an order that is kept.
+   */
+  readonly rowOf: (eventId: string) => EventAttributed | undefined;
+}
+
+/** The log's clock is not that of the edge which received the event. */
+const SKEW_MS = 60_000;
+
+/**
+ * Copies of one sale merge within 48 h of each other, so a line whose first copy lies in the window
+ * is a matter of conversions received at most 48 h around it, and of the decisions up to now.
+ * Refunds are left out: they never change who is credited.
+ */
+export const readClaims = async (ports: ReprocessPorts, settings: ReprocessSettings): Promise<Claims> => {
+  const from = settings.from - MERGE_WINDOW_MS;
+  const to = settings.to + MERGE_WINDOW_MS;
+  const orders = new Map<string, { client_id: number; order_key: string; claims: KeptClaim[] }>();
+  const conversions = new Map<string, KeptClaim>();
+  const found = new Map<string, { readonly enrichment: Enrichment; readonly fraud: Fraud }>();
+  let kept = 0;
+  const keep = (key: string, { data, position }: Recorded<Claim>, value: Buffer): KeptClaim => {
+    kept += 1;
+    if (kept > ports.limits.claims) throw new TooMuch("claims", ports.limits.claims);
+    // A copy: the message is a part of all that was fetched with it.
+    const one: KeptClaim = { value: Buffer.from(value), position };
+    const order = orders.get(key);
+    if (order === undefined) orders.set(key, { client_id: data.client_id, order_key: data.order_key, claims: [one] });
+    else order.claims.push(one);
+    return one;
+  };
+  await ports.span(topics.claims, { from: from - SKEW_MS, until: null }, async (batch) => {
+    for (const { event, source } of await decoded(topics.claims, batch, ports, settings.clientId)) {
+      const { data, receivedAt, key } = event;
+      if (data.kind === "conversion") {
+        const isNear = receivedAt >= from && receivedAt < to;
+        if ((isNear || orders.has(key)) && !conversions.has(event.id))
+          conversions.set(event.id, keep(key, event, source.value!));
+      } else if (data.decision !== null && orders.has(key)) {
+        keep(key, event, source.value!);
+        const { kind, scope } = data.decision;
+        const { event: about, enrichment, fraud } = data.attributed;
+        if (kind === "reprocess" && scope === "line") found.set(about.event_id, { enrichment, fraud });
+      }
+    }
+  });
+  const decode = ({ value, position }: KeptClaim): Recorded<Claim> => ports.wire.decode(topics.claims, value, position);
+  return {
+    orders,
+    decode,
+    rowOf: (eventId) => {
+      const one = conversions.get(eventId);
+      return one === undefined ? undefined : { ...decode(one).data.attributed, ...found.get(eventId) };
+    },
+  };
+};

@@ -1,0 +1,254 @@
+// Settles the orders of the window again with today's rows in their claims, and compares each line
+// with the one that settle remembers.
+import { isSameSet } from "../../../processors/settle/decisions/reprocess.ts";
+import { isInParts, keysOfOrder, orderFrom } from "../../../processors/settle/memory/order.ts";
+import { emptyOrder, type Line, type OrderState, rowOf } from "../../../processors/settle/order.ts";
+import { DISPUTED, settle } from "../../../processors/settle/settle.ts";
+import type { Claim, Decision, EventAttributed } from "../../../schemas/generated.ts";
+import type { Recorded } from "../../../stream/flow.ts";
+import { topics } from "../../../topics.ts";
+import { type Change, changeOf, type Deciding, recreditOf } from "./changes.ts";
+import type { Claims, KeptOrder } from "./claims.ts";
+import { changedParts, type Part, withStanding } from "./compare.ts";
+import { type ReprocessPorts, type ReprocessSettings, TooMuch } from "./ports.ts";
+
+export interface ComparedLines {
+  readonly changes: readonly Change[];
+  readonly counts: LineCounts;
+}
+export interface LineCounts {
+  /** Whose first copy was received in the window. */
+  readonly lines: number;
+  /** Settle has not met them yet, or began the order with another copy. */
+  readonly not_settled: number;
+  /**
+   * Not met in events.raw near their window, as after a long outage of the log: compared as they
+   * were read then.
+   */
+  readonly not_read: number;
+  /** Would differ, and a person has decided about them. */
+  readonly decided: number;
+}
+
+/**
+ * What a person decides; a finding of a job belongs to what is known about the order, independent
+ * of the credit.
+ */
+const byPeople: ReadonlySet<string> = new Set(["assign", "reattribute", "take_back", "release", "reject"]);
+const computed: ReadonlySet<string> = new Set(["reprocess", "recredit"]);
+
+/** Loaded at once: one round trip to the database. */
+const ORDERS_AT_ONCE = 200;
+
+const keyOf = ({ client_id, order_key }: KeptOrder): string => `${client_id}:${order_key}`;
+
+/** Partners whom copies of the line were credited to. */
+export const claimsOf = ({ claimed_by, partner_id }: Line): readonly number[] =>
+  claimed_by ?? (partner_id === null ? [] : [partner_id]);
+
+/**
+ * What the claims at hand do not make: lines of before them, which are not computed again, and what
+ * was decided for all of the order.
+ */
+const standingIn = ({ lines, decisions }: OrderState, claims: readonly Recorded<Claim>[]): OrderState => {
+  const made = new Set(claims.map(({ id }) => id));
+  const left = lines.filter(({ event_id }) => !made.has(event_id));
+  return {
+    ...emptyOrder,
+    lines: left,
+    decisions: decisions.filter(({ decision }) => !made.has(decision.decision_id)),
+    claimed_by: [...new Set(left.flatMap(claimsOf))],
+  };
+};
+
+/** As the order would stand, had its events been read today. */
+const settledAgain = (
+  claims: readonly Recorded<Claim>[],
+  standing: OrderState | undefined,
+  rowOfToday: (eventId: string) => EventAttributed | undefined,
+  hasDecisions: boolean,
+): OrderState => {
+  const isLeftOut = ({ kind }: Decision): boolean => computed.has(kind) || (!hasDecisions && byPeople.has(kind));
+  const before = standing === undefined ? emptyOrder : standingIn(standing, claims);
+  let state: OrderState = { ...before, decisions: before.decisions.filter(({ decision }) => !isLeftOut(decision)) };
+  for (const claim of claims) {
+    const { decision, kind } = claim.data;
+    if (decision !== null && isLeftOut(decision)) continue;
+    const today = kind === "conversion" ? rowOfToday(claim.id) : undefined;
+    const read: Recorded<Claim> =
+      today === undefined ? claim : { ...claim, data: { ...claim.data, attributed: today } };
+    const outcome = settle(read, state, null);
+    if (outcome.kind === "emit") state = outcome.state;
+  }
+  return state;
+};
+
+/** Each claim once: that which came first was settled. */
+const claimsIn = (kept: KeptOrder, claims: Claims): readonly Recorded<Claim>[] => {
+  const byId = new Map<string, Recorded<Claim>>();
+  for (const one of kept.claims) {
+    const claim = claims.decode(one);
+    if (!byId.has(claim.id)) byId.set(claim.id, claim);
+  }
+  return [...byId.values()];
+};
+
+/** What settle remembers of these record keys of `claims`; an unknown order is absent. */
+export const rememberedOrders = async (
+  memory: ReprocessPorts["memory"],
+  keys: readonly string[],
+): Promise<ReadonlyMap<string, OrderState>> => {
+  const wanted = { stage: "settle", eventIds: [], topic: topics.claims.name, partition: 0 };
+  const heads = await memory.load({ ...wanted, keys });
+  const inParts = [...heads.versions].flatMap(([key, found]) => (isInParts(found.at(-1)!.value) ? [key] : []));
+  const parts =
+    inParts.length === 0 ? heads : await memory.load({ ...wanted, keys: inParts.flatMap((key) => keysOfOrder(key)) });
+  const bytesOf = (key: string) => (parts.versions.get(key) ?? heads.versions.get(key))?.at(-1)?.value;
+  return new Map([...heads.versions.keys()].map((key) => [key, orderFrom(key, bytesOf)!]));
+};
+
+const isIn = (line: Line, { from, to }: ReprocessSettings): boolean =>
+  line.received_at >= from && line.received_at < to;
+
+/** In pieces, so that neither memory nor the loop of this process is held for long. */
+const eachOrder = async (
+  ports: ReprocessPorts,
+  claims: Claims,
+  work: (kept: KeptOrder, state: OrderState | undefined) => void,
+): Promise<void> => {
+  const all = [...claims.orders.values()];
+  for (let n = 0; n < all.length; n += ORDERS_AT_ONCE) {
+    const some = all.slice(n, n + ORDERS_AT_ONCE);
+    const states = await rememberedOrders(ports.memory, some.map(keyOf));
+    for (const kept of some) work(kept, states.get(keyOf(kept)));
+  }
+};
+
+const isOfAnother = (claims: readonly number[], { partner_id }: Line): boolean =>
+  partner_id !== null && claims.some((partner) => partner !== partner_id);
+
+/**
+ * What a line of the window waits for. A line before it that would be credited otherwise today, and
+ * is not computed again, holds it as it stands.
+ */
+const reviewOf = (made: Line, again: OrderState, state: OrderState, { from }: ReprocessSettings): string | null => {
+  if (made.review !== null) return made.review;
+  const isHeld = state.lines.some((line) => {
+    if (line.received_at >= from || line.event_id === made.event_id) return false;
+    const today = again.lines.find(({ event_id }) => event_id === line.event_id);
+    return today !== undefined && !isSameSet(claimsOf(line), claimsOf(today)) && isOfAnother(claimsOf(line), made);
+  });
+  return isHeld ? DISPUTED : null;
+};
+
+/** Lines behind the window that wait: a line of it is credited to another partner only today. */
+const heldBehind = (again: OrderState, state: OrderState, settings: ReprocessSettings): readonly Line[] => {
+  const gained = again.lines
+    .filter((made) => isIn(made, settings))
+    .flatMap((made) => {
+      const line = state.lines.find(({ event_id }) => event_id === made.event_id);
+      if (line === undefined || (line.is_decided && !settings.overridesDecisions)) return [];
+      return claimsOf(made).filter((partner) => !claimsOf(line).includes(partner));
+    });
+  return state.lines.filter(
+    (line) =>
+      line.received_at >= settings.to &&
+      line.status === "credited" &&
+      !line.is_decided &&
+      line.review === null &&
+      isOfAnother(gained, line),
+  );
+};
+
+export const compareLines = async (
+  ports: ReprocessPorts,
+  settings: ReprocessSettings,
+  claims: Claims,
+  rowOfToday: (eventId: string) => EventAttributed | undefined,
+  deciding: Deciding,
+): Promise<ComparedLines> => {
+  const changes: Change[] = [];
+  const counts = { lines: 0, not_settled: 0, not_read: 0, decided: 0 };
+  const add = (change: Change): void => {
+    changes.push(change);
+    if (changes.length > ports.limits.changes) throw new TooMuch("sales that would change", ports.limits.changes);
+  };
+  const one = (order_key: string, made: Line, line: Line, madeReview: string | null): void => {
+    const before = rowOf(line);
+    const row = rowOf(made);
+    const isDecided = line.is_decided && !settings.overridesDecisions;
+    const target: EventAttributed = {
+      ...before,
+      ...withStanding(before, { enrichment: row.enrichment, fraud: row.fraud, credit: row.credit }, settings.stage),
+    };
+    const found = changedParts(before, target, settings.stage);
+    const isClaimedAlike = line.claimed_by === null || isSameSet(line.claimed_by, claimsOf(made));
+    const parts: readonly Part[] = line.review === madeReview && isClaimedAlike ? found : [...found, "review"];
+    if (isDecided && parts.some((part) => part === "credit" || part === "review")) counts.decided += 1;
+    const kept = isDecided ? parts.filter((part) => part === "fraud" || part === "enrichment") : parts;
+    if (kept.length === 0) return;
+    const today = isDecided ? { ...target, credit: before.credit } : target;
+    add(
+      changeOf(deciding, {
+        scope: "line",
+        order_key,
+        at: line.at,
+        before,
+        today,
+        review: isDecided ? line.review : madeReview,
+        overrides: settings.overridesDecisions,
+        claimed_by: claimsOf(isDecided ? line : made),
+        parts: kept,
+      }),
+    );
+  };
+  const hold = (order_key: string, line: Line): void => {
+    const row = rowOf(line);
+    const said = { review: DISPUTED, overrides: false, claimed_by: claimsOf(line), parts: ["review"] } as const;
+    add(changeOf(deciding, { scope: "line", order_key, at: line.at, before: row, today: row, ...said }));
+  };
+  await eachOrder(ports, claims, (kept, state) => {
+    const read = claimsIn(kept, claims);
+    const again = settledAgain(read, state, rowOfToday, !settings.overridesDecisions);
+    const hasDecided = !settings.overridesDecisions && state?.lines.some(({ is_decided }) => is_decided) === true;
+    // What would be without the decision that stands: to say that it stands against something.
+    const without = hasDecided ? settledAgain(read, state, rowOfToday, false) : again;
+    for (const made of again.lines.filter((line) => isIn(line, settings))) {
+      counts.lines += 1;
+      if (rowOfToday(made.event_id) === undefined) counts.not_read += 1;
+      const line = state?.lines.find(({ event_id }) => event_id === made.event_id);
+      if (state === undefined || line === undefined) {
+        counts.not_settled += 1;
+        continue;
+      }
+      const like = line.is_decided ? (without.lines.find(({ event_id }) => event_id === made.event_id) ?? made) : made;
+      one(kept.order_key, like, line, reviewOf(like, again, state, settings));
+    }
+    if (state !== undefined) for (const line of heldBehind(again, state, settings)) hold(kept.order_key, line);
+  });
+  return { changes, counts };
+};
+
+/**
+ * Every line of the window that somebody is credited for, credited again; which of them moves money
+ * is seen when it is settled.
+ */
+export const creditedLines = async (
+  ports: ReprocessPorts,
+  settings: ReprocessSettings,
+  claims: Claims,
+  deciding: Deciding,
+): Promise<ComparedLines> => {
+  const changes: Change[] = [];
+  let lines = 0;
+  await eachOrder(ports, claims, ({ order_key }, state) => {
+    for (const line of state?.lines.filter((known) => isIn(known, settings)) ?? []) {
+      lines += 1;
+      if (line.status !== "credited") continue;
+      const conversion = `${line.conversion_id} ${line.conversion_version}`;
+      changes.push(recreditOf(deciding, { order_key, at: line.at, row: rowOf(line), conversion }));
+      if (changes.length > ports.limits.changes) throw new TooMuch("credited sales", ports.limits.changes);
+    }
+  });
+  return { changes, counts: { lines, not_settled: 0, not_read: 0, decided: 0 } };
+};

@@ -1,0 +1,78 @@
+// Writes a difference: the audit that it begins, the decisions, the audit that they are written.
+import { createHash } from "node:crypto";
+import { Refused } from "../../../../infra/runtime/refused.ts";
+import { commitOf, versionOf } from "../../../../infra/runtime/version.ts";
+import { beginOperation, type OperationPlan } from "../../../base/operations/operations.ts";
+import { closedMonthsOf, type Difference } from "../difference.ts";
+import type { ReprocessSettings } from "../ports.ts";
+import { type Written, writeChanges } from "../write.ts";
+import type { Opened } from "./open.ts";
+
+export const windowText = ({ from, to }: Pick<ReprocessSettings, "from" | "to">): string =>
+  `${new Date(from).toISOString()}/${new Date(to).toISOString()}`;
+
+/** What the audit knows it by. `actor` is the person, not whom decisions name. */
+export const auditOf = (settings: ReprocessSettings, actor: string): OperationPlan => ({
+  kind: "reprocess",
+  actor,
+  target: `${settings.stage} ${windowText(settings)}`,
+  reason: settings.reason,
+});
+
+/** What was asked for, and by which code it is done. */
+export const saidOf = ({ from, to, stage, clientId, overridesDecisions, reason }: ReprocessSettings) => ({
+  from: new Date(from).toISOString(),
+  to: new Date(to).toISOString(),
+  stage,
+  client_id: clientId,
+  overrides_decisions: overridesDecisions,
+  reason,
+  version: versionOf(),
+  commit: commitOf(),
+});
+
+/** The same for the same decisions, in whatever order they were found. */
+export const digestOf = ({ changes }: Difference): string => {
+  const ids = changes.map(({ decision_id }) => decision_id).sort();
+  return createHash("sha256").update(ids.join("\n")).digest("base64url");
+};
+
+interface Applying {
+  readonly settings: ReprocessSettings;
+  readonly actor: string;
+  /** Of the operation. */
+  readonly id: string;
+  readonly onProgress: (done: number, total: number) => void;
+}
+
+/** Before anything is written. Throws Refused for money of closed months. */
+export const refuseClosedMonths = (difference: Difference, isAllowed: boolean): void => {
+  const closed = closedMonthsOf(difference);
+  if (closed.length > 0 && !isAllowed)
+    throw new Refused(
+      `nothing was written: money of closed months would move (${closed.join(", ")}). Allow it, to book it there as ` +
+        "further entries (--allow-closed-months, or allow_closed_months), or choose a later beginning",
+    );
+};
+
+/**
+ * The order of durable effects: 1 the audit says that it begins, 2 decisions (write.ts), 3 the
+ * audit says how it ended. A run that died is simply run again. How a run ended that was not
+ * completed is written by the caller.
+ */
+export const applyDifference = async (
+  { ports, produce }: Pick<Opened, "ports" | "produce">,
+  difference: Difference,
+  { settings, actor, id, onProgress }: Applying,
+): Promise<Written> => {
+  const money = difference.money.map((one) => ({ ...one, commission_minor: one.commission_minor.toString() }));
+  const operation = await beginOperation(
+    { wire: ports.wire, produce },
+    auditOf(settings, actor),
+    { ...saidOf(settings), decisions: difference.changes.length, money, reasons: difference.byReason },
+    id,
+  );
+  const written = await writeChanges({ produce, memory: ports.memory }, difference.changes, onProgress);
+  await operation.end("succeeded", written);
+  return written;
+};

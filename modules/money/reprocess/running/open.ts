@@ -1,0 +1,126 @@
+// The ports of reprocessing on the servers of this installation; everything is opened to be read,
+// but the producer of decisions.
+import type pg from "pg";
+import { clickIdKey } from "../../../../domain/click-id.ts";
+import { reference } from "../../../../domain/reference/reference.ts";
+import { openRegistry } from "../../../../infra/avro/registry.ts";
+import { openWire } from "../../../../infra/avro/wire.ts";
+import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
+import { scopeOf } from "../../../../infra/clickhouse/query.ts";
+import type { Kafka } from "../../../../infra/kafka/kafka.ts";
+import type { Objects } from "../../../../infra/objects/objects.ts";
+import { openObjects } from "../../../../infra/objects/open.ts";
+import { postgresMemory } from "../../../../infra/postgres/durable-memory.ts";
+import type { Keyring } from "../../../../infra/runtime/keyring.ts";
+import type { Log } from "../../../../infra/runtime/log.ts";
+import { clickKeys, clickKeysOf } from "../../../../processors/attribute/click-keys.ts";
+import { identityKeys, identityKeysOf } from "../../../../processors/enrich/identity-keys.ts";
+import { places } from "../../../../processors/enrich/places.ts";
+import { latestRows } from "../../../../sinks/analytics/latest-rows.ts";
+import { hoursOf, pastOf } from "../../../../sinks/archive/read.ts";
+import type { UnixMs } from "../../../../stream/flow.ts";
+import type { Produce } from "../../../../stream/messages.ts";
+import { topics } from "../../../../topics.ts";
+import { pipeline } from "../../../../topology.ts";
+import { refuseOtherPepper, refuseWithoutNewest } from "../../../access/secrets/installation-secrets.ts";
+import { readPlaces } from "../../../catalog/facts/views.ts";
+import { openReference, readOf } from "../../../catalog/reference/reference.ts";
+import { openSuppressions, withholdsOf } from "../../../privacy/suppressions.ts";
+import { defaultLimits, type Limits, type ReprocessPorts } from "../ports.ts";
+import type { Progress } from "../span.ts";
+import { type Archived, spansOf } from "../span.ts";
+
+export interface Opened {
+  readonly ports: ReprocessPorts;
+  readonly produce: Produce;
+  readonly close: () => Promise<void>;
+}
+
+const archiveOf = (objects: Objects): Archived => ({
+  since: (at) => pastOf(objects, { since: () => at }),
+  begins: async (topic) => {
+    for await (const hour of hoursOf(objects, topic)) return hour;
+    return null;
+  },
+});
+
+/** A statement reads whole hours of a client. */
+const STATEMENT_MS = 60_000;
+
+/** Where everything is, and what reads identifiers and places. */
+export interface Installation {
+  readonly kafka: Kafka;
+  readonly registryUrl: string;
+  readonly topicPrefix: string;
+  readonly clickhouseUrl: string;
+  readonly keyring: Keyring;
+  /** Undefined: nothing is archived here. */
+  readonly objectStoreUrl: string | undefined;
+  readonly files: Parameters<typeof readPlaces>[0];
+  readonly log: Pick<Log, "info" | "warn">;
+}
+export interface Opening {
+  readonly now: UnixMs;
+  /** Where the window begins. */
+  readonly needed: UnixMs;
+  readonly progress: (unit: string) => Progress;
+  /** What is held in memory; without it, what a process of its own may hold. */
+  readonly limits?: Limits;
+}
+
+/** The pool is the caller's. Throws WrongPepper, Refused, and what does not answer. */
+export const openReprocessing = async (
+  pool: pg.Pool,
+  { kafka, registryUrl, topicPrefix, clickhouseUrl, keyring, objectStoreUrl, files, log }: Installation,
+  { now, needed, progress, limits = defaultLimits }: Opening,
+): Promise<Opened> => {
+  await refuseOtherPepper(pool, keyring);
+  await refuseWithoutNewest(pool, keyring);
+  const objects = objectStoreUrl === undefined ? null : openObjects(objectStoreUrl);
+  const wire = await openWire(Object.values(topics), openRegistry({ url: registryUrl, topicPrefix }));
+  const clickhouse = openClickhouse(clickhouseUrl, { name: "tributary-ops", timeoutMs: STATEMENT_MS });
+  const known = openReference(pool);
+  const producer = kafka.producer();
+  const suppressions = openSuppressions(pool);
+  let world: ReturnType<typeof readPlaces> | undefined;
+  const close = async (): Promise<void> => {
+    await producer.close();
+    await known.close();
+    await suppressions.close();
+    await clickhouse.close();
+    await objects?.close();
+  };
+  // Polls of an open list would keep the process for ever.
+  const withholds = await withholdsOf(suppressions).catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
+  return {
+    ports: {
+      topology: pipeline,
+      wire,
+      now,
+      limits,
+      memory: postgresMemory(pool),
+      withholds,
+      read: readOf({
+        [reference.view]: known.source,
+        [clickKeys.view]: async () => clickKeysOf(keyring.accepted.map((secret) => clickIdKey(secret, 1))),
+        [identityKeys.view]: async () => identityKeysOf(keyring.pepper),
+        [places.view]: async () => {
+          world ??= readPlaces(files, log, now);
+          return world;
+        },
+      }),
+      standing: (clientId, events) => latestRows(clickhouse, scopeOf(clientId), events),
+      span: spansOf({
+        kafka,
+        archived: objects === null ? null : archiveOf(objects),
+        needed,
+        progress,
+      }),
+    },
+    produce: producer.send,
+    close,
+  };
+};

@@ -1,0 +1,80 @@
+// Publishes the decisions of a difference and follows settle until it has answered each of them.
+
+import { hit } from "#failpoint";
+import { decodeOutcome } from "../../../infra/avro/outcome.ts";
+import type { Memory } from "../../../stream/memory/memory.ts";
+import type { Produce } from "../../../stream/messages.ts";
+import { topics } from "../../../topics.ts";
+import type { Change } from "./changes.ts";
+
+export interface Written {
+  /** In the log: settle answers them sooner or later. */
+  readonly decisions: number;
+  readonly applied: number;
+  /** Something else had changed the line or the event first, so they say nothing any more. */
+  readonly overtaken: number;
+  /** Not answered while the command waited. */
+  readonly waiting: number;
+}
+export interface WritePorts {
+  readonly produce: Produce;
+  readonly memory: Pick<Memory, "load">;
+}
+
+const AT_ONCE = 500;
+const ASKED_EVERY_MS = 200;
+/** Without any answer for so long we stop following; the decisions are in the log. */
+const PATIENCE_MS = 30_000;
+
+/**
+ * The order of durable effects: 1 decisions into `claims`, acknowledged, 2 settle answers each
+ * once. Dying in 1 leaves some unwritten: a further run finds those alone, and whatever is still
+ * under way has the id that it had.
+ */
+export const writeChanges = async (
+  ports: WritePorts,
+  changes: readonly Change[],
+  tell: (done: number, total: number) => void,
+): Promise<Written> => {
+  await produceChanges(ports, changes);
+  const ids = changes.map(({ decision_id }) => decision_id);
+  const { applied, overtaken, waiting } = await answersTo(ports, ids, tell);
+  return { decisions: ids.length, applied, overtaken: overtaken.size, waiting };
+};
+
+export const produceChanges = async ({ produce }: WritePorts, changes: readonly Change[]): Promise<void> => {
+  for (let n = 0; n < changes.length; n += AT_ONCE) {
+    const some = changes.slice(n, n + AT_ONCE);
+    await produce(some.map(({ message }) => message));
+    hit("decisions-produced");
+  }
+};
+
+/** Follows decisions, whichever process has written them, until settle has answered each. */
+export const answersTo = async (
+  { memory }: Pick<WritePorts, "memory">,
+  ids: readonly string[],
+  tell: (done: number, total: number) => void,
+): Promise<{ readonly applied: number; readonly overtaken: ReadonlySet<string>; readonly waiting: number }> => {
+  const waiting = new Set(ids);
+  const overtaken = new Set<string>();
+  let heard = performance.now();
+  while (waiting.size > 0 && performance.now() - heard < PATIENCE_MS) {
+    const eventIds = [...waiting].slice(0, AT_ONCE);
+    const { outcomes } = await memory.load({
+      stage: "settle",
+      keys: [],
+      eventIds,
+      topic: topics.claims.name,
+      partition: 0,
+    });
+    for (const [id, bytes] of outcomes) {
+      waiting.delete(id);
+      if (decodeOutcome(bytes).messages.length === 0) overtaken.add(id);
+    }
+    tell(ids.length - waiting.size, ids.length);
+    if (outcomes.size > 0) heard = performance.now();
+    else await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS));
+  }
+  return { applied: ids.length - waiting.size - overtaken.size, overtaken, waiting: waiting.size };
+};

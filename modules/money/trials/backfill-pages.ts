@@ -1,0 +1,160 @@
+// The pages of a backfill: what is decided about each, and what a process leaves to the one that
+// follows it.
+import { hit } from "#failpoint";
+import type { HistoryPlace } from "../../../sinks/analytics/history.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import type { Change } from "../reprocess/changes.ts";
+import { isClosed } from "../reprocess/difference.ts";
+import { answersTo, produceChanges, type WritePorts } from "../reprocess/write.ts";
+import type { Page } from "./evaluate.ts";
+import { type Booking, type KeptSummary, openSummary } from "./summary.ts";
+
+/** Decisions that would move money, and those of them that would move it in a closed month. */
+const movesIn = ({ entries }: Page, now: UnixMs) => {
+  const sums = new Map<string, { readonly decision_id: string; readonly isClosed: boolean; minor: bigint }>();
+  for (const { entry, decision_id } of entries) {
+    const { partner_id, year, month, currency, amount_minor } = entry;
+    const key = `${decision_id} ${partner_id} ${year} ${month} ${currency}`;
+    const known = sums.get(key) ?? { decision_id, isClosed: isClosed(year, month, now), minor: 0n };
+    known.minor += amount_minor;
+    sums.set(key, known);
+  }
+  const moves = [...sums.values()].filter(({ minor }) => minor !== 0n);
+  return {
+    moving: new Set(moves.map(({ decision_id }) => decision_id)),
+    inClosed: new Set(moves.flatMap((one) => (one.isClosed ? one.decision_id : []))),
+  };
+};
+
+interface Chosen {
+  readonly changes: readonly Change[];
+  readonly left_to_recalc: number;
+  readonly left_in_closed_months: number;
+}
+
+/** Nothing edits the books of a closed month; a credit that is booked again must move money. */
+const chosenIn = (page: Page, trigger_recalc: boolean, now: UnixMs): Chosen => {
+  const { moving, inClosed } = movesIn(page, now);
+  const changes: Change[] = [];
+  const left = { left_to_recalc: 0, left_in_closed_months: 0 };
+  for (const { change, isAgain, isHeld } of page.matches) {
+    if (change === undefined || (isAgain && !(trigger_recalc && moving.has(change.decision_id)))) continue;
+    if (trigger_recalc && inClosed.has(change.decision_id)) left.left_in_closed_months += 1;
+    else if (!trigger_recalc && isHeld) left.left_to_recalc += 1;
+    else changes.push(change);
+  }
+  return { changes, ...left };
+};
+
+/** The decisions of a page, and what each of them books. */
+interface Begun {
+  readonly ids: readonly string[];
+  readonly books: readonly (Omit<Booking, "amount_minor"> & {
+    readonly decision_id: string;
+    readonly amount_minor: string;
+  })[];
+}
+interface Counts {
+  readonly decisions: number;
+  readonly applied: number;
+  readonly overtaken: number;
+  readonly waiting: number;
+  readonly left_to_recalc: number;
+  readonly left_in_closed_months: number;
+}
+/** What a process leaves behind in the row of the job. */
+export interface Left {
+  /** How often the window was read from its beginning, this time included. */
+  readonly passes: number;
+  readonly summary: KeptSummary;
+  readonly written: Counts;
+  /** Up to here each page is answered; null: none is. */
+  readonly after: HistoryPlace | null;
+  /** The page behind it; null: it is not begun. */
+  readonly begun: Begun | null;
+}
+const NOTHING: Counts = {
+  ...{ decisions: 0, applied: 0, overtaken: 0, waiting: 0 },
+  ...{ left_to_recalc: 0, left_in_closed_months: 0 },
+};
+
+interface Paging {
+  readonly trigger_recalc: boolean;
+  readonly now: UnixMs;
+  readonly left: Left | undefined;
+  /** Events that were passed before. */
+  readonly done: number;
+}
+
+/**
+ * Decides about pages in their order. Without recalculation what is added up is what it would book;
+ * with it, what was applied. `keep` throws when another process has the job.
+ */
+export const openPages = (
+  ports: WritePorts,
+  { trigger_recalc, now, left, done: before }: Paging,
+  keep: (done: number, left: Left) => Promise<void>,
+) => {
+  const summary = openSummary(left?.summary);
+  let { passes, written, after, begun }: Omit<Left, "summary"> = left ?? {
+    ...{ passes: 1, written: NOTHING, after: null, begun: null },
+  };
+  let done = before;
+  const kept = (): Promise<void> => keep(done, { passes, written, after, begun, summary: summary.kept() });
+  const add = (more: Partial<Counts>): void => {
+    const sums = Object.entries(more).map(([name, count]) => [name, written[name as keyof Counts] + count]);
+    written = { ...written, ...Object.fromEntries(sums) };
+  };
+
+  /** What is decided about a page is kept before any of it is written. */
+  const begin = async (page: Page, { changes, ...rest }: Chosen): Promise<Begun> => {
+    // In a later pass the matches are counted already.
+    if (passes === 1) {
+      summary.add({ ...page, entries: trigger_recalc ? [] : page.entries });
+      add(rest);
+    }
+    const ids = changes.map(({ decision_id }) => decision_id);
+    const isMeant = new Set(ids);
+    const books = page.entries.flatMap(({ entry, decision_id }) => {
+      const { partner_id, year, month, currency, segment, amount_minor } = entry;
+      if (!trigger_recalc || !isMeant.has(decision_id)) return [];
+      return { decision_id, partner_id, year, month, currency, segment, amount_minor: amount_minor.toString() };
+    });
+    begun = { ids, books };
+    add({ decisions: ids.length });
+    if (ids.length > 0) await kept();
+    return begun;
+  };
+  return {
+    passes: (): number => passes,
+    written: (): Counts => written,
+    found: () => summary.result(),
+    after: (): HistoryPlace | null => after,
+    take: async (page: Page): Promise<void> => {
+      const chosen = chosenIn(page, trigger_recalc, now);
+      const { ids, books } = begun ?? (await begin(page, chosen));
+      const isMeant = new Set(ids);
+      // Of a page that another process has begun, what is left of it.
+      await produceChanges(
+        ports,
+        chosen.changes.filter(({ decision_id }) => isMeant.has(decision_id)),
+      );
+      const { applied, overtaken, waiting } = await answersTo(ports, ids, () => undefined);
+      hit("backfill-answered");
+      add({ applied, overtaken: overtaken.size, waiting });
+      for (const { amount_minor, decision_id, ...one } of books)
+        if (!overtaken.has(decision_id)) summary.book({ ...one, amount_minor: BigInt(amount_minor) });
+      done = passes === 1 ? page.passed : page.total;
+      after = page.end;
+      begun = null;
+      await kept();
+    },
+    /** Before the window is read once more: what was overtaken is decided again. */
+    again: async (): Promise<void> => {
+      passes += 1;
+      add({ decisions: -written.overtaken, overtaken: -written.overtaken });
+      after = null;
+      await kept();
+    },
+  };
+};

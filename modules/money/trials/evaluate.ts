@@ -1,0 +1,198 @@
+// Tries a rule on stored events, oldest first, page by page: what it would be credited with, the
+// decisions that would say so, and what they would book. Nothing is written here.
+import { reference } from "../../../domain/reference/reference.ts";
+import { orderKeyOf } from "../../../processors/attribute/claims.ts";
+import { type Line, type OrderState, rowOf } from "../../../processors/settle/order.ts";
+import { DISPUTED } from "../../../processors/settle/settle.ts";
+import type { Credit, EventAttributed, LedgerEntry } from "../../../schemas/generated.ts";
+import type { History, HistoryPlace, HistoryWindow, StoredEvent } from "../../../sinks/analytics/history.ts";
+import { type Change, changeOf, type Deciding, recreditOf } from "../reprocess/changes.ts";
+import { changedParts } from "../reprocess/compare.ts";
+import { claimsOf, rememberedOrders } from "../reprocess/lines.ts";
+import { entriesOf } from "../reprocess/money.ts";
+import type { ReprocessPorts } from "../reprocess/ports.ts";
+import { standsAgainstRules, type Tried, type TriedRule, tryRule } from "./try-rule.ts";
+
+export interface EvaluationPorts extends Pick<ReprocessPorts, "topology" | "wire" | "memory" | "read" | "now"> {
+  readonly history: History;
+}
+export interface Evaluating {
+  readonly rule: TriedRule;
+  readonly window: HistoryWindow;
+  /** Said with every decision. */
+  readonly actor: string;
+  readonly reason: string;
+  /** False: no money moves by the decisions. */
+  readonly recalculates?: boolean;
+  /** Where another process has come to; null: from the beginning. */
+  readonly after?: HistoryPlace | null;
+}
+
+export interface Match {
+  readonly stored: StoredEvent;
+  /** As it stands. */
+  readonly before: Credit;
+  readonly after: Credit;
+  /** Undefined: it is so already. */
+  readonly change: Change | undefined;
+  /** Another partner, or the same one for another campaign, holds the line. */
+  readonly isHeld: boolean;
+  /** The credit is as it would be, and is booked again. */
+  readonly isAgain: boolean;
+}
+export interface Page {
+  readonly matches: readonly Match[];
+  /** Events that it meets and another rule wins, by that rule. */
+  readonly lostTo: ReadonlyMap<number, number>;
+  /** What the changes would book, with the decision of each. */
+  readonly entries: readonly { readonly entry: LedgerEntry; readonly decision_id: string }[];
+  /** Events of the window up to here, and all of them. */
+  readonly passed: number;
+  readonly total: number;
+  /** The place of its last event; of an empty page where it began. */
+  readonly end: HistoryPlace | null;
+}
+export interface Evaluated {
+  readonly evaluated: number;
+  /** More events lie in the window, or `onPage` wanted no more. */
+  readonly truncated: boolean;
+}
+
+/** What the contract of a backfill allows. */
+const MOST_EVENTS = 50_000;
+const PAGE = 1_000;
+/** A picture may be a second old, and what was saved this moment counts. */
+const FRESH_MS = 1_000;
+
+/** `onPage` answers whether to go on. Throws what its ports throw. */
+export const evaluateRule = async (
+  ports: EvaluationPorts,
+  { rule, window, actor, reason, recalculates, after: begins = null }: Evaluating,
+  onPage: (page: Page) => Promise<boolean>,
+): Promise<Evaluated> => {
+  const { rule_id, client_id } = rule;
+  const known = await ports.read(reference, ports.now + FRESH_MS);
+  const deciding: Deciding = { wire: ports.wire, now: ports.now, actor, reason, recalculates };
+  const { times, last, isCut } = await ports.history.end(client_id, window, MOST_EVENTS);
+  if (last === undefined) return { evaluated: 0, truncated: false };
+  const total = times.length;
+  const entries: { entry: LedgerEntry; decision_id: string }[] = [];
+  const book = entriesOf(ports, (entry, decision_id) => void entries.push({ entry, decision_id }));
+  for (let after = begins; ; ) {
+    const found = await ports.history.matching(client_id, window, {
+      ...{ when: rule.when, rule_id, after: after ?? undefined, last, limit: PAGE },
+    });
+    const tried = found.flatMap((stored) => {
+      const one = tryRule(stored, rule, known);
+      return one === null ? [] : [{ stored, ...one }];
+    });
+    const matches = await matchesIn(ports, rule, tried, deciding);
+    entries.length = 0;
+    await book(matches.flatMap(({ change }) => (change?.scope === "line" ? change : [])));
+    const lostTo = new Map<number, number>();
+    for (const one of tried) if (one.lostTo !== null) lostTo.set(one.lostTo, (lostTo.get(one.lostTo) ?? 0) + 1);
+    const [isLast, newest] = [found.length < PAGE, found.at(-1)];
+    if (newest !== undefined) after = { ts: newest.event.ts, event_id: newest.event.event_id };
+    const end = after;
+    const passed = isLast ? total : times.filter((ts) => ts <= end!.ts).length;
+    const goesOn = await onPage({ matches, lostTo, entries: [...entries], passed, total, end });
+    if (isLast) return { evaluated: total, truncated: isCut };
+    if (!goesOn) return { evaluated: passed, truncated: true };
+  }
+};
+
+type TriedEvent = Tried & { readonly stored: StoredEvent };
+
+/** The rule gains it, or loses what it is credited with now. */
+const concerns = ({ isMatch, stored }: TriedEvent, { rule_id, mode }: TriedRule): boolean =>
+  !standsAgainstRules(stored.credit) && (isMatch || (mode === "with_active" && stored.credit.rule_id === rule_id));
+
+const matchesIn = async (
+  ports: EvaluationPorts,
+  rule: TriedRule,
+  tried: readonly TriedEvent[],
+  deciding: Deciding,
+): Promise<readonly Match[]> => {
+  const concerned = tried.filter((one) => concerns(one, rule));
+  const keys = [...new Set(concerned.flatMap(({ stored }) => keysOf(stored)).map((key) => `${rule.client_id}:${key}`))];
+  const orders = new Map<string, OrderState>();
+  for (let n = 0; n < keys.length; n += ORDERS_AT_ONCE)
+    for (const [key, state] of await rememberedOrders(ports.memory, keys.slice(n, n + ORDERS_AT_ONCE)))
+      orders.set(key, state);
+  const isConcerned = new Set(concerned.map(({ stored }) => stored.event.event_id));
+  return concerned.flatMap((one) => {
+    const place = lineOf(one.stored, rule.client_id, orders);
+    if (place !== undefined) return lineMatch(one, place, isConcerned, deciding);
+    // A sale that settle has not met yet, or refused, has nothing that could be decided about.
+    return one.isConversion ? [] : [eventMatch(one, deciding)];
+  });
+};
+
+/** Loaded at once: one round trip to the database. */
+const ORDERS_AT_ONCE = 200;
+
+/** A custom event that came before its order counted stands by itself. */
+const keysOf = ({ event }: StoredEvent): readonly string[] => {
+  const key = orderKeyOf(event);
+  return event.t === "custom" ? [key, `e:${event.event_id}`] : [key];
+};
+
+interface Place {
+  readonly order_key: string;
+  readonly line: Line;
+  readonly order: OrderState;
+}
+const lineOf = (stored: StoredEvent, clientId: number, orders: ReadonlyMap<string, OrderState>): Place | undefined => {
+  for (const order_key of keysOf(stored)) {
+    const order = orders.get(`${clientId}:${order_key}`);
+    const line = order?.lines.find(({ event_id }) => event_id === stored.event.event_id);
+    if (order !== undefined && line !== undefined) return { order_key, line, order };
+  }
+  return undefined;
+};
+
+const eventMatch = ({ stored, credit }: TriedEvent, deciding: Deciding): Match => {
+  const { event, enrichment, fraud, version, merged_into } = stored;
+  const before: EventAttributed = {
+    ...{ event, enrichment, fraud, credit: stored.credit, version, merged_into },
+    refunded_minor: null,
+  };
+  const today = { ...before, credit };
+  const parts = changedParts(before, today, "attribute");
+  const about = {
+    ...({ scope: "event", order_key: orderKeyOf(event), at: Math.min(event.ts, stored.received_at) } as const),
+    ...{ before, today, parts, review: null, overrides: false, claimed_by: [] },
+  };
+  const change = parts.length === 0 ? undefined : changeOf(deciding, about);
+  return { stored, before: stored.credit, after: credit, change, isHeld: false, isAgain: false };
+};
+
+const lineMatch = (
+  { stored, credit }: TriedEvent,
+  { order_key, line, order }: Place,
+  isConcerned: ReadonlySet<string>,
+  deciding: Deciding,
+): readonly Match[] => {
+  const before = rowOf(line);
+  if (line.is_decided || standsAgainstRules(before.credit)) return [];
+  const today: EventAttributed = { ...before, credit };
+  const parts = changedParts(before, today, "attribute");
+  const match = { stored, before: before.credit, after: credit };
+  if (parts.length === 0) {
+    if (line.status !== "credited") return [{ ...match, change: undefined, isHeld: false, isAgain: false }];
+    const conversion = `${line.conversion_id} ${line.conversion_version}`;
+    const again = recreditOf(deciding, { order_key, at: line.at, row: before, conversion });
+    return [{ ...match, change: again, isHeld: false, isAgain: true }];
+  }
+  const isMoved = credit.partner_id !== line.partner_id || credit.campaign_id !== line.campaign_id;
+  const others = order.lines
+    .filter(({ event_id }) => event_id !== line.event_id && !isConcerned.has(event_id))
+    .flatMap(claimsOf);
+  const isDisputed = credit.partner_id !== null && others.some((partner) => partner !== credit.partner_id);
+  const change = changeOf(deciding, {
+    ...({ scope: "line", order_key, at: line.at, before, today, parts, overrides: false } as const),
+    review: line.review ?? (isDisputed ? DISPUTED : null),
+    claimed_by: credit.partner_id === null ? [] : [credit.partner_id],
+  });
+  return [{ ...match, change, isHeld: isMoved && line.partner_id !== null, isAgain: false }];
+};

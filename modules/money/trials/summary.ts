@@ -1,0 +1,146 @@
+// What a trial of a rule adds up to: matches, money by partner and month, and budgets that it would
+// break.
+
+import type { Credit, LedgerEntry } from "../../../schemas/generated.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { isClosed } from "../reprocess/difference.ts";
+import type { Match, Page } from "./evaluate.ts";
+
+export interface Delta {
+  readonly partner_id: number;
+  readonly year: number;
+  readonly month: number;
+  readonly currency: string;
+  readonly amount_minor: bigint;
+}
+export interface SegmentDelta extends Omit<Delta, "partner_id"> {
+  readonly segment: string | null;
+}
+interface Held {
+  readonly partner_id: number | null;
+  /** The method of a credit, else the reason for none. */
+  readonly because: string;
+}
+export interface Sample {
+  readonly event_id: string;
+  readonly t: string;
+  readonly at: UnixMs;
+  readonly order_id: string | null;
+  readonly value_minor: bigint | null;
+  readonly currency: string | null;
+  readonly before: Held;
+  readonly after: Held;
+}
+export interface Summary {
+  readonly matched: number;
+  readonly by_event_type: Readonly<Record<string, number>>;
+  /** By whom the matched events are credited to as it stands; null: no partner. */
+  readonly by_partner: readonly { readonly partner_id: number | null; readonly matched: number }[];
+  readonly samples: readonly Sample[];
+  readonly lostTo: readonly { readonly rule_id: number; readonly count: number }[];
+  /** Of months whose money would move. */
+  readonly deltas: readonly Delta[];
+  readonly bySegment: readonly SegmentDelta[];
+}
+
+/** What of a ledger entry is added up. */
+export type Booking = Pick<LedgerEntry, "partner_id" | "year" | "month" | "currency" | "segment" | "amount_minor">;
+
+/** What a backfill adds up, as JSON can hold it. */
+export interface KeptSummary {
+  readonly matched: number;
+  readonly types: readonly (readonly [string, number])[];
+  readonly partners: readonly (readonly [number | null, number])[];
+  readonly deltas: readonly (Omit<Delta, "amount_minor"> & { readonly amount_minor: string })[];
+}
+
+const MOST_SAMPLES = 20;
+
+const heldBy = ({ partner_id, method, reason }: Credit): Held => ({
+  partner_id,
+  because: method ?? reason ?? "unknown",
+});
+const sampleOf = ({ stored: { event, received_at }, before, after }: Match): Sample => ({
+  event_id: event.sender_event_id ?? event.event_id,
+  t: event.custom_name ?? event.t,
+  at: Math.min(event.ts, received_at),
+  order_id: event.order_id,
+  value_minor: event.value_minor,
+  currency: event.currency,
+  before: heldBy(before),
+  after: heldBy(after),
+});
+
+const counted = <Key>(counts: Map<Key, number>, key: Key, by = 1): void =>
+  void counts.set(key, (counts.get(key) ?? 0) + by);
+
+const keyOf = ({ partner_id, year, month, currency }: Omit<Delta, "amount_minor">): string =>
+  `${partner_id} ${year} ${month} ${currency}`;
+
+/** Takes pages in, and answers what they add up to: to what a process before had kept, if any. */
+export const openSummary = (before?: KeptSummary) => {
+  const types = new Map<string, number>(before?.types);
+  const partners = new Map<number | null, number>(before?.partners);
+  const lostTo = new Map<number, number>();
+  const deltas = new Map<string, Delta>(
+    before?.deltas.map((one) => [keyOf(one), { ...one, amount_minor: BigInt(one.amount_minor) }]),
+  );
+  const segments = new Map<string, SegmentDelta>();
+  const samples: Sample[] = [];
+  let matched = before?.matched ?? 0;
+
+  const book = ({ partner_id, year, month, currency, segment, amount_minor }: Booking): void => {
+    const key = keyOf({ partner_id, year, month, currency });
+    const sum = (deltas.get(key)?.amount_minor ?? 0n) + amount_minor;
+    deltas.set(key, { partner_id, year, month, currency, amount_minor: sum });
+    const place = `${segment ?? ""} ${year} ${month} ${currency}`;
+    const ofSegment = (segments.get(place)?.amount_minor ?? 0n) + amount_minor;
+    segments.set(place, { segment, year, month, currency, amount_minor: ofSegment });
+  };
+  return {
+    book,
+    add: ({ matches, lostTo: lost, entries }: Pick<Page, "matches" | "lostTo" | "entries">): void => {
+      for (const match of matches) {
+        matched += 1;
+        counted(types, match.stored.event.custom_name ?? match.stored.event.t);
+        counted(partners, match.before.partner_id);
+        if (samples.length < MOST_SAMPLES) samples.push(sampleOf(match));
+      }
+      for (const [rule, count] of lost) counted(lostTo, rule, count);
+      for (const { entry } of entries) book(entry);
+    },
+    kept: (): KeptSummary => ({
+      ...{ matched, types: [...types], partners: [...partners] },
+      deltas: [...deltas.values()].map((one) => ({ ...one, amount_minor: one.amount_minor.toString() })),
+    }),
+    result: (): Summary => ({
+      matched,
+      by_event_type: Object.fromEntries([...types].sort(([a], [b]) => (a < b ? -1 : 1))),
+      by_partner: [...partners]
+        .map(([partner_id, count]) => ({ partner_id, matched: count }))
+        .sort((a, b) => b.matched - a.matched || (a.partner_id ?? 0) - (b.partner_id ?? 0)),
+      samples,
+      lostTo: [...lostTo]
+        .map(([rule_id, count]) => ({ rule_id, count }))
+        .sort((a, b) => b.count - a.count || a.rule_id - b.rule_id),
+      deltas: [...deltas.values()].filter(({ amount_minor }) => amount_minor !== 0n).sort(inOrder),
+      bySegment: [...segments.values()].filter(({ amount_minor }) => amount_minor !== 0n),
+    }),
+  };
+};
+
+const inOrder = (a: Delta, b: Delta): number =>
+  a.partner_id - b.partner_id ||
+  a.year - b.year ||
+  a.month - b.month ||
+  (a.currency < b.currency ? -1 : a.currency > b.currency ? 1 : 0);
+
+/** Each period once, with whether its month is closed at `now`. */
+export const periodsOf = ({ deltas }: Summary, now: UnixMs) => [
+  ...new Map(
+    deltas.map(({ partner_id, year, month }) => [
+      `${partner_id} ${year} ${month}`,
+      { partner_id, year, month, closed: isClosed(year, month, now) },
+    ]),
+  ).values(),
+];

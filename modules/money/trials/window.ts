@@ -1,0 +1,44 @@
+// The days that a trial or a backfill of a rule covers.
+import { dayOf, startOfDay } from "../../../domain/calendar.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+
+export interface RuleWindow {
+  readonly from: UnixMs;
+  /** The first moment that is left out. */
+  readonly to: UnixMs;
+  readonly first_day: string;
+  readonly last_day: string;
+}
+
+/** What is wrong with the days that were asked for. */
+export class BadWindow extends Error {
+  readonly code: "range_too_long" | "bad_range";
+  constructor(code: BadWindow["code"], message: string) {
+    super(message);
+    this.name = "BadWindow";
+    this.code = code;
+  }
+}
+
+const DEFAULT_DAYS = 30;
+const MOST_DAYS = 90;
+const DAY_MS = 86_400_000;
+
+/** Days of the calendar, whatever their clocks do. */
+const daysAfter = (day: string, days: number): string =>
+  new Date(Date.parse(`${day}T12:00:00Z`) + days * DAY_MS).toISOString().slice(0, 10);
+/** A time means its day in America/Mexico_City. */
+const dayIn = (text: string): string => (text.length === 10 ? text : dayOf(Date.parse(text)));
+
+/** First and last day, or times on them; by default 30 days ago and today. Throws BadWindow. */
+export const ruleWindow = (
+  { from, to }: { readonly from?: string | undefined; readonly to?: string | undefined },
+  now: UnixMs,
+): RuleWindow => {
+  const last_day = to === undefined ? dayOf(now) : dayIn(to);
+  const first_day = from === undefined ? daysAfter(dayOf(now), -DEFAULT_DAYS) : dayIn(from);
+  if (first_day > last_day) throw new BadWindow("bad_range", "begin on the last day or before it");
+  if (daysAfter(first_day, MOST_DAYS - 1) < last_day)
+    throw new BadWindow("range_too_long", `at most ${MOST_DAYS} days`);
+  return { from: startOfDay(first_day), to: startOfDay(daysAfter(last_day, 1)), first_day, last_day };
+};

@@ -1,0 +1,83 @@
+// Who else sends events of a demonstration client: a network by its mapping, and a payment
+// processor. Made through what the platform API makes them by.
+import type pg from "pg";
+import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { Keyring } from "../../../infra/runtime/keyring.ts";
+import { newClientSecret } from "../../access/secrets/client-secrets.ts";
+import { openProcessors, saveProcessorWithin } from "../../intake/payment-notices/processor-settings.ts";
+import {
+  changeSource,
+  createSource,
+  rotateSourceKey,
+  type SourceSettings,
+  sourceToChange,
+} from "../../intake/sources/save-source.ts";
+import { hashOfKey } from "../../intake/sources/source-picture.ts";
+
+interface Opening {
+  readonly pool: pg.Pool;
+  readonly keyring: Keyring;
+  readonly clientId: number;
+}
+
+/** Names of a network's own, so that the mapping has something to say. */
+const network: SourceSettings = {
+  ...{ slug: "demo-network", name: "A network that calls", kind: "postback_network", mode: null, state: "active" },
+  mapping: {
+    ...{ event_name: "event", dedup_key: "id", order_id: "sale.order", partner_param: "sub_id" },
+    ...{ value: "sale.amount", currency: "/sale/currency" },
+  },
+  constants: {},
+  event_names: { conversion: "purchase" },
+  allow_ips: [],
+  pull: null,
+};
+
+export interface DemoSource {
+  readonly id: string;
+  readonly slug: string;
+  readonly client_id: number;
+  /** Empty: it was replaced since, and no one has it in plain text. */
+  readonly key: string;
+  readonly secret: string;
+}
+
+/** `known` are the key and the secret that an earlier run was given. */
+export const demoSource = (
+  { pool, keyring, clientId }: Opening,
+  known: { readonly key: string | undefined; readonly secret: string | undefined },
+): Promise<DemoSource> =>
+  transaction(pool, [clientId], async (tx) => {
+    const { rows } = await tx.query<{ source_id: number; key_sha256: Buffer | null }>(
+      sql`select source_id, key_sha256 from sources where client_id = ${clientId} and slug = ${network.slug}`,
+    );
+    const secret = known.secret ?? newClientSecret();
+    const shown = (sourceId: number, key: string): DemoSource => ({
+      ...{ id: `src_${sourceId}`, slug: network.slug, client_id: clientId, key, secret },
+    });
+    const [there] = rows;
+    if (there !== undefined && known.key !== undefined && known.secret !== undefined) {
+      const isOurs = there.key_sha256?.equals(hashOfKey(known.key)) === true;
+      return shown(there.source_id, isOurs ? known.key : "");
+    }
+    const source =
+      there === undefined
+        ? await createSource(tx, clientId, network, { secret }, keyring)
+        : // A run that died before its answer was kept.
+          await changeSource(tx, (await sourceToChange(tx, there.source_id, [clientId]))!, {}, { secret }, keyring);
+    return shown(source.source_id, await rotateSourceKey(tx, source));
+  });
+
+/** What Stripe's notices of the client are signed with; one that was saved since stands. */
+export const demoStripeSecret = async (
+  { pool, keyring, clientId }: Opening,
+  known: string | undefined,
+): Promise<string> => {
+  const saved = await openProcessors(pool, keyring).settingsOf(clientId, "stripe");
+  if (saved !== undefined) return saved.secret;
+  const secret = known ?? `whsec_${newClientSecret()}`;
+  await transaction(pool, [clientId], (tx) =>
+    saveProcessorWithin(tx, { clientId, processor: "stripe" }, { secret }, keyring),
+  );
+  return secret;
+};

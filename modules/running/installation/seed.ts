@@ -1,0 +1,217 @@
+// Three demo clients with partners, campaigns, links, contracts and rules, and the tokens that open
+// them. Running it again changes nothing.
+import type pg from "pg";
+import { demoUsers } from "../../../infra/embedded/demo-users.ts";
+import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { Keyring } from "../../../infra/runtime/keyring.ts";
+import { clientSecretOf, newClientSecret, saveClientSecret } from "../../access/secrets/client-secrets.ts";
+import { createToken, newToken, type TokenKind } from "../../access/tokens/tokens.ts";
+import { createUser, listUsers, unbindFromOthers, withUsers } from "../../access/users/users.ts";
+import { referenceNow } from "../../catalog/clients/find-client.ts";
+import { writeReference } from "../../catalog/reference/writer.ts";
+import { demoClients } from "./demo-clients.ts";
+import { type DemoSource, demoSource, demoStripeSecret } from "./demo-senders.ts";
+
+/**
+ * Tokens and secrets in plain text by name (`ingest:aurora-music`, `hmac:aurora-music`, `admin`,
+ * `service`, `source:key`): made once, kept by the caller in a file of mode 0600.
+ */
+export type KnownSecrets = Readonly<Record<string, string>>;
+
+/** How the label of each token of the demonstration begins. */
+export const DEMO_LABEL = "demo";
+
+/** The client that a network and Stripe call. */
+const CALLED = "casa-verde";
+
+/** The part `demo` of run.json. */
+export interface Demo {
+  readonly clients: readonly {
+    readonly id: number;
+    readonly slug: string;
+    readonly ingest_token: string;
+    readonly hmac_secret: string;
+  }[];
+  readonly admin_token: string;
+  readonly service_token: string;
+  /** Of each partner of the links, in their order; empty where it has another one by now. */
+  readonly upload_tokens: readonly string[];
+  readonly links: readonly {
+    readonly code: string;
+    readonly link_id: number;
+    readonly client_id: number;
+    readonly partner_id: number;
+    readonly url: string;
+  }[];
+  /** A network that calls, and what Stripe's notices are signed with, both of one client. */
+  readonly source: DemoSource;
+  readonly stripe: { readonly client_id: number; readonly secret: string };
+  readonly users: readonly { readonly email: string; readonly role: string }[];
+}
+
+/**
+ * Saves what is missing of the demonstration, and waits until all of it is in force. `known` are
+ * the secrets of an earlier run; `secrets` of the answer are those and the new ones, for the caller
+ * to keep. Tokens and secrets known from before are saved again when the database was made again.
+ */
+export const seed = async (options: {
+  readonly pool: pg.Pool;
+  readonly known: KnownSecrets;
+  /** What secrets of clients are sealed under. */
+  readonly keyring: Keyring;
+  /**
+   * Where tracking links are served, e.g. https://go.example; without it `url` is the path alone.
+   */
+  readonly trackingUrl?: string;
+  /** Of the embedded identity provider, when it runs. */
+  readonly issuer?: string | undefined;
+}): Promise<{ readonly demo: Demo; readonly secrets: KnownSecrets }> => {
+  const { pool, keyring } = options;
+  const secrets: Record<string, string> = { ...options.known };
+  const token = async (name: string, kind: TokenKind, label: string, clientId?: number): Promise<string> => {
+    const kept = secrets[name] ?? newToken(kind);
+    const wanted = { kind, label, ...(clientId === undefined ? {} : { client_id: clientId }) };
+    // A token that an operator revoked stays revoked; the demonstration goes on with a new one.
+    if (kept === "") return kept;
+    const made = await createToken(pool, wanted, kept).catch((error: Error) => {
+      if (!/was revoked/.test(error.message)) throw error;
+      return createToken(pool, wanted);
+    });
+    secrets[name] = made.token;
+    return made.token;
+  };
+
+  const clients: Demo["clients"][number][] = [];
+  for (const { slug, changes } of demoClients) {
+    const id = (await clientIdOf(pool, slug)) ?? (await writeReference(pool, "seed", changes)).idOf("clients", -1);
+    // One that was regenerated since stands: the answer says which.
+    const saved = await clientSecretOf(pool, id, keyring);
+    const hmacSecret = saved ?? secrets[`hmac:${slug}`] ?? newClientSecret();
+    if (saved === undefined) await saveClientSecret(pool, id, hmacSecret, keyring);
+    secrets[`hmac:${slug}`] = hmacSecret;
+    clients.push({
+      id,
+      slug,
+      ingest_token: await token(`ingest:${slug}`, "ingest", `${DEMO_LABEL} ${slug}`, id),
+      hmac_secret: hmacSecret,
+    });
+  }
+  const adminToken = await token("admin", "admin", `${DEMO_LABEL} admin`);
+  const serviceToken = await token("service", "service", `${DEMO_LABEL} service`);
+  await untilInForce(pool);
+  await saveUsers(
+    pool,
+    clients.map(({ id }) => id),
+  );
+  if (options.issuer !== undefined) await letDemoUsersIn(pool, options.issuer);
+  const links = await linksOf(
+    pool,
+    clients.map(({ id }) => id),
+    options.trackingUrl ?? "",
+  );
+  const uploadTokens: string[] = [];
+  for (const partnerId of new Set(links.map(({ partner_id }) => partner_id))) {
+    const name = `upload:${partnerId}`;
+    const made = await uploadToken(pool, partnerId, secrets[name]);
+    secrets[name] = made;
+    uploadTokens.push(made);
+  }
+  const opening = { pool, keyring, clientId: clients.find(({ slug }) => slug === CALLED)!.id };
+  const known = { key: secrets["source:key"], secret: secrets["source:secret"] };
+  const source = await demoSource(opening, known);
+  if (source.key !== "") secrets["source:key"] = source.key;
+  const stripe = await demoStripeSecret(opening, secrets["stripe:secret"]);
+  Object.assign(secrets, { "source:secret": source.secret, "stripe:secret": stripe });
+  const demo: Demo = {
+    clients,
+    admin_token: adminToken,
+    service_token: serviceToken,
+    upload_tokens: uploadTokens,
+    links,
+    source,
+    stripe: { client_id: opening.clientId, secret: stripe },
+    users: demoUsers.map(({ email, role }) => ({ email, role })),
+  };
+  return { demo, secrets };
+};
+
+/** A partner has one token: the one that was made since by its own rotation stays. */
+const uploadToken = async (pool: pg.Pool, partnerId: number, kept: string | undefined): Promise<string> => {
+  const wanted = { kind: "upload" as const, label: `${DEMO_LABEL} partner ${partnerId}`, partner_id: partnerId };
+  const made = await createToken(pool, wanted, kept).catch((error: Error) => {
+    if (kept === undefined || !/was revoked/.test(error.message)) throw error;
+    return { token: "" };
+  });
+  return made.token;
+};
+
+/**
+ * One a role: the manager has all shops of the demonstration, the client's own user the first, the
+ * partner is that shop's first.
+ */
+const saveUsers = async (pool: pg.Pool, clientIds: readonly number[]): Promise<void> => {
+  const [first] = clientIds;
+  const [partner] = (
+    await transaction(
+      pool,
+      [first!],
+      (tx) =>
+        tx.query<{ partner_id: number }>(
+          sql`select partner_id from partners where ${first} = any (client_ids) order by partner_id limit 1`,
+        ),
+      { isReadOnly: true },
+    )
+  ).rows;
+  const clientsOf = { admin: [], viewer: [], client_manager: [...clientIds], client_user: [first!], partner: [] };
+  const known = await referenceNow(pool);
+  await withUsers(pool, async (tx) => {
+    // One that was given another role since keeps it, and one that was disabled stays so.
+    const there = new Set((await listUsers(tx)).map(({ email }) => email));
+    for (const { email, name, role } of demoUsers.filter((user) => !there.has(user.email))) {
+      const partner_id = role === "partner" ? partner!.partner_id : null;
+      await createUser(tx, { email, name, role, partner_id, client_ids: clientsOf[role] }, known);
+    }
+  });
+};
+
+/** People of the demonstration come in through this issuer, whatever they came through before. */
+export const letDemoUsersIn = (pool: pg.Pool, issuer: string): Promise<void> =>
+  withUsers(pool, (tx) =>
+    unbindFromOthers(
+      tx,
+      demoUsers.map(({ email }) => email),
+      issuer,
+    ),
+  );
+
+const clientIdOf = (pool: pg.Pool, slug: string): Promise<number | undefined> =>
+  transaction(
+    pool,
+    null,
+    async (tx) =>
+      (await tx.query<{ client_id: number }>(sql`select client_id from clients where slug = ${slug} and version = 1`))
+        .rows[0]?.client_id,
+    { role: "tributary_reference", isReadOnly: true },
+  );
+
+const linksOf = (pool: pg.Pool, clientIds: readonly number[], trackingUrl: string): Promise<Demo["links"]> =>
+  transaction(
+    pool,
+    clientIds,
+    async (tx) => {
+      const { rows } = await tx.query<Omit<Demo["links"][number], "url">>(sql`
+        select code, link_id, client_id, partner_id from links where version = 1 order by link_id`);
+      return rows.map((row) => ({ ...row, url: `${trackingUrl.replace(/\/$/, "")}/c/${row.code}` }));
+    },
+    { isReadOnly: true },
+  );
+
+/**
+ * A saved change takes effect about two seconds later: an event that is received before would be
+ * decided without it.
+ */
+export const untilInForce = async (pool: pg.Pool): Promise<void> => {
+  await pool.query(
+    "select pg_sleep(greatest(0, extract(epoch from max(recorded_at) - clock_timestamp()))) from reference_changes",
+  );
+};

@@ -1,0 +1,270 @@
+// Moves of the log that were asked for over the platform API: asked for once a plan, taken by one
+// keeper at a time, ended.
+import type { Pool, PoolClient } from "pg";
+import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
+import type { RowsQuery } from "../../../infra/postgres/rows.ts";
+import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { Move, MovedPartition, MovePlan } from "./plan.ts";
+import type { Planned } from "./plan-token.ts";
+
+const role = "tributary_keeper";
+export const moveKinds = ["rewind", "relearn", "replay", "reprocess"] as const;
+export const moveStates = ["queued", "running", "completed", "failed", "refused"] as const;
+type MoveState = (typeof moveStates)[number];
+
+/** Kept with the move: what the plan of it said. */
+export interface KeptPlan {
+  readonly nodes: readonly string[];
+  readonly records: number;
+  readonly partitions: readonly MovedPartition[];
+}
+
+/** Runs `work` under the role that may read and write moves; then the caller's own is back. */
+const asKeeper = async <T>(tx: PoolClient, work: () => Promise<T>): Promise<T> => {
+  await tx.query(`set local role ${role}`);
+  const result = await work();
+  await tx.query("set local role none");
+  return result;
+};
+
+interface Newest {
+  readonly operation_id: string;
+  /** It has the subject for itself until it ends; replays take turns instead. */
+  readonly is_open: boolean;
+}
+const newestOf = async (tx: Pick<PoolClient, "query">, subject: string): Promise<Newest | undefined> =>
+  (
+    await tx.query<Newest>(sql`
+      select operation_id, replay_id is null and status in ('queued', 'running') as is_open
+      from moves where subject = ${subject} order by created_at desc, operation_id desc limit 1`)
+  ).rows[0];
+
+/** The newest move of a subject; what was planned before it came is no longer what is there. */
+export const newestMoveOf = (pool: Pool, subject: string): Promise<Newest | undefined> =>
+  transaction(pool, null, (tx) => newestOf(tx, subject), { role, isReadOnly: true });
+
+/** Of a move that is not over, in words. */
+export const openText = ({ operation_id }: Newest): string =>
+  `${operation_id} of the same is not over: wait for its end`;
+
+/** Why a plan cannot be taken any more. */
+export class PlanRefused extends Error {
+  readonly code: "plan_used" | "plan_outdated";
+  /** The move that the plan was taken for, or that came between. */
+  readonly operation: string | null;
+  constructor(code: PlanRefused["code"], operation: string | null, message: string) {
+    super(message);
+    this.name = "PlanRefused";
+    this.code = code;
+    this.operation = operation;
+  }
+}
+
+/**
+ * Keeps the move, inside a transaction of the caller; requests take turns until its commit. Throws
+ * PlanRefused when the plan was taken before, or another move of its subject has come since; then
+ * `checked` throws what else is no longer as it was planned, and asks for the replay of one.
+ */
+export const askForMove = async (
+  tx: PoolClient,
+  { operation_id, actor }: { readonly operation_id: string; readonly actor: string },
+  { plan_id, move, before }: Planned,
+  checked: () => { readonly plan: MovePlan; readonly replay: () => Promise<string> },
+): Promise<void> => {
+  await lockUntilCommit(tx, "tributary.moves");
+  await asKeeper(tx, () => refuseUsed(tx, plan_id));
+  const { plan, replay } = checked();
+  await asKeeper(tx, () => refuseOvertaken(tx, before, plan.subject));
+  const replay_id = move.move === "replay" ? await replay() : null;
+  const { nodes, records, partitions, subject } = plan;
+  const kept: KeptPlan = { nodes, records, partitions };
+  await asKeeper(tx, () =>
+    tx.query(sql`
+      insert into moves (operation_id, move, subject, request, plan, plan_id, actor, total, replay_id)
+      values (${operation_id}, ${move.move}, ${subject}, ${JSON.stringify(move)}::jsonb, ${JSON.stringify(kept)}::jsonb,
+        ${plan_id}, ${actor}, ${records}, ${replay_id})`),
+  );
+};
+
+const refuseUsed = async (tx: PoolClient, planId: string): Promise<void> => {
+  const { rows } = await tx.query<{ operation_id: string }>(sql`
+    select operation_id from moves where plan_id = ${planId}`);
+  if (rows[0] !== undefined)
+    throw new PlanRefused("plan_used", rows[0].operation_id, `this plan was taken: see ${rows[0].operation_id}`);
+};
+
+const refuseOvertaken = async (tx: PoolClient, before: string | null, subject: string): Promise<void> => {
+  const newest = await newestOf(tx, subject);
+  if (newest?.is_open) throw new PlanRefused("plan_outdated", newest.operation_id, openText(newest));
+  if (newest !== undefined && newest.operation_id !== before)
+    throw new PlanRefused(
+      "plan_outdated",
+      newest.operation_id,
+      `${newest.operation_id} of the same was asked for since: plan again`,
+    );
+};
+
+/** A move that this process may work on; `fence` says that no other has taken it since. */
+export interface TakenMove {
+  readonly operation_id: string;
+  readonly request: Move;
+  readonly actor: string;
+  readonly is_held: boolean;
+  /** Of reprocessing: the decisions that are under way; null: none is. */
+  readonly begun: readonly string[] | null;
+  readonly fence: bigint;
+}
+
+/** A keeper that was killed is followed by another after so long. */
+const LEASE = { text: "interval '15 seconds'", values: [] };
+export const RENEWED_EVERY_MS = 3_000;
+
+/**
+ * The move that waits longest, or whose keeper has not been heard of for 15 s. Undefined when there
+ * is none. A hold that outlived the end of its move goes first: its keeper died between the two.
+ */
+export const takeMove = async (pool: Pool, owner: string): Promise<TakenMove | undefined> => {
+  const ended = await transaction(
+    pool,
+    null,
+    async (tx) =>
+      (
+        await tx.query<{ operation_id: string }>(sql`
+          update moves set is_held = false where is_held and status = 'completed' and lease_until < clock_timestamp()
+          returning operation_id`)
+      ).rows.map(({ operation_id }) => operation_id),
+    { role },
+  );
+  if (ended.length > 0)
+    await pool.query(sql`delete from group_holds where operation_id = any (${ended}) and released_at is not null`);
+  return transaction(
+    pool,
+    null,
+    async (tx) =>
+      (
+        await tx.query<TakenMove>(sql`
+          update moves set status = 'running', fence = fence + 1, leased_by = ${owner},
+            lease_until = clock_timestamp() + ${LEASE}, started_at = coalesce(started_at, clock_timestamp())
+          where operation_id = (
+            select operation_id from moves
+            where replay_id is null
+              and (status = 'queued' or (status = 'running' and lease_until < clock_timestamp()))
+            order by coalesce(lease_until, created_at) limit 1 for update skip locked)
+          returning operation_id, request, actor, is_held, begun, fence`)
+      ).rows[0],
+    { role },
+  );
+};
+
+interface Change {
+  readonly status?: MoveState;
+  readonly verdict?: string;
+  readonly is_held?: boolean;
+  readonly begun?: readonly string[];
+  readonly difference?: object;
+  readonly done?: number;
+  readonly total?: number;
+  readonly step?: string;
+}
+
+/**
+ * Says how far it is, and that its keeper lives. False: another keeper has the move, or it has
+ * ended.
+ */
+export const reportMove = (
+  pool: Pool,
+  { operation_id, fence }: Pick<TakenMove, "operation_id" | "fence">,
+  change: Change,
+): Promise<boolean> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const { status = null, verdict = null, is_held = null, done = null, total = null, step = null } = change;
+      const { begun = null, difference } = change;
+      const { rowCount } = await tx.query(sql`
+        update moves set status = coalesce(${status}, status), verdict = coalesce(${verdict}, verdict),
+          is_held = coalesce(${is_held}, is_held), begun = coalesce(${begun}::uuid[], begun),
+          difference = coalesce(${difference === undefined ? null : JSON.stringify(difference)}::jsonb, difference),
+          done = coalesce(${done}, done), total = coalesce(${total}, total),
+          step = coalesce(${step}, step), lease_until = clock_timestamp() + ${LEASE},
+          finished_at = case when ${status}::text is null then finished_at else clock_timestamp() end
+        where operation_id = ${operation_id} and fence = ${fence} and status = 'running'`);
+      return rowCount === 1;
+    },
+    { role },
+  );
+
+/** Another keeper has taken the move over: it ends what is left. */
+class MoveLost extends Error {
+  readonly verdict = "transient";
+}
+export const expectOurs = async (report: Promise<boolean>): Promise<void> => {
+  if (!(await report)) throw new MoveLost("another keeper has this move by now");
+};
+
+/** For the next keeper, this one among them, after some seconds. */
+export const leaveMove = async (
+  pool: Pool,
+  { operation_id, fence }: Pick<TakenMove, "operation_id" | "fence">,
+  why: string,
+  seconds: number,
+): Promise<void> => {
+  await transaction(
+    pool,
+    null,
+    (tx) =>
+      tx.query(sql`
+        update moves set step = ${why.slice(0, 500)},
+          lease_until = clock_timestamp() + make_interval(secs => ${seconds})
+        where operation_id = ${operation_id} and fence = ${fence} and status = 'running'`),
+    { role },
+  );
+};
+
+export interface MoveFilter {
+  readonly operation_id?: string | undefined;
+  readonly move?: (typeof moveKinds)[number] | undefined;
+  readonly status?: MoveState | undefined;
+}
+
+/** A replay is as far as its lane is. They belong to no tenant: the operator's own. */
+export const moveRows = ({ operation_id, move, status }: MoveFilter): RowsQuery => {
+  const state = sql`case r.state when 'waiting' then 'queued' when 'running' then 'running' when 'done' then 'completed'
+    when 'failed' then 'failed' when 'cancelled' then 'failed' else m.status end`;
+  return {
+    columns: {
+      id: sql`m.operation_id`,
+      move: sql`m.move`,
+      nodes: sql`m.plan -> 'nodes'`,
+      request: sql`m.request`,
+      reason: sql`m.request ->> 'reason'`,
+      status: state,
+      progress: sql`jsonb_build_object('total', m.total, 'done', case when ${state} = 'completed' then m.total
+        when r.replay_id is null then least(m.done, m.total)
+        else least(m.total, r.requeued + r.skipped + r.suppressed + r.refused) end)`,
+      step: sql`m.step`,
+      verdict: sql`case r.state when 'done' then r.requeued || ' records written again'
+        when 'cancelled' then 'cancelled'
+        when 'failed' then coalesce(r.errors -> -1 ->> 'message', 'failed') else m.verdict end`,
+      replay_id: sql`m.replay_id`,
+      actor: sql`m.actor`,
+      created_at: sql`m.created_at`,
+      started_at: sql`coalesce(r.started_at, m.started_at)`,
+      finished_at: sql`coalesce(r.ended_at, m.finished_at)`,
+      difference: sql`m.difference`,
+      plan: sql`m.plan`,
+      subject: sql`m.subject`,
+    },
+    from: sql`moves m left join replays r on r.replay_id = m.replay_id`,
+    role,
+    tenant: sql`0`,
+    where: [
+      operation_id === undefined ? sql`true` : sql`m.operation_id = ${operation_id}`,
+      move === undefined ? sql`true` : sql`m.move = ${move}`,
+      status === undefined ? sql`true` : sql`${state} = ${status}`,
+    ],
+    sorts: { created_at: { by: sql`m.created_at`, type: "timestamptz" } },
+    id: { by: sql`m.operation_id`, type: "text" },
+  };
+};

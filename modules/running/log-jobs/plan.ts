@@ -1,0 +1,201 @@
+// What a move of the log would do, before it is done, and what must still be true when it is.
+import { createHash } from "node:crypto";
+import { Refused } from "../../../infra/runtime/refused.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { topicSettings } from "../../../topics.ts";
+import { planReplay } from "../../log/replays/plan.ts";
+import { openReplays } from "../../log/replays/replays.ts";
+import { replayableSinks } from "../../log/replays/report.ts";
+import { relearnable } from "../../log/rewind/relearning.ts";
+import { eventsOf, movesOf, type RewindTo } from "../../log/rewind/rewind-plan.ts";
+import { previewRewind } from "../../log/rewind/rewind-preview.ts";
+import {
+  type Found,
+  findGroup,
+  type Rewinding,
+  RewindRefused,
+  refuseBehind,
+  rewindReads,
+} from "../../log/rewind/rewinding.ts";
+import { planReprocess, type Reprocess } from "./reprocess-plan.ts";
+
+/** A move as it is kept: what is asked for does not depend on when it is read. */
+export type Move =
+  | {
+      readonly move: "rewind";
+      /** The first stage or sink of its group. */
+      readonly target: string;
+      /** `earliest`, `offset:N`, or a time as RFC 3339 in UTC. */
+      readonly from: string;
+      readonly reason: string;
+      /** Goes back as far as the log reaches. */
+      readonly partial: boolean;
+    }
+  | { readonly move: "relearn"; readonly target: string; readonly reason: string }
+  | {
+      readonly move: "replay";
+      readonly sinks: readonly string[];
+      readonly from: UnixMs;
+      /** Null: to the end that the log has when it begins. */
+      readonly to: UnixMs | null;
+      readonly reason: string;
+    }
+  | Reprocess;
+
+/** A part of the log that is read again: [from, to). */
+export interface MovedPartition {
+  readonly topic: string;
+  readonly partition: number;
+  readonly from: number;
+  readonly to: number;
+}
+export interface MovePlan {
+  /** What no two open moves may touch at once: the group; of a replay its sinks. */
+  readonly subject: string;
+  /** Stages and sinks that read again. */
+  readonly nodes: readonly string[];
+  readonly records: number;
+  /** Null where nothing says how fast it goes. */
+  readonly seconds: number | null;
+  readonly partitions: readonly MovedPartition[];
+  /** What is written again and what stays as it is, one sentence each. */
+  readonly consequences: readonly string[];
+  /** Why it is refused, one sentence; null when it is not. */
+  readonly problem: string | null;
+  /** Changes when what was planned is no longer what would be done. */
+  readonly digest: string;
+}
+
+export type PlanSources = Omit<Rewinding, "audit">;
+
+/** Touches nothing. Throws UnknownTarget for what is no stage or sink of this pipeline. */
+export const planMove = (sources: PlanSources, move: Move, now: UnixMs): Promise<MovePlan> => {
+  if (move.move === "rewind") return planRewinding(sources, move);
+  if (move.move === "relearn") return planRelearning(sources, move);
+  if (move.move === "reprocess") return planReprocess(sources, move);
+  return planReplaying(sources, move, now);
+};
+
+/** The message names what there is. */
+export class UnknownTarget extends Error {}
+
+const digestOf = (parts: unknown): string => createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
+
+const hostOf = (sources: PlanSources, name: string, isMeant: (is: string) => boolean): Promise<Found> => {
+  const known = sources.topology.nodes.filter(({ is }) => isMeant(is)).map((node) => node.name);
+  if (!known.includes(name)) throw new UnknownTarget(`give one of ${known.join(", ")}`);
+  return findGroup(sources, name);
+};
+
+/** Of what would be refused: there is nothing to carry out. */
+const refused = (subject: string, problem: string): MovePlan => ({
+  ...{ subject, nodes: [], records: 0, seconds: null, partitions: [], consequences: [], problem },
+  digest: digestOf([subject, problem]),
+});
+
+const orRefused = async (name: string, plan: () => Promise<MovePlan>): Promise<MovePlan> => {
+  try {
+    return await plan();
+  } catch (error) {
+    if (error instanceof RewindRefused || error instanceof Refused) return refused(name, error.message);
+    throw error;
+  }
+};
+
+/** As a rewind takes it. Throws for a text that no plan has let through. */
+export const rewindToOf = (text: string): RewindTo => {
+  if (text === "earliest") return { kind: "earliest" };
+  const [, offset] = /^offset:(\d{1,15})$/.exec(text) ?? [];
+  if (offset !== undefined) return { kind: "offset", offset: Number(offset) };
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) throw new Error(`${text} is neither earliest, nor offset:N, nor a time`);
+  return { kind: "time", at };
+};
+
+/** The move that holds the group already, in words. */
+const heldBy = async (sources: PlanSources, group: string): Promise<string | null> => {
+  const hold = await rewindReads(sources).holds.of(group);
+  return hold === null
+    ? null
+    : `${group} is held by ${hold.operation} (${hold.kind}); wait for it, or give it up: tributary groups ` +
+        `release ${group}`;
+};
+
+const planRewinding = (sources: PlanSources, move: Move & { readonly move: "rewind" }): Promise<MovePlan> =>
+  orRefused(move.target, async () => {
+    const hosting = await hostOf(sources, move.target, (is) => is !== "edge");
+    refuseBehind(move.target, hosting);
+    const { group, topic, nodes } = hosting;
+    const request = { ...hosting, to: rewindToOf(move.from), text: move.from, isPartial: move.partial };
+    const seen = await previewRewind(rewindReads(sources), sources.topology, request);
+    const moved = movesOf(seen.plan).map(({ partition, target, committed }) => ({
+      ...{ topic, partition, from: target, to: committed },
+    }));
+    return {
+      subject: group,
+      nodes,
+      records: eventsOf(seen.plan),
+      seconds: null,
+      partitions: moved,
+      consequences: [...seen.rewrites, "offsets of other groups, and what people decided, stay as they are"],
+      problem: (await heldBy(sources, group)) ?? seen.problem,
+      // Where it ends moves on with every record that is read meanwhile.
+      digest: digestOf([group, topic, nodes, moved.map(({ partition, from }) => [partition, from])]),
+    };
+  });
+
+const planRelearning = (sources: PlanSources, move: Move & { readonly move: "relearn" }): Promise<MovePlan> =>
+  orRefused(move.target, async () => {
+    const { group, topic, nodes } = await hostOf(sources, move.target, (is) => is === "stage");
+    const stage = relearnable(sources.topology, move.target);
+    const known = (await sources.admin.lag(group, [topic])).flatMap(({ partition, low, committed }) =>
+      committed === null || committed <= low ? [] : [{ topic, partition, from: low, to: committed }],
+    );
+    return {
+      subject: group,
+      nodes: [stage.name],
+      records: known.reduce((sum, { from, to }) => sum + to - from, 0),
+      seconds: null,
+      partitions: known,
+      consequences: [
+        `${stage.name} forgets ${stage.memory!.name} in Redis and reads ${topic} once more; nothing is written again`,
+        `${nodes.join(", ")} stand still until the memory is complete`,
+      ],
+      problem: await heldBy(sources, group),
+      digest: digestOf([group, topic, nodes, stage.name]),
+    };
+  });
+
+const planReplaying = async (
+  sources: PlanSources,
+  { sinks: names, from, to }: Move & { readonly move: "replay" },
+  now: UnixMs,
+): Promise<MovePlan> => {
+  const all = replayableSinks(sources.topology);
+  const unknown = names.find((name) => !all.some((sink) => sink.name === name));
+  if (unknown !== undefined) throw new UnknownTarget(`give one of ${all.map(({ name }) => name).join(", ")}`);
+  const sinks = all.filter(({ name }) => names.length === 0 || names.includes(name));
+  const plan = await planReplay({ ...sources, topics: topicSettings }, { from, to }, sinks, now);
+  const open = await openReplays(sources.pool);
+  const partitions = plan.segments.map(({ topic, partition, start, end }) => ({
+    ...{ topic, partition, from: start, to: end },
+  }));
+  return {
+    subject: plan.sinks.join(","),
+    nodes: plan.sinks,
+    records: plan.events,
+    seconds: plan.estimated_seconds,
+    partitions,
+    consequences: [
+      "rows that are there stay as they are, and rows that were lost come back; nothing is computed again",
+      ...plan.missing,
+      ...open.map(({ replay_id }) => `${replay_id} is open: a window that it covers joins it, another waits for it`),
+    ],
+    problem: plan.events === 0 ? "the log holds no record of that window" : null,
+    digest: digestOf([
+      plan.sinks,
+      partitions.map(({ topic, partition, from: start }) => [topic, partition, start]),
+      open.map(({ replay_id }) => replay_id),
+    ]),
+  };
+};

@@ -1,0 +1,97 @@
+// Reprocessing as a move: what is asked for, how much of the log it reads, and the step from a
+// comparison to what is written of it.
+import { createHash } from "node:crypto";
+import { uuidOf } from "../../../domain/ids.ts";
+import type { Admin } from "../../../infra/kafka/kafka.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { topics } from "../../../topics.ts";
+import type { ReprocessSettings, ReprocessStage } from "../../money/reprocess/ports.ts";
+import type { MovedPartition, MovePlan } from "./plan.ts";
+
+export interface Reprocess {
+  readonly move: "reprocess";
+  /** Of receipt. */
+  readonly from: UnixMs;
+  readonly to: UnixMs;
+  readonly stage: ReprocessStage;
+  /** Null: every client. */
+  readonly client_id: number | null;
+  readonly override_decisions: boolean;
+  readonly allow_closed_months: boolean;
+  readonly reason: string;
+  /** Whom decisions name. */
+  readonly user_id: number;
+  /** What is written; null: it is compared, and nothing is written. */
+  readonly writes: {
+    /** The comparison, and what it found, as a digest. */
+    readonly of: string;
+    readonly digest: string;
+  } | null;
+}
+
+/** One at a time: each holds a window in memory. */
+const SUBJECT = "reprocess";
+
+export const settingsOf = ({ from, to, stage, client_id, override_decisions, reason, user_id }: Reprocess) =>
+  ({
+    ...{ from, to, stage, reason, clientId: client_id, overridesDecisions: override_decisions },
+    actor: `user:${user_id}`,
+  }) satisfies ReprocessSettings;
+
+/** The token of a comparison is good for one writing, whichever admin asks for it. */
+export const planIdOf = (operationId: string): string => uuidOf("reprocess", operationId);
+
+const windowIn = async (
+  admin: Pick<Admin, "watermarks" | "offsetsAt">,
+  topic: string,
+  { from, to }: Reprocess,
+): Promise<readonly MovedPartition[]> => {
+  const [marks, starts, ends] = await Promise.all([
+    admin.watermarks(topic),
+    admin.offsetsAt(topic, from),
+    admin.offsetsAt(topic, to),
+  ]);
+  return marks
+    .map(({ partition, low, high }) => {
+      const begin = Math.max(low, starts.get(partition) ?? high);
+      return { topic, partition, from: begin, to: Math.max(begin, ends.get(partition) ?? high) };
+    })
+    .filter((one) => one.from < one.to);
+};
+
+/** What is asked for does not change by itself. */
+export const digestOfReprocess = (move: Reprocess): string => {
+  const { from, to, stage, client_id, override_decisions, allow_closed_months, writes } = move;
+  const parts = [from, to, stage, client_id, override_decisions, allow_closed_months, writes?.of, writes?.digest];
+  return createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
+};
+
+/** Touches nothing, and computes nothing: that is the keeper's. */
+export const planReprocess = async (
+  { admin }: { readonly admin: Pick<Admin, "watermarks" | "offsetsAt"> },
+  move: Reprocess,
+): Promise<MovePlan> => {
+  const { stage, writes } = move;
+  const read = stage === "commission" ? [topics.claims] : [topics.eventsRaw, topics.claims];
+  const partitions = (await Promise.all(read.map(({ name }) => windowIn(admin, name, move)))).flat();
+  return {
+    subject: SUBJECT,
+    nodes: [stage],
+    records: partitions.reduce((sum, { from, to }) => sum + to - from, 0),
+    seconds: null,
+    partitions,
+    consequences:
+      writes === null
+        ? [
+            "a keeper computes the window again and keeps what differs; nothing is written",
+            "journeys and copies around the window are read as well, from the archive where Kafka no longer holds them",
+            "the comparison has a plan_token of its own, which writes it",
+          ]
+        : [
+            "one decision for each sale and event that differs; money moves by further entries",
+            "what people have decided stays as it is, unless override_decisions was asked for",
+          ],
+    problem: null,
+    digest: digestOfReprocess(move),
+  };
+};

@@ -1,0 +1,131 @@
+// Carries out a move that was taken: the same code as the command line's, under the id that the
+// move has had since it was asked for.
+import type { Redis } from "ioredis";
+import { systemClock } from "../../../infra/runtime/timing/retry.ts";
+import { type OperationPorts, resumeOperation } from "../../base/operations/operations.ts";
+import { relearnStage } from "../../log/rewind/relearn.ts";
+import { relearnable, relearnPorts } from "../../log/rewind/relearning.ts";
+import { type Holds, RewindRefused, rewindGroup } from "../../log/rewind/rewind.ts";
+import { findGroup, type Rewinding, refuseBehind, rewindPorts } from "../../log/rewind/rewinding.ts";
+import { auditOf as auditOfReprocess } from "../../money/reprocess/running/apply.ts";
+import { expectOurs, reportMove, type TakenMove } from "./moves.ts";
+import { type Move, rewindToOf } from "./plan.ts";
+import { settingsOf } from "./reprocess-plan.ts";
+
+export interface RunPorts {
+  readonly rewinding: Rewinding;
+  readonly redis: Redis;
+  /** Of the keys in which stages remember. */
+  readonly memoryPrefix: string;
+  /** Aborted when this process may not go on; what is left is for the next one. */
+  readonly signal: AbortSignal;
+  readonly onStep: (text: string) => void;
+  readonly onProgress: (done: number, total: number) => void;
+}
+type Moved = Exclude<Move, { readonly move: "replay" | "reprocess" }>;
+
+/** What the audit knows the move by. */
+const auditOf = ({ request, actor }: TakenMove, group: string) => ({
+  kind: request.move as Moved["move"],
+  actor,
+  target: request.move === "relearn" ? `${request.target} in ${group}` : group,
+  reason: request.reason,
+});
+
+/**
+ * Resolves when the move is over and written down as completed. Rejects with the signal's reason,
+ * with RewindRefused when nothing was touched, and with whatever else went wrong: then nothing is
+ * written down, for the same call may go on.
+ */
+export const runMove = async (taken: TakenMove, ports: RunPorts): Promise<void> => {
+  const { rewinding, signal } = ports;
+  const request = taken.request as Moved;
+  const hosting = await findGroup(rewinding, request.target);
+  const { group } = hosting;
+  const watched = watching(taken, ports, group);
+  const held = await watched.holds.of(group);
+  if (taken.is_held && held?.operation !== taken.operation_id)
+    throw new RewindRefused(`${group} was released by hand: plan it again`);
+  const clock = { ...systemClock, sleep: (ms: number) => systemClock.sleep(ms, signal) };
+  const own = { operation: taken.operation_id, actor: taken.actor, reason: request.reason };
+  const more = { onStep: ports.onStep, onProgress: ports.onProgress, clock, ...watched };
+  if (request.move === "relearn") {
+    const asked = { ...own, stage: relearnable(rewinding.topology, request.target).name, ...hosting };
+    await relearnStage({ ...relearnPorts(rewinding, ports.redis, ports.memoryPrefix, asked), ...more }, asked);
+    return;
+  }
+  refuseBehind(request.target, hosting);
+  const to = rewindToOf(request.from);
+  await rewindGroup(
+    { ...rewindPorts(rewinding), ...more },
+    { ...own, ...hosting, to, text: request.from, isPartial: request.partial },
+  );
+};
+
+type Ended = (
+  operation: string,
+  request: { readonly actor: string },
+  phase: "succeeded" | "failed" | "refused",
+  detail: object,
+) => Promise<void>;
+
+/** The holds and the end of the move, written down with its row as well. */
+const watching = (
+  taken: TakenMove,
+  { rewinding: { pool, audit, ...rest } }: RunPorts,
+  group: string,
+): { readonly holds: Holds; readonly ended: Ended } => {
+  const { holds } = rewindPorts({ pool, audit, ...rest });
+  const isOwn = (operation: string) => operation === taken.operation_id;
+  return {
+    holds: {
+      ...holds,
+      take: async (hold) => {
+        await holds.take(hold);
+        await reportMove(pool, taken, { is_held: true });
+      },
+      end: async (operation) => {
+        // Dying between the two, the hold is found again and gone on with.
+        if (isOwn(operation)) await reportMove(pool, taken, { is_held: false });
+        await holds.end(operation);
+      },
+    },
+    // Another's that had caught up is ended under its own id. A failure is written by the caller,
+    // who knows whether the same call goes on.
+    ended: async (operation, request, phase, detail) => {
+      if (!isOwn(operation)) {
+        const { actor } = request;
+        return resumeOperation(audit, operation, { ...auditOf(taken, group), actor }).end(phase, detail);
+      }
+      if (phase !== "succeeded") return;
+      await expectOurs(reportMove(pool, taken, {}));
+      await resumeOperation(audit, operation, auditOf(taken, group)).end("succeeded", detail);
+      // Before the hold is ended: what is completed is not begun once more.
+      await expectOurs(reportMove(pool, taken, { status: "completed", verdict: verdictOf(detail) }));
+    },
+  };
+};
+
+const verdictOf = (detail: object): string => {
+  const { seconds } = detail as { readonly seconds?: number };
+  return `all of it was read again${seconds === undefined ? "" : `, followed for ${seconds.toFixed(1)} s`}`;
+};
+
+/** A comparison has done nothing that the audit keeps. */
+const auditOfMove = (taken: TakenMove) => {
+  const request = taken.request as Exclude<Move, { readonly move: "replay" }>;
+  if (request.move !== "reprocess") return auditOf(taken, request.target);
+  return request.writes === null ? undefined : auditOfReprocess(settingsOf(request), taken.actor);
+};
+
+/** Writes down how a move ended that was not completed: the audit first. */
+export const endMove = async (
+  { pool, audit }: { readonly pool: Rewinding["pool"]; readonly audit: OperationPorts },
+  taken: TakenMove,
+  status: "failed" | "refused",
+  problem: string,
+): Promise<void> => {
+  const kept = auditOfMove(taken);
+  if (kept !== undefined) await resumeOperation(audit, taken.operation_id, kept).end(status, { problem });
+  await reportMove(pool, taken, { status, verdict: problem.slice(0, 500) });
+};

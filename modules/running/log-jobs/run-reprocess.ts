@@ -1,0 +1,90 @@
+// Carries out reprocessing that was asked for: compares a window and keeps what differs, or writes
+// what a comparison found.
+import { Refused } from "../../../infra/runtime/refused.ts";
+import { type Difference, differenceOf } from "../../money/reprocess/difference.ts";
+import { type Limits, TooMuch } from "../../money/reprocess/ports.ts";
+import { applyDifference, digestOf, refuseClosedMonths } from "../../money/reprocess/running/apply.ts";
+import type { Opened, Opening } from "../../money/reprocess/running/open.ts";
+import { summaryOf } from "../../money/reprocess/running/summary.ts";
+import type { Written } from "../../money/reprocess/write.ts";
+import { expectOurs, reportMove, type TakenMove } from "./moves.ts";
+import { type Reprocess, settingsOf } from "./reprocess-plan.ts";
+import type { RunPorts } from "./run-move.ts";
+
+export interface ReprocessingPorts
+  extends Pick<RunPorts, "signal" | "onStep" | "onProgress">,
+    Pick<RunPorts["rewinding"], "pool"> {
+  /** With connections of its own. */
+  readonly open: (opening: Opening) => Promise<Opened>;
+}
+
+/** A keeper has a heap of 512 MiB, and does other work in it. */
+const LIMITS: Limits = { events: 5_000_000, claims: 60_000, changes: 20_000 };
+const STEPS = {
+  claims: "reads claims",
+  events: "reads events",
+  lines: "settles orders again",
+  money: "computes commissions",
+} as const;
+
+/**
+ * Resolves when it is over and its row says so. Throws Refused when nothing was written and nothing
+ * will be, the reason of the signal, and what its ports throw: then the same call may go on.
+ */
+export const runReprocess = async (taken: TakenMove, ports: ReprocessingPorts): Promise<void> => {
+  const { pool, signal, onStep, onProgress } = ports;
+  const request = taken.request as Reprocess;
+  const settings = settingsOf(request);
+  const goesOn = (done: number, total: number): void => {
+    signal.throwIfAborted();
+    onProgress(done, total);
+  };
+  const progress = () => ({ at: goesOn, note: onStep, done: () => undefined });
+  const opened = await ports.open({ now: Date.now(), needed: request.from, progress, limits: LIMITS });
+  try {
+    const difference = await differenceOf(opened.ports, settings, (step) => {
+      signal.throwIfAborted();
+      onStep(STEPS[step]);
+    });
+    if (request.writes === null) {
+      const found = { ...summaryOf(difference), digest: digestOf(difference) };
+      const verdict = `${difference.changes.length} decisions would be written; nothing was`;
+      return await expectOurs(reportMove(pool, taken, { status: "completed", verdict, difference: found }));
+    }
+    const begun = taken.begun ?? (await begin(ports, taken, difference, request));
+    onStep("writes decisions");
+    const left = new Set(begun);
+    const changes = difference.changes.filter(({ decision_id }) => left.has(decision_id));
+    const applying = { settings, actor: taken.actor, id: taken.operation_id, onProgress: goesOn };
+    const written = await applyDifference(opened, { ...difference, changes }, applying);
+    const verdict = verdictOf(written, begun.length - changes.length);
+    await expectOurs(reportMove(pool, taken, { status: "completed", verdict }));
+  } catch (error) {
+    throw error instanceof TooMuch ? new Refused(error.message) : error;
+  } finally {
+    await opened.close();
+  }
+};
+
+/** What was compared is what is written; after this, what is left of it, and nothing else. */
+const begin = async (
+  { pool }: ReprocessingPorts,
+  taken: TakenMove,
+  difference: Difference,
+  { writes, allow_closed_months }: Reprocess,
+): Promise<readonly string[]> => {
+  if (digestOf(difference) !== writes!.digest)
+    throw new Refused(
+      `nothing was written: the window differs otherwise since ${writes!.of} compared it; compare it again`,
+    );
+  refuseClosedMonths(difference, allow_closed_months);
+  const begun = difference.changes.map(({ decision_id }) => decision_id);
+  await expectOurs(reportMove(pool, taken, { begun }));
+  return begun;
+};
+
+const verdictOf = ({ decisions, applied, overtaken, waiting }: Written, before: number): string =>
+  [
+    `${decisions} decisions written: ${applied} applied, ${overtaken} overtaken, ${waiting} not applied yet`,
+    ...(before > 0 ? [`${before} were written before by a keeper that did not end it`] : []),
+  ].join("; ");

@@ -1,0 +1,203 @@
+// Watches one store: probes it, restarts it once an incident, keeps its state, and reports its
+// alerts. One keeper a store.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Log } from "../../../infra/runtime/log.ts";
+import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import type { Alert } from "../../base/alerts/alert.ts";
+import { INTERVAL_MS, type Probe, type ProbeName, RECHECK_MS, type Step, step } from "./incident.ts";
+import type { ProbeRow } from "./probe-states.ts";
+import { answerOf, type Look } from "./probes.ts";
+import type { Restart } from "./restarts.ts";
+
+/**
+ * Where states are kept: modules/running/repair/probe-states.ts bound to a pool and a holder. All
+ * reject while Postgres is away.
+ */
+export interface ProbeBook {
+  readonly take: (name: ProbeName, leaseMs: number) => Promise<ProbeRow | undefined>;
+  readonly save: (
+    row: ProbeRow,
+    alerts: readonly { readonly alert: Alert; readonly isMailed: boolean }[],
+    leaseMs: number,
+  ) => Promise<boolean>;
+  readonly unmailed: (name: ProbeName) => Promise<readonly Alert[]>;
+}
+
+export interface Repair {
+  readonly name: ProbeName;
+  readonly look: Look;
+  readonly restart: () => Restart | undefined;
+  readonly book: ProbeBook;
+  /** True when its mail has been taken. Rejects when the alert could not be delivered. */
+  readonly report: (alert: Alert) => Promise<boolean>;
+  readonly log: Pick<Log, "info" | "warn" | "error">;
+  readonly show?: (probe: Probe) => void;
+  readonly clock?: () => UnixMs;
+  /** Milliseconds; shorter in tests alone. */
+  readonly timing?: { readonly intervalMs?: number; readonly recheckMs?: number; readonly probeMs?: number };
+}
+
+/** A slower store is of no use; ClickHouse under full load needs about one second. */
+const PROBE_MS = 10_000;
+/**
+ * A probe, a restart by force and a slow start, the re-check: what lies between two renewals of the
+ * lease.
+ */
+const RESTART_LEASE_MS = 180_000;
+const CLOSING_ASKED_MS = 250;
+/** Alerts that wait in memory while Postgres is away; an incident makes three at most. */
+const MOST_PENDING = 30;
+
+/**
+ * The order of durable effects: state and alerts are saved in one transaction, then the store is
+ * restarted, then the alerts are reported. A keeper that dies before the restart, or is stopped
+ * during it, has used it up: its successor finds `restarting`, probes again, and reports `down` if
+ * nothing has changed. So an incident has one restart, never two. A keeper that dies before
+ * reporting leaves unmailed alerts, which are tried again every minute for an hour. While Postgres
+ * is away, the keeper that holds a store goes on from memory and saves later; others wait.
+ */
+export const selfRepair = ({
+  name,
+  look,
+  restart,
+  book,
+  report,
+  log,
+  show,
+  clock = Date.now,
+  timing = {},
+}: Repair): Schedule => {
+  const { intervalMs = INTERVAL_MS, recheckMs = RECHECK_MS, probeMs = PROBE_MS } = timing;
+  // Two rounds may be missed before another keeper takes over.
+  const leaseMs = intervalMs + probeMs + Math.min(20_000, intervalMs);
+  let held: Probe | undefined;
+  let isSaved = true;
+  let pending: { alert: Alert; isMailed: boolean }[] = [];
+
+  const take = async (): Promise<Probe | undefined> => {
+    try {
+      const row = await book.take(name, leaseMs);
+      if (row === undefined) {
+        // Another keeper has it, and has reported its alerts.
+        held = undefined;
+        pending = [];
+        isSaved = true;
+      } else if (isSaved || held === undefined) held = probeOf(row);
+    } catch (error) {
+      if (held === undefined) throw error;
+      log.warn("probe.not_saved", { probe: name, error });
+      isSaved = false;
+    }
+    return held;
+  };
+
+  /** False when another keeper has taken the store. */
+  const keep = async ({ probe, alerts }: Step, leaseForMs: number): Promise<boolean> => {
+    if (probe.state !== held?.state)
+      log[probe.state === "healthy" ? "info" : "warn"]("probe.changed", {
+        probe: name,
+        from: held?.state,
+        to: probe.state,
+        error: probe.lastError,
+      });
+    held = probe;
+    pending = [...pending, ...alerts.map((alert) => ({ alert, isMailed: false }))].slice(-MOST_PENDING);
+    show?.(probe);
+    try {
+      const isMine = await book.save(rowOf(probe, clock()), pending, leaseForMs);
+      isSaved = true;
+      if (!isMine) held = undefined;
+      return isMine;
+    } catch (error) {
+      log.warn("probe.not_saved", { probe: name, error });
+      isSaved = false;
+      return true;
+    }
+  };
+
+  const reportAll = async (): Promise<void> => {
+    for (const entry of pending) {
+      if (entry.isMailed) continue;
+      try {
+        entry.isMailed = await report(entry.alert);
+      } catch (error) {
+        log.error("alert.not_told", { incident_id: entry.alert.incident_id, status: entry.alert.status, error });
+      }
+    }
+    // What is saved is tried again from there; what is not stays here until it is.
+    if (isSaved) pending = [];
+  };
+
+  const round = async (isClosing: () => boolean): Promise<number | "busy"> => {
+    const before = await take();
+    if (before === undefined) return "busy";
+    const restarting = restart();
+    const first = step(
+      before,
+      { error: await answerOf(look, probeMs, alertedOf(before)), at: clock() },
+      restarting !== undefined,
+    );
+    // Nothing is used up yet: the next keeper finds the same and restarts the store.
+    if (first.isRestart && isClosing()) return 1;
+    if (!(await keep(first, first.isRestart ? leaseMs + RESTART_LEASE_MS : leaseMs))) return "busy";
+    if (first.isRestart) {
+      await unlessClosing(Promise.all([restartNow(restarting!), reportAll()]), isClosing);
+      await unlessClosing(sleep(recheckMs), isClosing);
+      if (isClosing()) return 1;
+      const second = step(first.probe, { error: await answerOf(look, probeMs), at: clock() }, true);
+      if (!(await keep(second, leaseMs))) return "busy";
+    }
+    await reportAll();
+    if (isSaved)
+      for (const alert of await book.unmailed(name).catch(() => []))
+        if (!isClosing()) await report(alert).catch(() => undefined);
+    return 1;
+  };
+
+  const restartNow = async (run: Restart): Promise<void> => {
+    log.warn("restart.begun", { probe: name });
+    await run().catch((error: unknown) => log.error("restart.failed", { probe: name, error }));
+  };
+  return { name: `probe-${name.replace("_", "-")}`, pauseMs: intervalMs, fromStart: true, work: round };
+};
+
+/**
+ * Resolves when `work` is done, or soon after the keeper begins to stop: a restart may take
+ * longer than a process has to end (docs/design/laws.md L4).
+ */
+const unlessClosing = async (work: Promise<unknown>, isClosing: () => boolean): Promise<void> => {
+  let isDone = false;
+  const done = work.finally(() => {
+    isDone = true;
+  });
+  while (!isDone && !isClosing()) await Promise.race([done, sleep(CLOSING_ASKED_MS)]);
+};
+
+/** What the open incident is about; null while there is none. */
+const alertedOf = ({ incidentId, lastError }: Probe): string | null => (incidentId === null ? null : lastError);
+
+const probeOf = (row: ProbeRow): Probe => ({
+  name: row.name as ProbeName,
+  state: row.state,
+  failures: row.failures,
+  since: row.since,
+  lastOkAt: row.last_ok_at,
+  lastError: row.last_error,
+  failingSince: row.failing_since,
+  incidentId: row.incident_id,
+  restartedAt: row.restarted_at,
+});
+
+const rowOf = (probe: Probe, checkedAt: UnixMs): ProbeRow => ({
+  name: probe.name,
+  state: probe.state,
+  failures: probe.failures,
+  since: probe.since,
+  checked_at: checkedAt,
+  last_ok_at: probe.lastOkAt,
+  last_error: probe.lastError,
+  failing_since: probe.failingSince,
+  incident_id: probe.incidentId,
+  restarted_at: probe.restartedAt,
+});

@@ -1,0 +1,118 @@
+// What the analytics tables hold, as one hash a table: equal when the same rows are read from them,
+// however they are stored.
+
+import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
+import { eventColumns, receiptColumns } from "../../../sinks/analytics/table.ts";
+import { consentColumns } from "../../../sinks/consent/table.ts";
+import { dimensionColumns, dimensionKey, rollupColumns, rollupKey } from "../../figures/rollups/table.ts";
+import type { TableHash } from "./postgres.ts";
+
+interface HashedTable {
+  readonly name: string;
+  /** What one row is known by. */
+  readonly key: readonly string[];
+  /** A column that is `volatile` is left out. */
+  readonly columns: readonly { readonly name: string; readonly volatile?: string }[];
+  /** Rows that no query shows, and that may be there or not. */
+  readonly where?: string;
+}
+/** Everything that sinks fill. */
+export const hashedAnalytics: readonly HashedTable[] = [
+  { name: "events", key: ["client_id", "event_id"], columns: eventColumns },
+  { name: "consent_changes", key: ["client_id", "did", "event_id", "mask"], columns: consentColumns },
+  {
+    name: "receipts",
+    key: ["client_id", "event_id"],
+    columns: receiptColumns,
+    // A row past its time goes with the next merge of its part, whenever that is.
+    where:
+      "toDateTime(toUInt32(intDiv(reinterpretAsUInt64(reverse(substring(batch, 1, 6))), 1000)), 'UTC') " +
+      "+ interval 32 day > now()",
+  },
+  // A group that emptied stays as zeros, and is not there where it never was.
+  { name: "rollups", key: rollupKey, columns: rollupColumns, where: "events > 0" },
+  { name: "rollup_dimensions", key: dimensionKey, columns: dimensionColumns, where: "events > 0" },
+];
+/** Tables that hold no reading of the log. */
+export const unhashedAnalytics: Readonly<Record<string, string>> = {
+  migrations: "which files were applied, and when",
+  probe: "what the keeper writes to see whether the store answers",
+};
+
+/**
+ * The sum (modulo 2^256) of the SHA-256 of every row as FINAL reads it. A sum does not depend on
+ * the order of rows, so nothing is sorted and memory stays that of one block. About 1.3 us a row of
+ * 800 bytes. Columns go by name: an altered table has them in another order than a new one.
+ * The answer holds figures of all clients and no row, so it needs no scope. Throws the
+ * server's error.
+ */
+export const hashAnalytics = async (
+  clickhouse: Clickhouse,
+  names: readonly string[],
+): Promise<readonly TableHash[]> => {
+  const found: TableHash[] = [];
+  for (const hashed of hashedAnalytics) {
+    const { name: table, where } = hashed;
+    if (!names.includes(table)) continue;
+    const columns = hashedColumns(hashed);
+    const answer = await clickhouse.query({
+      query: `select count() as rows, lower(hex(sumWithOverflow(reinterpretAsUInt256(SHA256(formatRow('RowBinary',
+        ${columns.join(", ")})))))) as hash
+from ${table} final where ${where ?? "1"} settings do_not_merge_across_partitions_select_final = 1`,
+      format: "JSONEachRow",
+    });
+    const [row] = await answer.json<{ rows: string; hash: string }>();
+    found.push({ store: "clickhouse", table, rows: Number(row!.rows), hash: row!.hash.padStart(64, "0") });
+  }
+  return found;
+};
+
+/** Differing rows that are shown; more of them would show nothing else. */
+const SHOWN_ROWS = 5;
+
+/**
+ * What differs between a table here and the same table of another database of this server: one
+ * sentence a row, `<key>: <column> <here> / <there>`, the first five rows. Null is shown as `-`.
+ * Throws RangeError on a table that is not hashed, and the server's error.
+ */
+export const differingRows = async (
+  clickhouse: Clickhouse,
+  table: string,
+  other: string,
+): Promise<readonly string[]> => {
+  const hashed = hashedAnalytics.find((one) => one.name === table);
+  if (hashed === undefined) throw new RangeError(`not a table that is hashed: ${table}`);
+  const columns = hashedColumns(hashed);
+  const side = (from: string) =>
+    `select toString(tuple(${hashed.key.join(", ")})) as key,
+      [${columns.map((column) => `ifNull(toString(${column}), '-')`).join(", ")}] as shown
+from ${from} final where ${hashed.where ?? "1"}`;
+  const names = columns.map((column) => `'${column}'`).join(", ");
+  const answer = await clickhouse.query({
+    query: `select if(here.key = '', there.key, here.key) as key, here.key = '' as missing_here,
+      there.key = '' as missing_there,
+  arrayFilter(line -> line != '', arrayMap((name, a, b) -> if(a = b, '', concat(name, ' ', a, ' / ', b)), [${names}],
+    if(missing_here, there.shown, here.shown), if(missing_there, here.shown, there.shown))) as differences
+from (${side(table)}) as here full outer join (${side(`{other:Identifier}.${table}`)}) as there on here.key = there.key
+where missing_here or missing_there or here.shown != there.shown order by key limit ${SHOWN_ROWS}
+settings do_not_merge_across_partitions_select_final = 1`,
+    query_params: { other },
+    format: "JSONEachRow",
+  });
+  const rows = await answer.json<{
+    key: string;
+    missing_here: number;
+    missing_there: number;
+    differences: readonly string[];
+  }>();
+  return rows.map(({ key, missing_here, missing_there, differences }) =>
+    missing_here ? `${key} is only there` : missing_there ? `${key} is only here` : `${key}: ${differences.join(", ")}`,
+  );
+};
+
+/** In one order for good, so that equal rows have equal hashes. */
+const hashedColumns = ({ columns }: HashedTable): readonly string[] =>
+  columns
+    .filter((column) => column.volatile === undefined)
+    .map((column) => column.name)
+    .toSorted();

@@ -1,0 +1,91 @@
+// What the tables of sales and money hold, as one hash a table: equal when they hold the same rows.
+import type { Pool, PoolClient } from "pg";
+import type { DeclaredTable } from "../../../infra/postgres/columns.ts";
+import { named, transaction } from "../../../infra/postgres/sql.ts";
+import { appEvents } from "../../../sinks/app-events/table.ts";
+import { conversions } from "../../../sinks/conversions/table.ts";
+import { identityEdges } from "../../../sinks/identity/table.ts";
+import { commissions, ledger, ledgerLines } from "../../../sinks/ledger/table.ts";
+import { productSales } from "../../../sinks/product-sales/table.ts";
+
+/**
+ * One table as it stands: how many rows, and a hash of all of them that does not depend on their
+ * order.
+ */
+export interface TableHash {
+  readonly store: "clickhouse" | "postgres";
+  readonly table: string;
+  readonly rows: number;
+  /** 64 hex digits. */
+  readonly hash: string;
+}
+
+/**
+ * Tables that are a reading of the log, with the columns that are hashed: all that are declared.
+ */
+export const hashedTables: readonly DeclaredTable[] = [
+  productSales,
+  appEvents,
+  conversions,
+  ledger,
+  ledgerLines,
+  commissions,
+  identityEdges,
+];
+/** Who may see the rows of every client at once. */
+const READER = "tributary_reference";
+
+/**
+ * The exclusive or of the SHA-256 of every row, in one statement a table and one moment for all:
+ * nothing is sorted, and memory stays that of one row.
+ * The key of each table makes its rows distinct, so none cancels another out. Columns go by name.
+ * `pool` must allow the time that reading takes.
+ */
+export const hashTables = (pool: Pool, names: readonly string[]): Promise<readonly TableHash[]> =>
+  readingAll(pool, async (tx) => {
+    const found: TableHash[] = [];
+    for (const { name: table, columns } of hashedTables) {
+      if (!names.includes(table)) continue;
+      const row = Object.keys(columns)
+        .toSorted()
+        .map((name) => named(name).text)
+        .join(", ");
+      const { rows } = await tx.query<{ rows: number; hash: string }>(`
+        select count(*)::float8 as rows, coalesce(bit_xor(row_hash), repeat('0', 256)::bit(256))::text as hash
+        from (select ('x' || encode(sha256(convert_to(row(${row})::text, 'UTF8')), 'hex'))::bit(256) as row_hash
+          from ${named(table).text}) as hashed`);
+      found.push({ store: "postgres", table, rows: rows[0]!.rows, hash: hexOf(rows[0]!.hash) });
+    }
+    return found;
+  });
+
+/** 256 digits of 0 and 1 as 64 of hex. */
+const hexOf = (bits: string): string => BigInt(`0b${bits}`).toString(16).padStart(64, "0");
+
+/**
+ * As the application's role, with every client there is among its tenants: row-level security stays
+ * on. Texts of rows do not depend on the session.
+ */
+const readingAll = async <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> => {
+  const clients = await transaction(
+    pool,
+    null,
+    async (tx) =>
+      (await tx.query<{ client_id: number }>("select distinct client_id from clients")).rows.map(
+        ({ client_id }) => client_id,
+      ),
+    { role: READER, isReadOnly: true },
+  );
+  return transaction(
+    pool,
+    clients,
+    async (tx) => {
+      await tx.query(
+        "set local timezone = 'UTC'; set local datestyle = 'ISO'; set local extra_float_digits = 1; set " +
+          "local bytea_output = 'hex'",
+      );
+      return work(tx);
+    },
+    { isReadOnly: true },
+  );
+};

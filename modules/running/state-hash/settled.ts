@@ -1,0 +1,29 @@
+// When a state hash means something: nothing is under way that would still change a table.
+import { type Topology, writesRows } from "../../../stream/flow.ts";
+import { waitingRollups } from "../../figures/rollups/rollup-marks.ts";
+import { groupsNow } from "../../log/groups/group-reads.ts";
+import type { Rewinding } from "../../log/rewind/rewinding.ts";
+
+const ASKED_EVERY_MS = 1_000;
+
+/** Stages and sinks that write rows; a copy of the log waits for its next file, and is no table. */
+const changesTables = (node: Topology["nodes"][number]): boolean =>
+  node.is === "stage" || (node.is === "sink" && writesRows(node));
+
+/**
+ * Until every group has read everything and every rollup is computed; false when that takes longer.
+ */
+export const untilSettled = async (
+  ports: Pick<Rewinding, "pool" | "kafka" | "admin" | "topology">,
+  withinMs: number,
+): Promise<boolean> => {
+  const end = performance.now() + withinMs;
+  const names = new Set(ports.topology.nodes.filter(changesTables).map(({ name }) => name));
+  for (;;) {
+    const groups = (await groupsNow(ports, Date.now())).filter(({ nodes }) => nodes.some((name) => names.has(name)));
+    const lag = groups.reduce((sum, group) => sum + group.lag, 0);
+    if (lag === 0 && (await waitingRollups(ports.pool)).count === 0) return true;
+    if (performance.now() > end) return false;
+    await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS));
+  }
+};

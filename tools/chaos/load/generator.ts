@@ -1,0 +1,185 @@
+// Events from a seed: page views, sales, their second copies and refunds, ids sent twice, forged
+// clicks, nonsense; every amount of a tenant is a multiple of its own prime.
+import { clickIdKey, mint } from "../../../domain/click-id.ts";
+
+export interface Tenant {
+  readonly id: number;
+  readonly slug: string;
+  /** No amount of another tenant is a multiple of it, so money that strays shows itself. */
+  readonly prime: number;
+  readonly links: readonly { readonly code: string; readonly linkId: number }[];
+}
+export interface Sent {
+  readonly event_id: string;
+  readonly t: string;
+  readonly ts: number;
+  readonly cid: number;
+  readonly did: string;
+  readonly url?: string;
+  readonly svc_click_id?: string;
+  readonly props: {
+    readonly order_id?: string;
+    readonly product_id?: string;
+    readonly revenue?: string;
+    readonly coupon?: string;
+    readonly currency?: string;
+    readonly [name: string]: unknown;
+  };
+}
+/** What the sender knows of a sale: what it must earn once, however often it comes. */
+export interface Sale {
+  readonly order: string;
+  readonly tenant: Tenant;
+  readonly cents: bigint;
+  /** Percent of the commission; null where it depends on what else was sold (tiers). */
+  readonly percent: bigint | null;
+}
+export interface Generator {
+  /** The next events of one tenant, for one request. */
+  readonly next: (tenant: Tenant, count: number) => readonly Sent[];
+  /** Everything sent so far, by its id. */
+  readonly sent: ReadonlyMap<string, Sent>;
+  readonly sales: ReadonlyMap<string, Sale>;
+  /** Orders of which a refund was sent. */
+  readonly refunded: ReadonlySet<string>;
+  /** From now on most page views come from one device of one tenant; false: no more. */
+  readonly heat: (isHot: boolean) => void;
+  /** Ids begin with it from now on. */
+  readonly begin: (prefix: string) => void;
+}
+
+/**
+ * Of the demo clients; what their contracts pay, worked out here once more and apart from the
+ * pipeline (modules/running/installation/seed.ts).
+ */
+const primes: Readonly<Record<string, number>> = { "aurora-music": 101, "casa-verde": 103, "viento-travel": 107 };
+const percentOfLink: Readonly<Record<string, bigint>> = {
+  "aurora-radio": 10n,
+  "aurora-vinyl": 8n,
+  "aurora-campus": 0n,
+};
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+const SALES_REMEMBERED = 400;
+
+export const tenantsOf = (demo: {
+  readonly clients: readonly { readonly id: number; readonly slug: string }[];
+  readonly links: readonly { readonly code: string; readonly link_id: number; readonly client_id: number }[];
+}): readonly Tenant[] =>
+  demo.clients.flatMap(({ id, slug }) => {
+    const prime = primes[slug];
+    const links = demo.links
+      .filter(({ client_id: owner, code }) => owner === id && percentOfLink[code] !== undefined)
+      .map(({ code, link_id: linkId }) => ({ code, linkId }));
+    return prime === undefined ? [] : [{ id, slug, prime, links }];
+  });
+
+const decimal = (cents: bigint): string => `${cents / 100n}.${String(cents % 100n).padStart(2, "0")}`;
+
+export const openGenerator = (random: () => number, secret: string, now: () => number = Date.now): Generator => {
+  const sent = new Map<string, Sent>();
+  const sales = new Map<string, Sale>();
+  const refunded = new Set<string>();
+  const recent = new Map<number, { readonly sale: Sale; readonly event: Sent }[]>();
+  const key = clickIdKey(secret, 1);
+  let prefix = "";
+  let number = 0;
+  let isHot = false;
+  const pick = <T>(from: readonly T[]): T | undefined => from[Math.floor(random() * from.length)];
+
+  const saleOf = (tenant: Tenant, base: Omit<Sent, "t" | "props">, forged: boolean): Sent => {
+    const order = `${base.event_id}-order`;
+    const cents = BigInt(tenant.prime) * BigInt(1 + Math.floor(random() * 200));
+    const common = { order_id: order, quantity: 1, revenue: decimal(cents) };
+    const note = (percent: bigint | null, event: Sent): Sent => {
+      const sale = { order, tenant, cents, percent };
+      sales.set(order, sale);
+      const kept = recent.get(tenant.id) ?? [];
+      recent.set(tenant.id, [...kept.slice(-SALES_REMEMBERED), { sale, event }]);
+      return event;
+    };
+    if (tenant.slug === "casa-verde") {
+      const hasCoupon = random() < 0.8;
+      const coupon = hasCoupon ? { coupon: "VERDE10" } : {};
+      return note(hasCoupon ? 4n : 0n, {
+        ...base,
+        t: "purchase",
+        props: { ...common, product_id: "lamp", currency: "MXN", ...coupon },
+      });
+    }
+    if (tenant.slug === "viento-travel") {
+      const url = "https://www.viento-travel.example/?utm_source=guia-mochilera";
+      return note(null, { ...base, t: "purchase", url, props: { ...common, product_id: "flight", currency: "MXN" } });
+    }
+    const link = pick(tenant.links);
+    if ((random() < 0.15 || forged) && link !== undefined) {
+      const bytes = Uint8Array.from({ length: 8 }, () => Math.floor(random() * 256));
+      // A click from the future is never believed, however fast the sender's clock is.
+      const good = mint(link.linkId, Math.min(base.ts, now()) - 10 * MINUTE_MS, bytes, key);
+      // Its last characters are of the MAC: no partner may be credited for it.
+      const svc_click_id = forged ? `${good.slice(0, -4)}${good.endsWith("AAAA") ? "BBBB" : "AAAA"}` : good;
+      const event = {
+        ...base,
+        t: "purchase",
+        svc_click_id,
+        props: { ...common, product_id: "vinyl", currency: "USD" },
+      };
+      return note(forged ? 0n : percentOfLink[link.code]!, event);
+    }
+    return note(10n, { ...base, t: "purchase", props: { ...common, product_id: "cd", currency: "USD" } });
+  };
+
+  const one = (tenant: Tenant, batch: readonly Sent[]): Sent => {
+    const kind = random();
+    const earlier = pick(recent.get(tenant.id) ?? []);
+    // The same event again, as from a sender that did not hear the answer: within the request, or
+    // from one before.
+    if (kind < 0.03 && batch.length > 0) return pick(batch)!;
+    if (kind < 0.07 && earlier !== undefined) return earlier.event;
+    number += 1;
+    // Some come late, by up to three weeks, some by a clock that is up to 23 h fast; few hours are
+    // touched, for each is counted again.
+    const skew = random();
+    const aside =
+      skew < 0.03
+        ? -7 * DAY_MS * (1 + Math.floor(random() * 3))
+        : skew < 0.05
+          ? 11 * 60 * MINUTE_MS * (1 + Math.floor(random() * 2))
+          : 0;
+    const ts = now() - MINUTE_MS + aside;
+    const base = {
+      event_id: `${prefix}-${number}`,
+      ts,
+      cid: tenant.id,
+      did: `${prefix}-d${Math.floor(random() * 150)}`,
+    };
+    if (kind < 0.1) return { ...base, ts: 1, t: "page_view", props: { url: "https://shop.example/before-all-time" } };
+    if (kind < 0.16 && earlier !== undefined)
+      return { ...earlier.event, event_id: base.event_id, did: `${prefix}-server` };
+    if (kind < 0.2 && earlier !== undefined) {
+      refunded.add(earlier.sale.order);
+      return { ...base, t: "refund", props: { order_id: earlier.sale.order, reason: "item_returned" } };
+    }
+    if (kind < 0.5) return saleOf(tenant, base, kind < 0.22);
+    const did = isHot && random() < 0.9 ? `${prefix}-hot` : base.did;
+    return { ...base, did, t: "page_view", props: { url: `https://shop.example/${tenant.slug}/${number}` } };
+  };
+
+  return {
+    sent,
+    sales,
+    refunded,
+    begin: (given) => {
+      prefix = given;
+    },
+    heat: (hot) => {
+      isHot = hot;
+    },
+    next: (tenant, count) => {
+      const batch: Sent[] = [];
+      for (let n = 0; n < count; n += 1) batch.push(one(tenant, batch));
+      for (const event of batch) if (!sent.has(event.event_id)) sent.set(event.event_id, event);
+      return batch;
+    },
+  };
+};

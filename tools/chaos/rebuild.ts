@@ -1,0 +1,248 @@
+// Law R5: everything once more into empty stores on the same servers, each stage from a copy of its
+// own input, and what comes out as one hash.
+
+import { spawn } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import { join } from "node:path";
+import type pg from "pg";
+import { openRegistry } from "../../infra/avro/registry.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { migrate as migrateClickhouse } from "../../infra/clickhouse/migrate.ts";
+import { openKafka } from "../../infra/kafka/kafka.ts";
+import { migrate as migratePostgres } from "../../infra/postgres/migrate.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { until } from "../../infra/runtime/timing/until.ts";
+import { computeWaiting } from "../../modules/figures/rollups/compute-waiting.ts";
+import { groupNamed } from "../../modules/log/groups/hosting.ts";
+import { appPasswordOf } from "../../modules/running/installation/steps.ts";
+import { differingRows } from "../../modules/running/state-hash/clickhouse.ts";
+import { differingTables, type StateHash, stateHash } from "../../modules/running/state-hash/state-hash.ts";
+import { topicSettings, topics } from "../../topics.ts";
+import { searchPath } from "./config.ts";
+import { freePort } from "./stage/free-port.ts";
+import type { Target } from "./target.ts";
+
+/**
+ * What one part of the pipeline reads, and which stages and sinks read it. Claims never come from
+ * raw a second time: which of two events of one order was first is decided by the order of
+ * `claims`, which another reading of raw need not repeat.
+ */
+interface Part {
+  readonly name: string;
+  readonly input: string;
+  readonly groups: readonly { readonly args: string; readonly reads: string }[];
+}
+const ofEvents = "analytics,product-sales,app-events,identity,velocity,consent";
+const parts: readonly Part[] = [
+  {
+    name: "chain",
+    input: topics.eventsRaw.name,
+    groups: [
+      { args: "enrich,score,attribute", reads: topics.eventsRaw.name },
+      { args: ofEvents, reads: topics.eventsAttributed.name },
+    ],
+  },
+  {
+    name: "settle",
+    input: topics.claims.name,
+    groups: [
+      { args: "settle", reads: topics.claims.name },
+      { args: ofEvents, reads: topics.eventsAttributed.name },
+      { args: "conversions", reads: topics.conversions.name },
+    ],
+  },
+  {
+    name: "commission",
+    input: topics.conversions.name,
+    groups: [
+      { args: "commission", reads: topics.conversions.name },
+      { args: "ledger", reads: topics.ledgerEntries.name },
+    ],
+  },
+];
+/** Readings of the log, and what belongs to the running installation: they begin empty. */
+const beginEmpty = [
+  ..."memory_ product_sales app_events conversions ledger_ commissions money_days identity_edges".split(" "),
+  ..."rollup_marks rollup_hours consent_marks".split(" "),
+  ..."dead_letter replay group_ operation outbox stage_ probe incident alert".split(" "),
+  ..."ingest_path pull schema_migrations migrations".split(" "),
+];
+const READY_MS = 90_000;
+const DONE_MS = 180_000;
+const HOURS_AT_ONCE = 200;
+
+export interface Rebuilt {
+  readonly state: StateHash;
+  /**
+   * Tables that differ from the live state, those of ClickHouse with their first differing rows.
+   */
+  readonly differing: readonly string[];
+  readonly records: number;
+  readonly seconds: number;
+}
+
+/** Nothing may be under way since `live` was read. Leaves nothing behind. */
+export const rebuildInto = async (target: Target, live: StateHash, tell: (text: string) => void): Promise<Rebuilt> => {
+  const began = performance.now();
+  const name = `rebuilt_${Date.now().toString(36)}`;
+  const inDatabase = (url: string): string => Object.assign(new URL(url), { pathname: `/${name}` }).href;
+  const appUrl = inDatabase(target.env.POSTGRES_URL!);
+  const analyticsUrl = inDatabase(target.env.CLICKHOUSE_URL!);
+  await target.pool.query(`create database ${name}`);
+  await target.command(`create database ${name}`);
+  const owner = openPool(inDatabase(target.adminUrl), { name: "tributary-rebuild", max: 2, timeoutMs: DONE_MS });
+  const clickhouse = openClickhouse(analyticsUrl, { name: "tributary-rebuild", timeoutMs: DONE_MS });
+  const prefixes = parts.map((part) => `${name}.${part.name}.`);
+  try {
+    await migratePostgres(inDatabase(target.adminUrl), {
+      appPassword: appPasswordOf(appUrl),
+      log: () => undefined,
+    });
+    await migrateClickhouse(clickhouse);
+    await copyReference(target.pool, owner);
+    let records = 0;
+    for (const [n, part] of parts.entries()) {
+      const prefix = prefixes[n]!;
+      const copied = await copyTopic(target, prefix, part.input);
+      records += copied;
+      tell(`${part.name}: ${copied} records of ${part.input} are read into empty stores`);
+      await readThrough(target, part, prefix, { POSTGRES_URL: appUrl, CLICKHOUSE_URL: analyticsUrl });
+    }
+    await computeWaiting(owner, clickhouse, HOURS_AT_ONCE);
+    const state = await stateHash(owner, clickhouse);
+    const differing = await Promise.all(differingTables(live, state).map((table) => differenceOf(target, table, name)));
+    return { state, differing, records, seconds: (performance.now() - began) / 1_000 };
+  } finally {
+    await owner.end();
+    await clickhouse.close();
+    await target.pool.query(`drop database if exists ${name} with (force)`);
+    await target.command(`drop database if exists ${name}`);
+    for (const prefix of prefixes) await removeTopics(target, prefix);
+  }
+};
+
+const differenceOf = async (target: Target, table: string, rebuilt: string): Promise<string> => {
+  const rows = table.startsWith("clickhouse.")
+    ? await differingRows(target.clickhouse, table.slice("clickhouse.".length), rebuilt)
+    : [];
+  return [`${table} differs from what was rebuilt`, ...rows].join("; ");
+};
+
+/**
+ * Every row of every table that is no reading of the log, times and versions as they are: the past
+ * must be known as it was known.
+ */
+const copyReference = async (from: pg.Pool, to: pg.Pool): Promise<void> => {
+  const { rows } = await to.query<{ name: string }>(
+    "select table_name::text as name from information_schema.tables where table_schema = 'public' " +
+      "and table_type = 'BASE TABLE'",
+  );
+  const writing = await to.connect();
+  try {
+    // Rows of one table may name those of another one.
+    await writing.query("set session_replication_role = replica");
+    for (const { name } of rows) {
+      if (beginEmpty.some((beginning) => name.startsWith(beginning))) continue;
+      const found = await from.query<{ all: string | null }>(`select json_agg(t)::text as all from ${name} t`);
+      const all = found.rows[0]?.all;
+      if (all == null) continue;
+      await writing.query(`delete from ${name}`);
+      await writing.query(
+        `insert into ${name} overriding system value select * from json_populate_recordset(null::${name}, $1::json)`,
+        [all],
+      );
+    }
+  } finally {
+    await writing.query("set session_replication_role = origin");
+    writing.release();
+  }
+};
+
+const prefixed = (target: Target, topicPrefix: string) =>
+  openKafka({ brokers: target.env.KAFKA_BROKERS!, clientId: "tributary-rebuild", topicPrefix });
+
+/** The same bytes under the same keys in the same order, and so in the same partitions. */
+const copyTopic = async (target: Target, prefix: string, topic: string): Promise<number> => {
+  const kafka = prefixed(target, prefix);
+  const admin = await kafka.admin();
+  try {
+    await admin.apply(topicSettings);
+  } finally {
+    await admin.close();
+  }
+  await openRegistry({ url: target.env.SCHEMA_REGISTRY_URL!, topicPrefix: prefix }).apply(Object.values(topics));
+  const producer = kafka.producer();
+  let records = 0;
+  try {
+    await target.kafka.replay({
+      topics: [topic],
+      onBatch: async ({ messages }) => {
+        records += messages.length;
+        // A letter that was sent again carries headers which say so; a reader of this copy must
+        // not tell its index of it.
+        await producer.send(messages.map(({ key, value }) => ({ topic, key, value })));
+      },
+    });
+  } finally {
+    await producer.close();
+  }
+  return records;
+};
+
+/** One worker with the groups of a part, until they have read everything that it makes. */
+const readThrough = async (
+  target: Target,
+  part: Part,
+  prefix: string,
+  stores: Readonly<Record<string, string>>,
+): Promise<void> => {
+  const port = await freePort();
+  const output = openSync(join(target.home, "logs", `rebuild-${part.name}.log`), "a");
+  const child = spawn(process.execPath, ["dist/apps/worker/main.js", ...part.groups.map(({ args }) => args)], {
+    cwd: target.root,
+    env: {
+      ...target.env,
+      ...stores,
+      PATH: searchPath(),
+      KAFKA_TOPIC_PREFIX: prefix,
+      OPS_PORT: String(port),
+      INSTANCE_NAME: `rebuild-${part.name}`,
+      LOG_LEVEL: "warn",
+    },
+    stdio: ["ignore", output, output],
+  });
+  closeSync(output);
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  const end = () => child.kill("SIGKILL");
+  process.once("exit", end);
+  const admin = await prefixed(target, prefix).admin();
+  try {
+    await until(`the worker that rebuilds ${part.name} is ready`, READY_MS, async () => {
+      if (child.exitCode !== null)
+        throw new Error(`it ended with code ${child.exitCode}; its log is rebuild-${part.name}.log`);
+      const answer = await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(2_000) });
+      if (!answer.ok) throw new Error(await answer.text());
+    });
+    for (const { args, reads } of part.groups)
+      await until(`${args} has read the copy`, DONE_MS, async () => {
+        const lags = await admin.lag(groupNamed(args.split(",")[0]!), [reads]);
+        const left = lags.reduce((sum, { lag }) => sum + lag, 0);
+        if (left > 0) throw new Error(`it lags by ${left}`);
+      });
+  } finally {
+    await admin.close();
+    child.kill("SIGTERM");
+    await ended;
+    process.off("exit", end);
+  }
+};
+
+const removeTopics = async (target: Target, prefix: string): Promise<void> => {
+  const admin = await prefixed(target, prefix).admin();
+  try {
+    const present = await admin.topics();
+    if (present.length > 0) await admin.deleteTopics(present);
+  } finally {
+    await admin.close();
+  }
+};

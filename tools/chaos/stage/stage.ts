@@ -1,0 +1,75 @@
+// A stack of its own for the suite: a proxy before every service, then servers, tables, demo
+// clients and the whole product.
+
+import { emptyHome, openHome, readJson } from "../../../infra/embedded/home.ts";
+import { type Stack, startStack } from "../../../infra/embedded/supervisor.ts";
+import { apps } from "../../../modules/running/installation/product.ts";
+import { steps } from "../../../modules/running/installation/steps.ts";
+import { ownConfig } from "../config.ts";
+import { type Fronted, openTarget, type Target } from "../target.ts";
+import { mountFolders } from "./mounts.ts";
+import { openProxy, type TcpProxy } from "./proxy.ts";
+
+export interface Stage {
+  readonly target: Target;
+  readonly close: () => Promise<void>;
+}
+
+const services = ["kafka", "postgres", "clickhouse", "redis", "registry"] as const;
+const moreBrokers = ["kafka-2", "kafka-3"] as const;
+/** A second worker of each group; a second edge is there already. */
+const moreWorkers = apps.flatMap((app) => (app.login === "worker" ? [{ ...app, name: `${app.name}-2` }] : []));
+
+interface StageSettings {
+  readonly random: () => number;
+  /** Hears every sentence of the supervisor. */
+  readonly tell: (text: string) => void;
+  /** We are in a mount space of our own, so disks may be small. */
+  readonly isMounted?: boolean;
+  /** Three brokers, and two workers a group. */
+  readonly isCluster?: boolean;
+}
+
+/** Begins with an empty folder. */
+export const openStage = async (
+  folder: string,
+  { random, tell, isMounted = false, isCluster = false }: StageSettings,
+): Promise<Stage> => {
+  const home = openHome(folder);
+  const fronted: readonly Fronted[] = [...services, ...(isCluster ? moreBrokers : [])];
+  if (isMounted) {
+    emptyHome(home);
+    mountFolders(home.folder);
+  }
+  const proxies: Partial<Record<Fronted, TcpProxy>> = {};
+  const portOf = (name: Fronted): number => readJson<Record<string, number>>(home.path("ports.json"))?.[name] ?? 0;
+  for (const name of fronted) proxies[name] = await openProxy(() => portOf(name), random);
+  const closeProxies = () => Promise.all(Object.values(proxies).map((proxy) => proxy.close()));
+  let stack: Stack | undefined;
+  try {
+    stack = await startStack({
+      home: home.folder,
+      fresh: !isMounted,
+      config: ownConfig(),
+      services,
+      brokers: isCluster ? 3 : 1,
+      fronts: Object.fromEntries(fronted.map((name) => [name, proxies[name]!.port])),
+      steps,
+      apps: [...apps, ...(isCluster ? moreWorkers : [])],
+      onEvent: ({ text }) => tell(text),
+    });
+    const target = await openTarget(home.folder, proxies);
+    return {
+      target,
+      close: async () => {
+        await target.close();
+        await stack!.stop();
+        await closeProxies();
+      },
+    };
+  } catch (error) {
+    await stack?.stop();
+    await closeProxies();
+    throw error;
+  }
+};

@@ -1,0 +1,97 @@
+// Looks at every group's offsets and every process's memory every two seconds while faults rage:
+// what only shows while it happens.
+import { readFileSync } from "node:fs";
+import { groupNamed, groupsOf } from "../../modules/log/groups/hosting.ts";
+import { apps } from "../../modules/running/installation/product.ts";
+import { pipeline } from "../../topology.ts";
+import type { Target } from "./target.ts";
+
+export interface Watched {
+  readonly samples: number;
+  /** Offsets that went back although no rewind was made. */
+  readonly wentBack: readonly string[];
+  /** The longest time that a group stood still while records waited. */
+  readonly longestStallMs: number;
+  /** The most that each app took, MiB of resident memory. */
+  readonly memoryMb: Readonly<Record<string, number>>;
+}
+export interface Watcher {
+  readonly stop: () => Promise<Watched>;
+  /** A rewind: offsets of this group may go back until the watcher is stopped. */
+  readonly forgive: (group: string) => void;
+}
+export interface ReadGroup {
+  readonly name: string;
+  readonly topic: string;
+}
+
+const SAMPLE_MS = 2_000;
+
+/** Every group of the product that follows the log at once, in the order that data flows. */
+export const readGroups: readonly ReadGroup[] = groupsOf(
+  pipeline,
+  apps.filter(({ module }) => module.startsWith("apps/worker/")).flatMap(({ args }) => args ?? []),
+)
+  // A copy commits what it has closed in files, up to a minute later; law C11 looks at it.
+  .filter(({ is }) => is !== "copy")
+  .map(({ name, reads }) => ({ name, topic: reads.name }))
+  .sort((a, b) => placeOf(a.name) - placeOf(b.name));
+
+function placeOf(group: string): number {
+  return pipeline.nodes.findIndex(({ name }) => groupNamed(name) === group);
+}
+
+const memoryOf = (pid: number): number => {
+  try {
+    return Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1_024);
+  } catch {
+    return 0;
+  }
+};
+
+export const watch = (target: Target): Watcher => {
+  const wentBack: string[] = [];
+  const memoryMb: Record<string, number> = {};
+  const last = new Map<string, { committed: number; since: number }>();
+  const forgiven = new Set<string>();
+  let samples = 0;
+  let longestStallMs = 0;
+  let isStopping = false;
+
+  const look = async (): Promise<void> => {
+    for (const name of Object.keys(target.run().apps)) {
+      const pid = target.pid(name);
+      if (pid !== undefined) memoryMb[name] = Math.max(memoryMb[name] ?? 0, memoryOf(pid));
+    }
+    await target.withAdmin(async (admin) => {
+      for (const { name, topic } of readGroups)
+        for (const { partition, committed, lag } of await admin.lag(name, [topic])) {
+          const place = `${name} ${topic}/${partition}`;
+          const before = last.get(place);
+          const now = performance.now();
+          if (committed === null) continue;
+          if (before !== undefined && committed < before.committed && !forgiven.has(name))
+            wentBack.push(`${place} went back from ${before.committed} to ${committed}`);
+          if (before === undefined || committed !== before.committed || lag === 0)
+            last.set(place, { committed, since: now });
+          else longestStallMs = Math.max(longestStallMs, now - before.since);
+        }
+    });
+    samples += 1;
+  };
+  const running = (async () => {
+    while (!isStopping) {
+      // A broker that is away shows nothing.
+      await look().catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, SAMPLE_MS));
+    }
+  })();
+  return {
+    forgive: (group) => void forgiven.add(group),
+    stop: async () => {
+      isStopping = true;
+      await running;
+      return { samples, wentBack, longestStallMs, memoryMb };
+    },
+  };
+};

@@ -1,0 +1,183 @@
+// Sends the story, waits until every event is stored and every commission booked, prints what came
+// out, and says what is not as it must be.
+import { clickIdKey } from "../../domain/click-id.ts";
+import { toDecimal } from "../../domain/money.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { bind, cond, count, minor, optional, readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
+import { openPool, sql, transaction } from "../../infra/postgres/sql.ts";
+import { table } from "../../infra/runtime/output.ts";
+import { summary } from "../../modules/figures/reports/report.ts";
+import type { Demo } from "../../modules/running/installation/seed.ts";
+import { type Story, storyOf } from "./story.ts";
+
+export interface Stage {
+  readonly ingestUrl: string;
+  readonly clickhouseUrl: string;
+  readonly postgresUrl: string;
+  readonly secret: string;
+  readonly demo: Demo;
+}
+interface StoredEvent {
+  readonly sender_event_id: string | null;
+  readonly t: string;
+  readonly order_id: string | null;
+  readonly value_minor: bigint | null;
+  readonly currency: string | null;
+  readonly credit_status: string;
+  readonly credit_method: string | null;
+  readonly credit_reason: string | null;
+  readonly partner_id: number | null;
+  readonly merged_into: string | null;
+  readonly version: number;
+}
+interface Booked {
+  readonly order_id: string;
+  readonly kind: string;
+  readonly partner_id: number;
+  readonly amount_minor: bigint;
+  readonly currency: string;
+  readonly formula: string;
+}
+const PATIENCE_MS = 60_000;
+const POLL_MS = 250;
+const SHOP = "casa-verde";
+
+const becameOf = (row: StoredEvent | undefined): string => {
+  if (row === undefined) return "not stored";
+  if (row.merged_into !== null) return "merged";
+  if (row.t === "refund") return "refund";
+  return row.credit_status === "attributed" ? `attributed ${row.credit_method}` : `unattributed ${row.credit_reason}`;
+};
+const amountOf = (row: StoredEvent | undefined): string | null =>
+  row?.value_minor == null || row.currency === null ? null : toDecimal(row.value_minor, row.currency);
+const netOf = (booked: readonly Booked[], orderId: string): bigint =>
+  booked.filter((entry) => entry.order_id === orderId).reduce((sum, entry) => sum + entry.amount_minor, 0n);
+
+/** Everything that is not as the story says; empty when all came out. */
+const problemsOf = (
+  story: Story,
+  refused: ReadonlySet<string>,
+  stored: ReadonlyMap<string, StoredEvent>,
+  booked: readonly Booked[],
+): readonly string[] => [
+  ...story.chapters.flatMap(({ event, expect }) => {
+    const became = refused.has(event.event_id) ? "refused" : becameOf(stored.get(event.event_id));
+    return became === expect ? [] : [`${event.event_id}: expected ${expect}, found ${became}`];
+  }),
+  ...[...story.commissions].flatMap(([orderId, expected]) => {
+    const net = netOf(booked, orderId);
+    return net === expected
+      ? []
+      : [`${orderId}: expected a commission of ${toDecimal(expected, "MXN")}, found ${toDecimal(net, "MXN")}`];
+  }),
+];
+
+/**
+ * Prints to `print`; resolves with the problems, none when everything came out as the story says.
+ * Throws when the edge does not take the story.
+ */
+export const tellStory = async (stage: Stage, print: (text: string) => void): Promise<readonly string[]> => {
+  const shop = stage.demo.clients.find(({ slug }) => slug === SHOP);
+  if (shop === undefined) throw new Error(`the demo client ${SHOP} is missing; remove .tributary to seed it again`);
+  const now = Date.now();
+  const links = Object.fromEntries(stage.demo.links.map(({ code, link_id }) => [code, link_id]));
+  const story = storyOf(now.toString(36), shop.id, links, clickIdKey(stage.secret, 1), now);
+  const response = await fetch(`${stage.ingestUrl}/ingest/batch`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${shop.ingest_token}`, "content-type": "application/json" },
+    body: JSON.stringify({ events: story.chapters.map(({ event }) => event) }),
+  });
+  const answer = (await response.json()) as {
+    accepted: number;
+    rejected: number;
+    errors: { event_id: string; code: string; field: string; message: string }[];
+    detail?: string;
+  };
+  if (!response.ok) throw new Error(`the edge answered ${response.status}: ${answer.detail ?? "no detail"}`);
+  print(`POST /ingest/batch: ${answer.accepted} accepted, ${answer.rejected} rejected`);
+  for (const error of answer.errors) print(`  ${error.field}: ${error.message} (${error.code})`);
+  const refused = new Set(answer.errors.map(({ event_id }) => event_id));
+
+  const clickhouse = openClickhouse(stage.clickhouseUrl);
+  const pool = openPool(stage.postgresUrl, { name: "tributary-story", max: 2 });
+  try {
+    const read = async () => {
+      const rows = await readRows(clickhouse, scopeOf(shop.id), {
+        from: "events",
+        columns: {
+          sender_event_id: optional(text("sender_event_id")),
+          t: text("t"),
+          order_id: optional(text("order_id")),
+          value_minor: optional(minor("value_minor")),
+          currency: optional(text("currency")),
+          credit_status: text("credit_status"),
+          credit_method: optional(text("credit_method")),
+          credit_reason: optional(text("credit_reason")),
+          partner_id: optional(count("partner_id")),
+          merged_into: optional(text("merged_into")),
+          version: count("version"),
+        },
+        where: [cond`startsWith(events.sender_event_id, ${bind("String", story.prefix)})`],
+        orderBy: ["version"],
+      });
+      const { rows: booked } = await transaction(
+        pool,
+        [shop.id],
+        (tx) =>
+          tx.query<Booked>(sql`select order_id, entry.kind, entry.partner_id, entry.amount_minor, entry.currency,
+            entry.formula
+            from ledger_entries entry join conversions using (client_id, conversion_id)
+            where order_id like ${`${story.prefix}%`}
+              order by entry.occurred_at, entry.conversion_id, entry.conversion_version`),
+        { isReadOnly: true },
+      );
+      return { stored: new Map(rows.map((row) => [row.sender_event_id ?? "", row])), booked };
+    };
+    const deadline = performance.now() + PATIENCE_MS;
+    let found = await read();
+    while (problemsOf(story, refused, found.stored, found.booked).length > 0 && performance.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      found = await read();
+    }
+    const { stored, booked } = found;
+    print(`stored after ${((Date.now() - now) / 1_000).toFixed(1)} s\n`);
+    print(
+      table(
+        ["what happened", "event", "value", "became", "partner", "version"],
+        story.chapters.map(({ says, event }) => {
+          const row = stored.get(event.event_id);
+          return [
+            says,
+            String(event.t),
+            amountOf(row),
+            refused.has(event.event_id) ? "refused" : becameOf(row),
+            row?.partner_id ?? null,
+            row?.version ?? null,
+          ];
+        }),
+      ),
+    );
+    print(
+      `\n${table(
+        ["order", "entry", "partner", "amount", "currency", "formula"],
+        booked.map((entry) => [
+          entry.order_id,
+          entry.kind,
+          entry.partner_id,
+          toDecimal(entry.amount_minor, entry.currency),
+          entry.currency,
+          entry.formula,
+        ]),
+      )}`,
+    );
+    const { isBalanced, balance } = await summary(pool, [shop.id]);
+    print(
+      `\nledger balance of ${SHOP}: ` +
+        `${balance.map(({ amount, currency }) => `${amount} ${currency}`).join(", ") || "empty"}`,
+    );
+    return [...problemsOf(story, refused, stored, booked), ...(isBalanced ? [] : ["the ledger does not balance"])];
+  } finally {
+    await clickhouse.close();
+    await pool.end();
+  }
+};

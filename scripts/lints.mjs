@@ -69,7 +69,8 @@ for (const [file, lines] of linesOf)
 
 /** A path that a comment or a page cites is there; the fence of a recipe names what it makes. */
 const TOP =
-  "apps|bench|browser|docs|domain|infra|migrations|modules|ops|processors|schemas|scripts|sinks|stream|tests|tools";
+  "apps|bench|browser|docs|domain|examples|infra|migrations|modules|ops|processors|schemas|scripts|sinks|stream|" +
+  "tests|tools";
 const CITED = new RegExp(`(?<![\\w./-])((?:${TOP})\\/[\\w./-]*\\w\\.(?:ts|mjs|md|sql|yaml|yml|avsc))\\b`, "g");
 for (const [file, lines] of linesOf)
   for (const [n, line] of lines.entries())

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Product, root, startProduct, until } from "../support/e2e-product.ts";
 
-const FILE = "../shared/data/cdnow-sample.csv";
+const FILE = "examples/cdnow-sample.csv";
 // As in the README.
 const SEND =
   `send ${FILE} --client aurora-music --map ` +

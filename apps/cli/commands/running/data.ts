@@ -85,7 +85,7 @@ export const dataCommands = (program: Command): void => {
       "before",
       "Examples:\n  $ tributary send sales.csv --client casa-verde --map " +
         "did=customer,ts=day,order_id=order,revenue=total,product_id=sku,quantity=units\n  $ tributary " +
-        "send ../shared/data/cdnow-sample.csv --client aurora-music --map " +
+        "send examples/cdnow-sample.csv --client aurora-music --map " +
         "did=customer_id,ts=date,quantity=quantity,revenue=dollars \\\n      --set " +
         "product_id=cd,currency=USD --shift-to yesterday\n\nDates without a time are taken as noon in " +
         "Mexico City. Rows without order_id get <file>-<row>.\n",

@@ -3,7 +3,8 @@
 
 import type { Unread } from "./decode.ts";
 import type { Recorded, UnixMs } from "./flow.ts";
-import type { InputBatch, InputMessage, Letter, LogPorts, OutputMessage } from "./messages.ts";
+import type { InputBatch, InputMessage, Letter, OutputMessage } from "./messages.ts";
+import type { LogPorts } from "./ports.ts";
 
 // Names of Kafka Connect, which tools that look into dead letters already know; what Connect has no
 // name for begins with `tributary-`.

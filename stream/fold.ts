@@ -5,6 +5,7 @@ import type { AnyStage, AnyTopic, Conflict, Drop, Emit, Emitted, Outcome, Positi
 import type { Loaded, Remembering } from "./memory/memory.ts";
 import { type Recall, recall } from "./memory/recall.ts";
 import type { InputMessage, OutputMessage } from "./messages.ts";
+import type { Counts } from "./ports.ts";
 import { type RecordedMessage, type RecordedOutcome, UnknownSchema, type Wire } from "./wire.ts";
 
 /** A stage as it is hosted. */
@@ -38,22 +39,6 @@ export interface Refused {
   readonly topic: string;
   readonly key: Buffer | null;
   readonly value: Buffer | null;
-}
-
-/** events = emitting + recalled + the sums of dropped and rejected. */
-export interface Counts {
-  readonly stage: string;
-  readonly events: number;
-  /** Events that ended in emit, whatever the number of outputs. */
-  readonly emitting: number;
-  /** Outputs of emits, those to the next stage hosted here included. */
-  readonly outputs: number;
-  readonly dropped: ReadonlyMap<string, number>;
-  readonly rejected: ReadonlyMap<string, number>;
-  /** Events decided before and answered with their recorded outcome. */
-  readonly recalled: number;
-  /** Events that met less than was once remembered, for they are older than what is kept. */
-  readonly truncated: number;
 }
 
 export interface Folded {

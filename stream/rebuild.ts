@@ -1,6 +1,8 @@
 // Rebuilds memory that was lost: a partition is read again from where memory ends, up to where its
 // group had committed.
-import type { Turn } from "./runner.ts";
+import type { Chain } from "./chain.ts";
+import type { Control, InputBatch } from "./messages.ts";
+import type { RunnerPorts } from "./ports.ts";
 
 /**
  * Lost memory is rebuilt by reading the partition again up to where it had been committed; fast
@@ -13,13 +15,24 @@ export interface Lost {
   readonly isSilent: boolean;
 }
 
-type RunTurn = (turn: Turn) => Promise<void>;
+/** What rebuilding reads of one batch on its way through the steps. */
+export interface RebuildTurn {
+  readonly chain: Chain;
+  readonly ports: RunnerPorts;
+  /** By partition: only while lost memory is rebuilt. */
+  readonly rebuilding: Map<number, Lost>;
+  readonly batch: InputBatch;
+  readonly control: Control;
+  /** Not null while lost memory is rebuilt. */
+  readonly past: Lost | null;
+}
+type RunTurn<Turn extends RebuildTurn> = (turn: Turn) => Promise<void>;
 
 /**
  * Memory ends before this batch although the group had committed up to it: the partition is read
  * again from where memory ends.
  */
-export const rereadFrom = ({ chain, ports, rebuilding, batch, control }: Turn, mark: number): void => {
+export const rereadFrom = ({ chain, ports, rebuilding, batch, control }: RebuildTurn, mark: number): void => {
   const { topic, partition } = batch;
   const isSilent = chain.hosted.every(({ stage }) => stage.memory?.driver !== "durable");
   const past = { from: mark, until: batch.messages[0]!.offset, isSilent };
@@ -34,7 +47,11 @@ export const rereadFrom = ({ chain, ports, rebuilding, batch, control }: Turn, m
  * lost nothing; money that was decided there has. Dying here costs nothing: the next owner goes on
  * behind what is remembered by then.
  */
-const rebuildMemory = async (turn: Turn, past: Lost, runUpTo: RunTurn): Promise<void> => {
+const rebuildMemory = async <Turn extends RebuildTurn>(
+  turn: Turn,
+  past: Lost,
+  runUpTo: RunTurn<Turn>,
+): Promise<void> => {
   const { chain, ports, control } = turn;
   const { topic, partition } = turn.batch;
   const until = turn.batch.messages[0]!.offset;
@@ -58,13 +75,17 @@ const rebuildMemory = async (turn: Turn, past: Lost, runUpTo: RunTurn): Promise<
 };
 
 const relearned = (
-  { chain, ports, batch: { topic, partition } }: Turn,
+  { chain, ports, batch: { topic, partition } }: RebuildTurn,
   { from, until }: Lost,
   more: object = {},
 ): void => ports.log.info("memory.relearned", { chain: chain.name, topic, partition, from, until, ...more });
 
 /** What was committed before stands: the partition is only read on, up to there. */
-export const runRebuilding = async (turn: Turn, past: Lost, runUpTo: RunTurn): Promise<void> => {
+export const runRebuilding = async <Turn extends RebuildTurn>(
+  turn: Turn,
+  past: Lost,
+  runUpTo: RunTurn<Turn>,
+): Promise<void> => {
   const { batch, control, rebuilding } = turn;
   await rebuildMemory(turn, past, runUpTo);
   if (!control.isCurrent()) return;

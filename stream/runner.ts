@@ -7,20 +7,13 @@ import { type Decoded, decodeBatch } from "./decode.ts";
 import type { MemoryOf, Recorded } from "./flow.ts";
 import { type Folded, folding, type Given, type Hosted, ProcessorThrew, type Refused } from "./fold.ts";
 import type { Loaded, Memory, Remembering } from "./memory/memory.ts";
-import type { Control, InputBatch, OutputMessage, ProcessBatch, RetriedStep, RunnerPorts } from "./messages.ts";
-import { type Lost, rereadFrom, runRebuilding } from "./rebuild.ts";
+import type { InputBatch, OutputMessage, ProcessBatch } from "./messages.ts";
+import type { RetriedStep, RunnerPorts } from "./ports.ts";
+import { type Lost, type RebuildTurn, rereadFrom, runRebuilding } from "./rebuild.ts";
 import { reportStop } from "./stop.ts";
 
 /** One batch on its way through the steps. */
-export interface Turn {
-  readonly chain: Chain;
-  readonly ports: RunnerPorts;
-  /** By partition: only while lost memory is rebuilt. */
-  readonly rebuilding: Map<number, Lost>;
-  readonly batch: InputBatch;
-  readonly control: Control;
-  /** Not null while lost memory is rebuilt. */
-  readonly past: Lost | null;
+interface Turn extends RebuildTurn {
   readonly mayLookBack: boolean;
 }
 

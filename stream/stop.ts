@@ -2,7 +2,7 @@
 // (docs/design/laws.md L5).
 import type { Position } from "./flow.ts";
 import { ProcessorThrew } from "./fold.ts";
-import type { LogPorts } from "./messages.ts";
+import type { LogPorts } from "./ports.ts";
 
 /** One stop may be a bad machine and two a bad start. */
 const STOPS_TO_ALERT = 3;

@@ -1,7 +1,18 @@
 // Reads the address of the log, with who we are to it.
 import { readFileSync } from "node:fs";
 import type { KafkaConfig } from "kafkajs";
-import type { KafkaSettings } from "./kafka.ts";
+
+export interface LogAddress {
+  /**
+   * `host:9092,host:9092`, or a URL:
+   * `kafkas://user:password@host:9092,host:9092?sasl=scram-sha-512` (kafkas: TLS; sasl: plain,
+   * scram-sha-256, scram-sha-512; ca, cert and key name PEM files: an authority that the machine
+   * does not know, and who we are to a broker that asks for it).
+   */
+  readonly brokers: string;
+  /** Certificates, where the URL's plain `kafkas:` is not enough. */
+  readonly ssl?: NonNullable<KafkaConfig["ssl"]>;
+}
 
 const FORM =
   /^(?:(?<scheme>kafkas?):\/\/)?(?:(?<user>[^:@]+):(?<password>[^@]*)@)?(?<hosts>[^/?@]+)\/?(?:\?(?<query>.*))?$/;
@@ -10,10 +21,7 @@ const FORM =
  * Reads the address; user and password may be percent-encoded. Throws on anything but the settings
  * named above.
  */
-export const connectionOf = ({
-  brokers,
-  ssl,
-}: Pick<KafkaSettings, "brokers" | "ssl">): Pick<KafkaConfig, "brokers" | "ssl" | "sasl"> => {
+export const connectionOf = ({ brokers, ssl }: LogAddress): Pick<KafkaConfig, "brokers" | "ssl" | "sasl"> => {
   const { scheme, user, password, hosts, query } = FORM.exec(brokers)?.groups ?? {};
   const addresses = hosts?.split(",").map((host) => host.trim()) ?? [];
   if (addresses.length === 0 || addresses.some((address) => !/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d+$/.test(address)))

@@ -5,14 +5,14 @@ import type { Position } from "../../stream/flow.ts";
 import type { InputMessage } from "../../stream/messages.ts";
 import { partitionOf } from "../../stream/partitioner.ts";
 import type { Log } from "../runtime/log.ts";
-import { connectionOf } from "./address.ts";
+import { connectionOf, type LogAddress } from "./address.ts";
 import { type Admin, openAdmin } from "./admin.ts";
 import { correctedClient } from "./client/kafkajs-corrected.ts";
 import { type Consumer, type ConsumerSettings, openConsumer } from "./consumer.ts";
 import { type FetchSettings, stageReading } from "./fetching.ts";
 import { openProducer, type Producer, type ProducerSettings } from "./producer.ts";
 import { pick } from "./records.ts";
-import { type ReplaySettings, replay, type Sources } from "./replay.ts";
+import { type Replaying, replay, type Sources } from "./replay.ts";
 
 export { connectionOf } from "./address.ts";
 export type { Admin, GroupState, Lag } from "./admin.ts";
@@ -24,35 +24,21 @@ export type { Producer, ProducerSettings } from "./producer.ts";
 export { appendedAt, peek, placeOf } from "./records.ts";
 export type { TopicSetting } from "./topic-settings.ts";
 
-export interface KafkaSettings {
-  /**
-   * `host:9092,host:9092`, or a URL:
-   * `kafkas://user:password@host:9092,host:9092?sasl=scram-sha-512` (kafkas: TLS; sasl: plain,
-   * scram-sha-256, scram-sha-512; ca, cert and key name PEM files: an authority that the machine
-   * does not know, and who we are to a broker that asks for it).
-   */
-  readonly brokers: string;
+export interface KafkaSettings extends LogAddress {
   readonly clientId: string;
   /**
    * Put before the name of every topic and group, for clusters that are shared; names are without
    * it everywhere else.
    */
   readonly topicPrefix?: string;
-  /** Certificates, where the URL's plain `kafkas:` is not enough. */
-  readonly ssl?: NonNullable<KafkaConfig["ssl"]>;
   readonly log?: Log;
 }
 
-export interface Kafka {
+export interface Kafka extends Replaying {
   /** Opens no connection before the first message: an edge must start while the log is away. */
   readonly producer: (settings?: ProducerSettings) => Producer;
   /** Resolves once the group has been joined. */
   readonly consumer: (settings: ConsumerSettings) => Promise<Consumer>;
-  /**
-   * Reads topics from their beginning (or given offsets) to the end that they have now, outside of
-   * any group that lasts.
-   */
-  readonly replay: (settings: ReplaySettings) => Promise<void>;
   /** Reads single records, by `placeOf`; what the log does not hold is left out. */
   readonly pick: (places: readonly Position[]) => Promise<ReadonlyMap<string, InputMessage>>;
   readonly admin: () => Promise<Admin>;

@@ -1,7 +1,6 @@
 // One admin connection for questions that come again and again, opened by the first of them.
 import { within } from "../runtime/timing/within.ts";
 import type { Admin } from "./admin.ts";
-import type { Kafka } from "./kafka.ts";
 
 export interface LastingAdmin {
   /** Rejects with what the broker says, or when it does not answer in time. */
@@ -14,7 +13,7 @@ export interface LastingAdmin {
 const LEAVE_MS = 1_000;
 
 /** After a failure the connection is closed, and the next question opens another. */
-export const lastingAdmin = (kafka: Pick<Kafka, "admin">, withinMs: number): LastingAdmin => {
+export const lastingAdmin = (kafka: { readonly admin: () => Promise<Admin> }, withinMs: number): LastingAdmin => {
   let opened: Promise<Admin> | undefined;
   let isClosed = false;
   const leave = async (connection: Promise<Admin> | undefined): Promise<void> => {

@@ -2,8 +2,7 @@
 // few from given offsets, for people who look and for the age of what waits.
 import type { Position, UnixMs } from "../../stream/flow.ts";
 import type { InputMessage, PlacedMessage } from "../../stream/messages.ts";
-import type { Kafka } from "./kafka.ts";
-import { readWindows, type Sources, type Windows } from "./replay.ts";
+import { type Replaying, readWindows, type Sources, type Windows } from "./replay.ts";
 
 export const placeOf = ({ topic, partition, offset }: Position): string => `${topic}/${partition}@${offset}`;
 
@@ -54,7 +53,7 @@ class Enough extends Error {}
  * the end of its log has none.
  */
 export const peek = async (
-  kafka: Pick<Kafka, "replay">,
+  kafka: Replaying,
   {
     topic,
     from,
@@ -86,7 +85,7 @@ export const peek = async (
 
 /** When the record at each offset was appended; a partition that has none there is left out. */
 export const appendedAt = async (
-  kafka: Pick<Kafka, "replay">,
+  kafka: Replaying,
   topic: string,
   offsets: ReadonlyMap<number, number>,
 ): Promise<ReadonlyMap<number, UnixMs>> =>

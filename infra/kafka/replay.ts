@@ -35,6 +35,14 @@ export interface ReplaySettings {
   readonly signal?: AbortSignal;
 }
 
+export interface Replaying {
+  /**
+   * Reads topics from their beginning (or given offsets) to the end that they have now, outside of
+   * any group that lasts.
+   */
+  readonly replay: (settings: ReplaySettings) => Promise<void>;
+}
+
 export interface Sources {
   readonly admin: () => Promise<Admin>;
   readonly consumer: (groupId: string) => ClientConsumer;

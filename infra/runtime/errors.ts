@@ -1,7 +1,7 @@
 // Says of any error what it asks for: another try of that step, a closer look at the data, or a
 // stop.
 
-import type { Verdict } from "../../stream/messages.ts";
+import type { Verdict } from "../../stream/ports.ts";
 
 /** Nothing is wrong with what was asked, but it cannot be done now: the same again, later. */
 export class Unavailable extends Error {

@@ -1,7 +1,7 @@
 // The closed set of metrics, in one registry an app; counted once a batch, after its commit.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { UnixMs } from "../../stream/flow.ts";
-import type { BatchCounts, WriteCounts } from "../../stream/messages.ts";
+import type { BatchCounts, WriteCounts } from "../../stream/ports.ts";
 
 export interface MetricsSettings {
   readonly app: string;

@@ -7,7 +7,7 @@ import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { keepSnapshot, type Taken } from "../../infra/postgres/snapshot.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import type { Withholds } from "../../stream/messages.ts";
+import type { Withholds } from "../../stream/ports.ts";
 import { eraseRejected } from "../intake/imports/erase-rejected.ts";
 import { eraseLeads } from "../intake/leads/erase.ts";
 import { eraseRecordings } from "../intake/recordings/erase-recordings.ts";

@@ -3,8 +3,8 @@
 
 import type { Conversion } from "../../schemas/generated.ts";
 import { earnsAt, type Place, reachedBy, volumeInputs, volumeWords } from "./contract-types/tiered.ts";
-import type { Count, Sold } from "./earned.ts";
 import { capWords } from "./limits.ts";
+import type { Count, Sold } from "./remembered.ts";
 import { type Counted, payableOf, type Share, sharesOf } from "./shares.ts";
 import { placeIn } from "./sold.ts";
 import { monthName } from "./sub-keys.ts";

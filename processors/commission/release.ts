@@ -2,8 +2,8 @@
 // accounts and earns nothing.
 import type { Conversion, EntryLine, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import type { Earned } from "./earned.ts";
 import { entryFor } from "./entry.ts";
+import type { Earned } from "./remembered.ts";
 
 const moved = (amountMinor: bigint): readonly EntryLine[] =>
   amountMinor === 0n

@@ -2,7 +2,7 @@
 // was sold, whatever came first.
 
 import { earnsAt } from "./contract-types/tiered.ts";
-import type { Count, Sold } from "./earned.ts";
+import type { Count, Sold } from "./remembered.ts";
 import { inOrder, placeIn, withoutReviews } from "./sold.ts";
 import { LEDGER_MAX, larger, smaller } from "./worth.ts";
 

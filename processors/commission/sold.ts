@@ -4,7 +4,7 @@
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 import type { Place } from "./contract-types/tiered.ts";
-import type { Count, Scale, Sold, Volume } from "./earned.ts";
+import type { Count, Scale, Sold, Volume } from "./remembered.ts";
 import { WHOLE_PPM } from "./worth.ts";
 
 export const NO_VOLUME: Volume = { value_minor: 0n, sales_ppm: 0n };

@@ -2,8 +2,9 @@
 import { valuesOf } from "../../infra/clickhouse/sources.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
+import { eventColumns } from "./columns.ts";
 import { eventSources, isSeen } from "./sources.ts";
-import { type EventRow, eventColumns } from "./table.ts";
+import type { EventRow } from "./table.ts";
 
 /** Stored without consent to analytics, and without what shows a visitor's way and device. */
 const storedAnyway: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "lead_submit", "install"]);

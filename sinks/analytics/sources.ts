@@ -2,7 +2,7 @@
 import { type Sources, sourcesOf } from "../../infra/clickhouse/sources.ts";
 import type { Candidate, EventAttributed, FraudReason } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import type { eventColumns } from "./table.ts";
+import type { eventColumns } from "./columns.ts";
 
 /** Consent to analytics, the lowest bit of the mask. */
 const ANALYTICS = 0x01;

@@ -3,7 +3,8 @@
 
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import type { InputMessage, Past, PastBatch } from "../../stream/messages.ts";
+import type { InputMessage } from "../../stream/messages.ts";
+import type { Past, PastBatch } from "../../stream/ports.ts";
 import { type ArchivedRecord, type Contents, Damaged, readContainer } from "./container.ts";
 import { type ArchiveFile, fileOf, folderOf, hourOf, hourOfKey, hourText, prefixOf } from "./names.ts";
 import type { Withheld } from "./withheld.ts";

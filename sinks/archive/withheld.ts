@@ -2,7 +2,8 @@
 
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { AnyTopic } from "../../stream/flow.ts";
-import type { InputMessage, Withholds } from "../../stream/messages.ts";
+import type { InputMessage } from "../../stream/messages.ts";
+import type { Withholds } from "../../stream/ports.ts";
 import type { Wire } from "../../stream/wire.ts";
 
 /**

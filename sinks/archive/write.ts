@@ -3,7 +3,8 @@
 import { hit } from "#failpoint";
 import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import type { CopyPorts, FetchedBatch } from "../../stream/messages.ts";
+import type { FetchedBatch } from "../../stream/messages.ts";
+import type { CopyPorts } from "../../stream/ports.ts";
 import { type ArchivedRecord, type Contents, type OpenContainer, openContainer } from "./container.ts";
 import { fileKey, fileOf, HOUR_MS, hourOf, noticeKey, type Place, prefixOf, schemaKey } from "./names.ts";
 

@@ -2,7 +2,7 @@
 import type { LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { contentHash } from "../content-hash.ts";
-import type { LedgerRow } from "./table.ts";
+import type { LedgerRow } from "./columns.ts";
 
 /** Lines are debits of the client's books; what is held for a partner is a credit there. */
 const heldBy = ({ lines }: LedgerEntry): bigint =>

@@ -12,7 +12,7 @@ import {
   type WrittenRow,
 } from "../../infra/postgres/columns.ts";
 import type { Statement } from "../stores/postgres.ts";
-import type { LedgerRow, lineColumns } from "./table.ts";
+import type { LedgerRow, lineColumns } from "./columns.ts";
 
 const addEntries = ({ columns }: DeclaredTable): string => `
 insert into ledger_entries (${listOf(columns)})

@@ -1,94 +1,12 @@
 // The tables of the ledger: entries, their lines, and the commission that the entries of a
 // conversion add up to.
-import {
-  bigint,
-  bool,
-  bytes,
-  computed,
-  int,
-  json,
-  nullable,
-  oneOf,
-  type StoredRow,
-  text,
-  time,
-  type WrittenRow,
-} from "../../infra/postgres/columns.ts";
+import { type StoredRow, time } from "../../infra/postgres/columns.ts";
 import { postgresTable } from "../stores/postgres.ts";
+import { commissionColumns, entryColumns, type LedgerRow, lineColumns } from "./columns.ts";
 import { statementsOf } from "./statements.ts";
 
-const entryColumns = {
-  client_id: int,
-  entry_id: text,
-  kind: text,
-  partner_id: int,
-  campaign_id: nullable(int),
-  conversion_id: text,
-  change_id: text,
-  conversion_version: int,
-  event_type: text,
-  segment: nullable(text),
-  currency: text,
-  amount_minor: bigint,
-  held_minor: bigint,
-  reason: nullable(text),
-  contract_id: nullable(int),
-  contract_version: nullable(int),
-  commission_type: nullable(text),
-  formula: text,
-  /** The receipt: every number that the formula used. */
-  inputs: json,
-  occurred_at: time,
-  payable_from: nullable(time),
-  year: int,
-  month: int,
-  held: bool,
-  reverses_entry_id: nullable(text),
-  content_hash: bytes,
-};
 /** Filled in by the store when it writes a row, so two readings of one log need not agree on it. */
 const entryVolatile = { stored_at: time };
-
-export const lineColumns = {
-  client_id: int,
-  entry_id: text,
-  line: int,
-  account: text,
-  currency: text,
-  amount_minor: bigint,
-};
-
-const status = `case when is_reversed and amount_minor = 0 then 'reversed'
-  when held_minor <> 0 then 'on_hold' else 'pending' end`;
-const receipt = "jsonb_build_object('formula', (first).formula, 'inputs', (first).inputs, 'entries', listed)";
-/**
- * From the entries of a conversion as ./statements.ts sums them. The first one says whose
- * commission it is and under which contract; the amount is the sum of all.
- */
-const commissionColumns = {
-  client_id: int,
-  commission_id: computed(text, "'cms_' || regexp_replace(conversion_id, '^cnv_', '')"),
-  conversion_id: text,
-  version: computed(int, "entries"),
-  partner_id: computed(int, "(first).partner_id"),
-  campaign_id: computed(nullable(int), "(first).campaign_id"),
-  event_type: computed(text, "(first).event_type"),
-  segment: computed(nullable(text), "(first).segment"),
-  type: computed(nullable(text), "(first).commission_type"),
-  amount_minor: bigint,
-  currency: computed(text, "(first).currency"),
-  status: computed(oneOf<"pending" | "on_hold" | "reversed">(), status),
-  reason: nullable(text),
-  year: computed(int, "(first).year"),
-  month: computed(int, "(first).month"),
-  occurred_at: computed(time, "(first).occurred_at"),
-  payable_from: computed(nullable(time), "payable_from"),
-  contract_id: computed(nullable(int), "(first).contract_id"),
-  contract_version: computed(nullable(int), "(first).contract_version"),
-  receipt: computed(json, receipt),
-};
-type LineOfRow = Pick<WrittenRow<typeof lineColumns>, "account" | "amount_minor">;
-export type LedgerRow = WrittenRow<typeof entryColumns> & { readonly lines: readonly LineOfRow[] };
 export type StoredEntry = StoredRow<typeof entryColumns & typeof entryVolatile>;
 export type StoredCommission = StoredRow<typeof commissionColumns>;
 

@@ -1,7 +1,8 @@
 // Copies the records of a topic as they lie: each partition in its own part of the minute, what
 // the log has gathered since then a piece at a time.
 import type { AnyCopy, Position, UnixMs } from "../flow.ts";
-import type { Control, CopyPorts, FetchedBatch } from "../messages.ts";
+import type { Control, FetchedBatch } from "../messages.ts";
+import type { CopyPorts } from "../ports.ts";
 import { countStop, logStop } from "../stop.ts";
 
 /**

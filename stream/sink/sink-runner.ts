@@ -5,7 +5,8 @@ import { hit } from "#failpoint";
 import { unreadLetter } from "../dead-letters.ts";
 import { decodeBatch, type Read } from "../decode.ts";
 import type { AnySink } from "../flow.ts";
-import type { Control, InputBatch, OutputMessage, ProcessBatch, SinkPorts, WriteCounts } from "../messages.ts";
+import type { Control, InputBatch, OutputMessage, ProcessBatch } from "../messages.ts";
+import type { SinkPorts, WriteCounts } from "../ports.ts";
 import { reportStop } from "../stop.ts";
 import { type Turn, writeSink } from "./sink-write.ts";
 

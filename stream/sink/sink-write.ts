@@ -2,7 +2,8 @@
 import { letterOf } from "../dead-letters.ts";
 import type { Read } from "../decode.ts";
 import type { AnySink, AnyTopic, Table } from "../flow.ts";
-import type { OutputMessage, SinkPorts, WriteCounts } from "../messages.ts";
+import type { OutputMessage } from "../messages.ts";
+import type { SinkPorts, WriteCounts } from "../ports.ts";
 
 /** Sinks of one topic on their way through one write. */
 export interface Turn {

@@ -14,7 +14,8 @@ import {
 } from "../flow.ts";
 import { inMemory } from "../memory/in-memory.ts";
 import type { Memories } from "../memory/memory.ts";
-import type { BatchCounts, OutputMessage, ProcessBatch, RunnerPorts } from "../messages.ts";
+import type { OutputMessage, ProcessBatch } from "../messages.ts";
+import type { BatchCounts, RunnerPorts } from "../ports.ts";
 import { runner } from "../runner.ts";
 import type { Wire } from "../wire.ts";
 import { type InMemoryLog, inMemoryLog, type LoggedMessage } from "./in-memory-log.ts";

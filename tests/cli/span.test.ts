@@ -4,7 +4,8 @@
 import { expect, test } from "vitest";
 import { Refused } from "../../infra/runtime/refused.ts";
 import { spansOf } from "../../modules/money/reprocess/span.ts";
-import type { InputBatch, InputMessage, Past } from "../../stream/messages.ts";
+import type { InputBatch, InputMessage } from "../../stream/messages.ts";
+import type { Past } from "../../stream/ports.ts";
 import { inMemoryLog } from "../../stream/testing/in-memory-log.ts";
 import { topics } from "../../topics.ts";
 import { hourMs, noon } from "../support/builders.ts";

@@ -5,7 +5,7 @@ import { inMemoryWire } from "../../infra/avro/wire.ts";
 import type { Kafka } from "../../infra/kafka/kafka.ts";
 import { workOff } from "../../modules/log/replays/replay-lane.ts";
 import type { Replay, Segment } from "../../modules/log/replays/replays.ts";
-import type { SinkPorts } from "../../stream/messages.ts";
+import type { SinkPorts } from "../../stream/ports.ts";
 import { step, stepsSink, toys } from "../support/toy.ts";
 
 const wire = inMemoryWire(Object.values(toys));

@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { openWrites } from "../../modules/log/replays/replay-writes.ts";
 import type { Advance, OwnedReplay, Replay, Segment } from "../../modules/log/replays/replays.ts";
-import type { Letter, SinkPorts } from "../../stream/messages.ts";
+import type { Letter } from "../../stream/messages.ts";
+import type { SinkPorts } from "../../stream/ports.ts";
 import { type Step, step, stepsSink, toys } from "../support/toy.ts";
 
 const wire = inMemoryWire(Object.values(toys));

@@ -1,7 +1,7 @@
 // What an attributed event becomes in the analytics table.
 import { expect, test } from "vitest";
+import { eventColumns } from "../../sinks/analytics/columns.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
-import { eventColumns } from "../../sinks/analytics/table.ts";
 import { topics } from "../../topics.ts";
 import { attributed, clickCredit, recorded } from "../support/builders.ts";
 

@@ -3,7 +3,8 @@
 import { expect, test } from "vitest";
 import { groupsOf } from "../../modules/log/groups/hosting.ts";
 import type { AnyCopy } from "../../stream/flow.ts";
-import type { Control, CopyPorts, FetchedBatch } from "../../stream/messages.ts";
+import type { Control, FetchedBatch } from "../../stream/messages.ts";
+import type { CopyPorts } from "../../stream/ports.ts";
 import { copyRunner } from "../../stream/sink/copy-runner.ts";
 import { pipeline } from "../../topology.ts";
 import { toys } from "../support/toy.ts";

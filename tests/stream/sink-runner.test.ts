@@ -6,7 +6,8 @@ import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { classify } from "../../infra/runtime/errors.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import { type AnySink, marks, type Sink, sink } from "../../stream/flow.ts";
-import type { Control, InputMessage, OutputMessage, SinkPorts, WriteCounts } from "../../stream/messages.ts";
+import type { Control, InputMessage, OutputMessage } from "../../stream/messages.ts";
+import type { SinkPorts, WriteCounts } from "../../stream/ports.ts";
 import { sinkRunner } from "../../stream/sink/sink-runner.ts";
 import { type Step, step, toy, toys } from "../support/toy.ts";
 

@@ -2,7 +2,8 @@
 // a membership, and nothing is processed without it.
 import { expect, test } from "vitest";
 import { revised } from "../../modules/log/groups/revised.ts";
-import type { Control, InputBatch, Retry } from "../../stream/messages.ts";
+import type { Control, InputBatch } from "../../stream/messages.ts";
+import type { Retry } from "../../stream/ports.ts";
 
 const batch = (partition: number, offset: number): InputBatch => ({
   topic: "in",

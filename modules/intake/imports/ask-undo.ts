@@ -5,8 +5,7 @@ import { toDecimal } from "../../../domain/money.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { askForJob } from "../../base/jobs/jobs.ts";
-import type { FileOfImport } from "./import-reads.ts";
-import type { ImportState } from "./imports.ts";
+import type { ImportState } from "./import-state.ts";
 
 /** What became of the rows that were accepted: each is one of these. */
 export interface UndoneRows {
@@ -53,7 +52,11 @@ export type AskedUndo =
  */
 export const askForUndo = async (
   tx: PoolClient,
-  { import_id, client_id, status }: Pick<FileOfImport, "import_id" | "client_id" | "status">,
+  {
+    import_id,
+    client_id,
+    status,
+  }: { readonly import_id: string; readonly client_id: number; readonly status: ImportState },
   { reason, created_by }: { readonly reason: string; readonly created_by: string },
 ): Promise<AskedUndo> => {
   if (!ended.includes(status)) return { kind: "not_ended" };

@@ -2,8 +2,13 @@
 // duplicate.
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
-import type { TakenImport } from "./imports.ts";
 
+/** The import that takes rows; `fence` says that no other process has it since. */
+interface RowTaker {
+  readonly import_id: string;
+  readonly client_id: number;
+  readonly fence: bigint;
+}
 export interface RowOfFile {
   readonly event_id: string;
   readonly line: number;
@@ -21,7 +26,7 @@ export type Claimed = "new" | "taken" | "under_way";
  */
 export const claimRows = (
   pool: Pool,
-  taken: TakenImport,
+  taken: RowTaker,
   rows: readonly RowOfFile[],
 ): Promise<readonly Claimed[] | undefined> =>
   transaction(
@@ -59,7 +64,7 @@ export const claimRows = (
  */
 export const freeUncounted = async (
   tx: PoolClient,
-  { import_id, client_id }: Pick<TakenImport, "import_id" | "client_id">,
+  { import_id, client_id }: Pick<RowTaker, "import_id" | "client_id">,
 ): Promise<void> => {
   await tx.query(sql`
     delete from import_rows where client_id = any (${[client_id]}::int[]) and import_id = ${import_id}

@@ -2,7 +2,7 @@
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { announce } from "../../base/outbox/outbox.ts";
-import type { ImportState } from "./imports.ts";
+import type { ImportState } from "./import-state.ts";
 
 interface EndedImport {
   readonly import_id: string;

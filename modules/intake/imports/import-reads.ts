@@ -8,7 +8,7 @@ import type { UnixMs } from "../../../stream/flow.ts";
 import { shownUndo } from "./ask-undo.ts";
 import { freeUncounted } from "./claimed-rows.ts";
 import type { Mapping } from "./csv-head.ts";
-import type { ImportSource, ImportState } from "./imports.ts";
+import type { ImportSource, ImportState } from "./import-state.ts";
 
 export interface ImportFilter {
   readonly import_id?: string | undefined;

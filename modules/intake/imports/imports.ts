@@ -7,13 +7,7 @@ import { freeUncounted } from "./claimed-rows.ts";
 import type { Head, Mapping } from "./csv-head.ts";
 import { followEnd } from "./follow-end.ts";
 import type { StoredFile } from "./import-file.ts";
-
-export const importStates = [
-  ...(["pending_upload", "queued", "processing", "completed", "completed_with_errors"] as const),
-  ...(["failed", "cancelled"] as const),
-] as const;
-export type ImportState = (typeof importStates)[number];
-export type ImportSource = "put" | "v3" | "fast";
+import type { ImportSource, ImportState } from "./import-state.ts";
 
 export interface NewImport {
   readonly client_id: number;

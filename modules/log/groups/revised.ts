@@ -1,6 +1,7 @@
 // Before the first batch of a partition is processed, it is written down which revisions of the
 // stages decide from there on.
-import type { ProcessBatch, Retry } from "../../../stream/messages.ts";
+import type { ProcessBatch } from "../../../stream/messages.ts";
+import type { Retry } from "../../../stream/ports.ts";
 
 export interface Revised {
   readonly process: ProcessBatch;

@@ -4,7 +4,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { classify } from "../../../infra/runtime/errors.ts";
 import type { AnySink, Topology } from "../../../stream/flow.ts";
-import type { InputBatch, InputMessage, Letter, ProcessBatch, SinkPorts, Withholds } from "../../../stream/messages.ts";
+import type { InputBatch, InputMessage, Letter, ProcessBatch } from "../../../stream/messages.ts";
+import type { SinkPorts, Withholds } from "../../../stream/ports.ts";
 import { sinkRunner } from "../../../stream/sink/sink-runner.ts";
 import { LaneLost, type OwnedReplay, placeOf, type Replay, type ReplayError, type Segment } from "./replays.ts";
 

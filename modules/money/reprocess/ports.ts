@@ -3,7 +3,8 @@
 import type { Credit, Enrichment, Fraud } from "../../../schemas/generated.ts";
 import type { AnyTopic, Read, Topology, UnixMs } from "../../../stream/flow.ts";
 import type { Memory } from "../../../stream/memory/memory.ts";
-import type { InputBatch, Withholds } from "../../../stream/messages.ts";
+import type { InputBatch } from "../../../stream/messages.ts";
+import type { Withholds } from "../../../stream/ports.ts";
 import { type StageIn, stagesOf } from "../../../stream/topology.ts";
 import type { Wire } from "../../../stream/wire.ts";
 import { pipeline } from "../../../topology.ts";

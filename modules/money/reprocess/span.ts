@@ -4,7 +4,7 @@
 import type { Admin, Kafka } from "../../../infra/kafka/kafka.ts";
 import { Refused } from "../../../infra/runtime/refused.ts";
 import type { AnyTopic, UnixMs } from "../../../stream/flow.ts";
-import type { Past } from "../../../stream/messages.ts";
+import type { Past } from "../../../stream/ports.ts";
 import type { ReadSpan } from "./ports.ts";
 
 /** Hears how far the reading of one topic is. */

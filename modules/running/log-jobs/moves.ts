@@ -4,7 +4,7 @@ import type { Pool, PoolClient } from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
-import type { Move, MovedPartition, MovePlan } from "./plan.ts";
+import type { Move, MovedPartition, MovePlan } from "./move.ts";
 import type { Planned } from "./plan-token.ts";
 
 const role = "tributary_keeper";

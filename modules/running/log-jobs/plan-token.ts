@@ -1,7 +1,7 @@
 // The token by which a plan is taken: signed, of one user, good for ten minutes and for one move.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { UnixMs } from "../../../stream/flow.ts";
-import type { Move } from "./plan.ts";
+import type { Move } from "./move.ts";
 
 export const PLAN_MS = 600_000;
 

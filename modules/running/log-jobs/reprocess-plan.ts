@@ -3,31 +3,9 @@
 import { createHash } from "node:crypto";
 import { uuidOf } from "../../../domain/ids.ts";
 import type { Admin } from "../../../infra/kafka/kafka.ts";
-import type { UnixMs } from "../../../stream/flow.ts";
 import { topics } from "../../../topics.ts";
-import type { ReprocessSettings, ReprocessStage } from "../../money/reprocess/ports.ts";
-import type { MovedPartition, MovePlan } from "./plan.ts";
-
-export interface Reprocess {
-  readonly move: "reprocess";
-  /** Of receipt. */
-  readonly from: UnixMs;
-  readonly to: UnixMs;
-  readonly stage: ReprocessStage;
-  /** Null: every client. */
-  readonly client_id: number | null;
-  readonly override_decisions: boolean;
-  readonly allow_closed_months: boolean;
-  readonly reason: string;
-  /** Whom decisions name. */
-  readonly user_id: number;
-  /** What is written; null: it is compared, and nothing is written. */
-  readonly writes: {
-    /** The comparison, and what it found, as a digest. */
-    readonly of: string;
-    readonly digest: string;
-  } | null;
-}
+import type { ReprocessSettings } from "../../money/reprocess/ports.ts";
+import type { MovedPartition, MovePlan, Reprocess } from "./move.ts";
 
 /** One at a time: each holds a window in memory. */
 const SUBJECT = "reprocess";

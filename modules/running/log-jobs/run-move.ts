@@ -8,8 +8,9 @@ import { relearnable, relearnPorts } from "../../log/rewind/relearning.ts";
 import { type Holds, RewindRefused, rewindGroup } from "../../log/rewind/rewind.ts";
 import { findGroup, type Rewinding, refuseBehind, rewindPorts } from "../../log/rewind/rewinding.ts";
 import { auditOf as auditOfReprocess } from "../../money/reprocess/running/apply.ts";
+import type { Move } from "./move.ts";
 import { expectOurs, reportMove, type TakenMove } from "./moves.ts";
-import { type Move, rewindToOf } from "./plan.ts";
+import { rewindToOf } from "./plan.ts";
 import { settingsOf } from "./reprocess-plan.ts";
 
 export interface RunPorts {

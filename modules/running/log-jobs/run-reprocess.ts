@@ -7,8 +7,9 @@ import { applyDifference, digestOf, refuseClosedMonths } from "../../money/repro
 import type { Opened, Opening } from "../../money/reprocess/running/open.ts";
 import { summaryOf } from "../../money/reprocess/running/summary.ts";
 import type { Written } from "../../money/reprocess/write.ts";
+import type { Reprocess } from "./move.ts";
 import { expectOurs, reportMove, type TakenMove } from "./moves.ts";
-import { type Reprocess, settingsOf } from "./reprocess-plan.ts";
+import { settingsOf } from "./reprocess-plan.ts";
 import type { RunPorts } from "./run-move.ts";
 
 export interface ReprocessingPorts

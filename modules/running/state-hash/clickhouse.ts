@@ -2,7 +2,8 @@
 // however they are stored.
 
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
-import { eventColumns, receiptColumns } from "../../../sinks/analytics/table.ts";
+import { eventColumns } from "../../../sinks/analytics/columns.ts";
+import { receiptColumns } from "../../../sinks/analytics/table.ts";
 import { consentColumns } from "../../../sinks/consent/table.ts";
 import { dimensionColumns, dimensionKey, rollupColumns, rollupKey } from "../../figures/rollups/table.ts";
 import type { TableHash } from "./postgres.ts";

@@ -1,6 +1,6 @@
 // The contracts of imports: files of rows, how far each is, what of it was refused.
 import { z } from "zod";
-import { importStates } from "../../../../modules/intake/imports/imports.ts";
+import { importStates } from "../../../../modules/intake/imports/import-state.ts";
 import { uploadColumns } from "../../../../processors/admit/upload/csv-row.ts";
 import { contract, listContract, MANY_KEYS } from "../contract.ts";
 import { choice, currency, id, idText, maskedEmail, money, range, time, words } from "../fields.ts";

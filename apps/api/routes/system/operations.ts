@@ -5,6 +5,7 @@ import { Problem } from "../../../../infra/http/problem.ts";
 import { pageOfRows } from "../../../../infra/postgres/rows.ts";
 import { holdOfOperation } from "../../../../modules/log/groups/group-holds.ts";
 import { placeOf, readReplay, requestReplayWithin } from "../../../../modules/log/replays/replays.ts";
+import type { Move, MovePlan, Reprocess } from "../../../../modules/running/log-jobs/move.ts";
 import {
   askForMove,
   type KeptPlan,
@@ -13,9 +14,9 @@ import {
   openText,
   PlanRefused,
 } from "../../../../modules/running/log-jobs/moves.ts";
-import { type Move, type MovePlan, planMove, UnknownTarget } from "../../../../modules/running/log-jobs/plan.ts";
+import { planMove, UnknownTarget } from "../../../../modules/running/log-jobs/plan.ts";
 import { PLAN_MS, type Planned, plannedIn, planToken } from "../../../../modules/running/log-jobs/plan-token.ts";
-import { digestOfReprocess, planIdOf, type Reprocess } from "../../../../modules/running/log-jobs/reprocess-plan.ts";
+import { digestOfReprocess, planIdOf } from "../../../../modules/running/log-jobs/reprocess-plan.ts";
 import { pipeline } from "../../../../topology.ts";
 import { listOperations, planOperation, readOperation, startOperation } from "../../contract/system/operations.ts";
 import { fault, notFound } from "../../request/accept.ts";

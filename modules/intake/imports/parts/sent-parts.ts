@@ -5,7 +5,7 @@ import { hit } from "#failpoint";
 import type { Objects } from "../../../../infra/objects/objects.ts";
 import { sql, transaction } from "../../../../infra/postgres/sql.ts";
 import { partKey } from "../import-file.ts";
-import type { ImportState } from "../imports.ts";
+import type { ImportState } from "../import-state.ts";
 
 const within = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
   transaction(pool, null, work, { role: "tributary_edge" });

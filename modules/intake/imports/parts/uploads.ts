@@ -6,7 +6,8 @@ import { sql } from "../../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../../infra/runtime/keyring.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
 import { PART_BYTES } from "../import-file.ts";
-import { hasTooManyOpen, type ImportState, type NewImport } from "../imports.ts";
+import type { ImportState } from "../import-state.ts";
+import { hasTooManyOpen, type NewImport } from "../imports.ts";
 import { hashOfNewToken } from "./upload-token.ts";
 
 export interface NewUpload extends Omit<NewImport, "source"> {

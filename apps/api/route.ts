@@ -8,11 +8,11 @@ import type { Admin, Kafka } from "../../infra/kafka/kafka.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { RowsQuery } from "../../infra/postgres/rows.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
-import type { Scope } from "../../modules/access/scope.ts";
 import type { Role, User } from "../../modules/access/users/users.ts";
 import type { Deliver } from "../../modules/base/alerts/delivery.ts";
-import type { Act, AuditEntry } from "../../modules/base/audit/audit.ts";
+import type { Act } from "../../modules/base/audit/audit.ts";
 import type { OperationPorts } from "../../modules/base/operations/operations.ts";
+import type { Scope, Work as UnitOfWork } from "../../modules/base/work.ts";
 import type { ReferenceChanges } from "../../modules/catalog/reference/records.ts";
 import type { SavedChange, Written } from "../../modules/catalog/reference/writer.ts";
 import type { PositionReads } from "../../modules/figures/reads/positions.ts";
@@ -79,16 +79,8 @@ export interface MoreOfChange {
   readonly also?: (written: Written) => Promise<void>;
 }
 
-/** What a handler of a write works with, all of it one transaction. */
-export interface Work {
-  readonly tx: PoolClient;
-  readonly scope: Scope;
-  readonly audit: (...entries: readonly AuditEntry[]) => Promise<void>;
-  /**
-   * A UUID for the n-th thing that the request makes outside of Postgres: the same each time the
-   * request comes with its Idempotency-Key. Without a key each call makes another.
-   */
-  readonly idOf: (n: number) => string;
+/** A unit of work, with the change of reference data of handlers that are no use cases yet. */
+export interface Work extends UnitOfWork {
   /**
    * Saves reference data, within the scope of the caller. Throws Problem 400 or 409; `conflicts`
    * names the domain code of a field that another thing has already. What follows it in the
@@ -116,20 +108,29 @@ export interface Ask<C extends Contract = Contract> {
   readonly bytes: number;
   /** Names of the fields that the caller is shown, of the answer or of a row of the list. */
   readonly fields: readonly string[];
+  /** The version that the caller has seen, of If-Match or the body; undefined: any. */
+  readonly version: number | undefined;
   /** Throws Problem 409 `version_conflict` when the caller has seen another version than this. */
   readonly checkVersion: (current: number) => void;
   /** Runs `work` in a read-only snapshot that sees the clients of the caller and no others. */
   readonly read: <T>(work: (tx: PoolClient, scope: Scope) => Promise<T>) => Promise<T>;
   /**
-   * Runs `work` in one transaction with its audit rows, its outbox rows and the answer to its
-   * Idempotency-Key: all of it is there, or nothing.
+   * Runs a use case in one transaction with its audit rows, its outbox rows and the answer to its
+   * Idempotency-Key: all of it is there, or nothing. `answer` is built when all is saved.
    */
-  readonly write: (work: (work: Work) => Promise<Reply>) => Promise<Reply>;
+  readonly write: Write;
   /**
    * A page of the list, or all of it as CSV; `complete` adds what comes from elsewhere, `more` what
    * the page has beside its rows, out of the same snapshot.
    */
   readonly list: (query: RowsQuery, complete?: Complete, more?: More) => Promise<Reply>;
+}
+export interface Write {
+  (useCase: (work: Work) => Promise<Reply>): Promise<Reply>;
+  <Result>(
+    useCase: (work: UnitOfWork) => Promise<Result>,
+    answer: (result: Result, work: UnitOfWork) => Reply | Promise<Reply>,
+  ): Promise<Reply>;
 }
 type Row = Readonly<Record<string, any>>;
 /**

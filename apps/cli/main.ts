@@ -5,7 +5,9 @@ import { Command, CommanderError } from "commander";
 import { redactorOf } from "../../infra/runtime/log.ts";
 import { printThrough, tell } from "../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../infra/runtime/refused.ts";
+import { RefusalError } from "../../modules/base/refusal.ts";
 import { commandFiles, fileOf, needsOf } from "./commands.ts";
+import { sentencesOf } from "./refusals.ts";
 import { strayWords } from "./stray-words.ts";
 
 const program = new Command("tributary")
@@ -59,7 +61,7 @@ try {
     process.exitCode = error.exitCode === 0 ? 0 : 2;
     if (error.code === "commander.excessArguments") tell(strayWords(program));
   } else {
-    tell((error as Error).message);
+    tell(error instanceof RefusalError ? sentencesOf(error).join("\n") : (error as Error).message);
     process.exitCode = exitCodeOf(error);
     endSoon(100);
   }

@@ -2,13 +2,8 @@
 import type { PoolClient } from "pg";
 import { pageOfRows, type RowsQuery } from "../../infra/postgres/rows.ts";
 import { settingTenants, sql } from "../../infra/postgres/sql.ts";
+import type { Scope } from "../base/work.ts";
 import type { User } from "./users/users.ts";
-
-export interface Scope {
-  readonly clients: readonly number[];
-  /** Admin, and a viewer to whom no client is assigned. */
-  readonly isAll: boolean;
-}
 
 /** Rows of no client, the operator's own, count as those of client 0. */
 const OPERATOR = 0;
@@ -68,6 +63,21 @@ export const rowInScope = async (
 
 const setTenants = async (tx: PoolClient, clients: readonly number[]): Promise<void> => {
   await tx.query(settingTenants(clients));
+};
+
+/** For the operator's command line: sets the tenants of the transaction to every client. */
+export const enterEveryClient = async (tx: PoolClient): Promise<Scope> => {
+  const scope = { clients: await everyClient(tx), isAll: true };
+  await tx.query(`set local role none; ${settingTenants(tenantsOf(scope))}`);
+  return scope;
+};
+
+const everyClient = async (tx: PoolClient): Promise<readonly number[]> => {
+  await tx.query("set local role tributary_reference");
+  const { rows } = await tx.query<{ clients: readonly number[] }>(
+    "select coalesce(array_agg(distinct client_id order by client_id), '{}') as clients from clients",
+  );
+  return rows[0]!.clients;
 };
 
 /** No tenant is known yet, so the role that may read all clients asks. */

@@ -9,14 +9,10 @@ import { type Reference, reference } from "../../domain/reference/reference.ts";
 import { openPool, sql, transaction } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { openTokens } from "../../modules/access/tokens/tokens.ts";
+import { recordChange, tookTooLong } from "../../modules/catalog/reference/open-change.ts";
 import { entities, type ReferenceChanges, ReferenceRefused } from "../../modules/catalog/reference/records.ts";
 import { type OpenReference, openReference, readOf } from "../../modules/catalog/reference/reference.ts";
-import {
-  recordChange,
-  tookTooLong,
-  writeReference,
-  writeReferenceWithin,
-} from "../../modules/catalog/reference/writer.ts";
+import { writeReference, writeReferenceWithin } from "../../modules/catalog/reference/writer.ts";
 import { seed } from "../../modules/running/installation/seed.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 

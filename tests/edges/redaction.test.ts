@@ -3,8 +3,8 @@ import { parse } from "csv-parse/sync";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { csvLine } from "../../infra/http/csv.ts";
-import { mergePatch } from "../../infra/http/merge-patch.ts";
 import { redacted } from "../../modules/base/audit/audit.ts";
+import { mergePatch } from "../../modules/base/merge-patch.ts";
 
 test("secrets and what says who a person is are redacted, however deep; what is absent stays so", () => {
   const row = {

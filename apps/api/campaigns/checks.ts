@@ -8,10 +8,10 @@ import {
   type Pattern,
   partnersAt,
 } from "../../../modules/catalog/campaigns/campaign-reads.ts";
+import { openClient } from "../../../modules/catalog/clients/open-client.ts";
 import { isAllowed, readPixelConfig } from "../../../modules/catalog/pixel/pixel-config.ts";
-import { lockReference } from "../../../modules/catalog/reference/writer.ts";
+import { lockReference } from "../../../modules/catalog/reference/open-change.ts";
 import { notFound } from "../request/accept.ts";
-import { openClient } from "../request/parents.ts";
 import type { Work } from "../route.ts";
 
 type Fault = NonNullable<ProblemParts["errors"]>[number];

@@ -2,13 +2,13 @@
 // database: every fault names its place in the body.
 import { dayOf } from "../../../domain/calendar.ts";
 import type { Pattern } from "../../../modules/catalog/campaigns/campaign-reads.ts";
+import { newReferralCode, payoutOf } from "../../../modules/catalog/partners/partner-fields.ts";
 import type { PartnerState } from "../../../modules/catalog/partners/partner-reads.ts";
 import type { ReferenceChanges } from "../../../modules/catalog/reference/records.ts";
 import { checkOpen } from "../campaigns/budgets.ts";
 import { checkOnce, refuseForeign, warningsOf } from "../campaigns/checks.ts";
 import { newLinkCode } from "../campaigns/links.ts";
 import type { onboardClient } from "../contract/clients/onboard.ts";
-import { checkPayout, newReferralCode } from "../partners/checks.ts";
 import { defined, fault } from "../request/accept.ts";
 import { hostsIn } from "../request/hosts.ts";
 import type { Ask } from "../route.ts";
@@ -34,7 +34,7 @@ interface NewPartner {
   readonly email: string;
   readonly status: "active" | "invited";
   readonly client_ids: readonly number[];
-  readonly payout: ReturnType<typeof checkPayout>;
+  readonly payout: ReturnType<typeof payoutOf>;
   readonly referral_code: string;
 }
 interface PlannedLink {
@@ -97,7 +97,7 @@ const partnersOf = (given: Body["partners"]): readonly PlannedPartner[] => {
     once("key", key!, place);
     once("email", email!, place);
     const status = invite ? "invited" : "active";
-    const made = { name: name!, email: email!, status, payout: checkPayout(payout, place) } as const;
+    const made = { name: name!, email: email!, status, payout: payoutOf(payout, place) } as const;
     const code = referral_code ?? newReferralCode();
     return { partner_id: -1 - n, key: key!, place, made: { ...made, client_ids: [CLIENT], referral_code: code } };
   });

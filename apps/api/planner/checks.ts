@@ -6,7 +6,6 @@ import { Problem } from "../../../infra/http/problem.ts";
 import { firstDayOf } from "../../../modules/catalog/budgets/pace.ts";
 import { readSegments } from "../../../modules/catalog/clients/client-reads.ts";
 import { percentRatesOn } from "../../../modules/catalog/contracts/rates.ts";
-import { type FrozenBy, frozenMonth } from "../../../modules/catalog/planner/frozen.ts";
 import type { Plan, PlanKey, PlanLine } from "../../../modules/catalog/planner/plans.ts";
 import { MOST_MONTHS_AHEAD } from "../campaigns/budgets.ts";
 import { checkPartners } from "../campaigns/checks.ts";
@@ -73,18 +72,4 @@ export const checkRates = async ({ tx }: Work, key: PlanKey, { lines }: Plan): P
   if (wrong.length === 0) return;
   const detail = `${wrong.length} lines give another rate than the contract in force on the 1st`;
   throw new Problem("conflict", detail, { code: "rate_mismatch", members: { lines: wrong } });
-};
-
-/** Throws Problem 409 when the contract pays for a line of an approved plan within these days. */
-export const checkNotFrozen = async (
-  { tx }: Pick<Work, "tx">,
-  contract: FrozenBy,
-  days: { readonly from: string; readonly to: string | null },
-  pointer: string,
-): Promise<void> => {
-  const month = await frozenMonth(tx, contract, days);
-  if (month === undefined) return;
-  const code = "month_approved";
-  const detail = `the plan of ${firstDayOf(month).slice(0, 7)} is approved with this partner: reopen it first`;
-  throw new Problem("conflict", detail, { code, errors: [{ pointer, code, detail }] });
 };

@@ -5,11 +5,11 @@ import { checkTexts } from "../../../infra/http/read-json.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import { enterScope } from "../../../modules/access/scope.ts";
 import { fieldsOf } from "../contract/contract.ts";
-import type { Ask } from "../route.ts";
+import type { Ask, Reply } from "../route.ts";
 import { accepted, checkVersion, expectedVersion, paramsIn, queryIn } from "./accept.ts";
 import { type Arrived, type AskPorts, away, roleOf } from "./arrived.ts";
 import { behindOf, listReply } from "./list.ts";
-import { writeReply } from "./write.ts";
+import { type Writing, writeReply } from "./write.ts";
 
 /** Throws Problem 400 for query and body, 404 for a path that holds no id. */
 export const askOf = (ports: AskPorts, arrived: Arrived): Ask => {
@@ -38,12 +38,14 @@ export const askOf = (ports: AskPorts, arrived: Arrived): Ask => {
     body,
     bytes: arrived.bytes?.length ?? 0,
     fields: fieldsOf(contract, role),
+    version: expected,
     checkVersion: (current) => checkVersion(expected, current),
     read: (work) =>
       transaction(ports.pool, null, async (tx) => work(tx, await enterScope(tx, user())), { isReadOnly: true }).catch(
         away,
       ),
-    write: (work) => writeReply(ports, arrived, user(), work),
+    write: (useCase: Writing["useCase"], answer: Writing["answer"] = (reply: Reply) => reply) =>
+      writeReply(ports, arrived, user(), { useCase, answer }),
     list: (rows, complete = async (found) => found, more = async () => ({})) =>
       listReply(ports, arrived, ask, { rows, complete, more }),
   };

@@ -8,10 +8,12 @@ import { Problem, unavailable } from "../../../infra/http/problem.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import { enterScope, keepScope } from "../../../modules/access/scope.ts";
 import type { User } from "../../../modules/access/users/users.ts";
-import { type Act, writeAudit } from "../../../modules/base/audit/audit.ts";
+import type { Act } from "../../../modules/base/audit/audit.ts";
 import { claimKey, type KeyOfRequest, keepAnswer } from "../../../modules/base/idempotency/idempotency.ts";
+import { runWork, type Work as UnitOfWork, type WorkParts } from "../../../modules/base/work.ts";
+import { tookTooLong } from "../../../modules/catalog/reference/open-change.ts";
 import { ReferenceRefused } from "../../../modules/catalog/reference/records.ts";
-import { tookTooLong, type Written, writeReferenceWithin } from "../../../modules/catalog/reference/writer.ts";
+import { type Written, writeReferenceWithin } from "../../../modules/catalog/reference/writer.ts";
 import type { Reply, Work } from "../route.ts";
 import { idempotencyKey } from "./accept.ts";
 import { type Arrived, type AskPorts, away, rendered } from "./arrived.ts";
@@ -28,18 +30,24 @@ const MOST_TRIES = 3;
 /** Thrown to end the transaction: the twin's has not ended yet. */
 class TwinAtWork extends Error {}
 
+/** What a handler gives to `write`. */
+export interface Writing {
+  readonly useCase: (work: Work) => Promise<unknown>;
+  readonly answer: (result: any, work: UnitOfWork) => Reply | Promise<Reply>;
+}
+
 export const writeReply = async (
   { pool }: AskPorts,
   arrived: Arrived,
   user: User,
-  work: (work: Work) => Promise<Reply>,
+  { useCase, answer }: Writing,
 ): Promise<Reply> => {
   const key = keyOf(arrived, user);
   const until = performance.now() + TWIN_MS;
   for (let tries = 1; ; ) {
     try {
       return await transaction(pool, null, (tx) =>
-        answeredOnce(tx, key, arrived, () => done(tx, { key, arrived, user }, work)),
+        answeredOnce(tx, key, arrived, () => done(tx, { key, arrived, user }, { useCase, answer })),
       );
     } catch (error) {
       if (tookTooLong(error) && tries < MOST_TRIES) {
@@ -99,14 +107,12 @@ interface Asking {
 const done = async (
   tx: PoolClient,
   { key, arrived: { request, requestId }, user }: Asking,
-  work: (work: Work) => Promise<Reply>,
+  { useCase, answer }: Writing,
 ): Promise<Reply> => {
   const scope = await enterScope(tx, user);
   const act: Act = { actor: user.email, role: user.role, request_id: requestId, ip: request.ip ?? null };
-  return work({
-    tx,
-    scope,
-    audit: (...entries) => writeAudit(tx, act, ...entries),
+  const parts: WorkParts & Pick<Work, "change"> = {
+    ...{ tx, scope, act },
     idOf: (n) => (key === undefined ? randomUUID() : uuidOf("api", key.owner, key.key, ...key.request, n)),
     change: async (changes, conflicts = {}, { placeOf = () => "", also } = {}) => {
       const scoped = async (written: Written): Promise<void> => {
@@ -122,7 +128,8 @@ const done = async (
         throw error instanceof ReferenceRefused ? refused(error, conflicts, placeOf) : error;
       }
     },
-  });
+  };
+  return runWork(parts, (work) => useCase(work as Work), answer);
 };
 
 type PlaceOf = (entity: string, n: number) => string;

@@ -5,7 +5,8 @@ import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
-import { rowInScope, type Scope } from "../scope.ts";
+import type { Scope } from "../../base/work.ts";
+import { rowInScope } from "../scope.ts";
 import { asUsers, type Locale } from "../users/users.ts";
 import { newInvitationToken } from "./invitation-token.ts";
 

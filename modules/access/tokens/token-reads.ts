@@ -3,7 +3,8 @@
 import type { PoolClient } from "pg";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
-import { rowInScope, type Scope } from "../scope.ts";
+import type { Scope } from "../../base/work.ts";
+import { rowInScope } from "../scope.ts";
 
 export interface TokenFilter {
   readonly token_id?: number | undefined;

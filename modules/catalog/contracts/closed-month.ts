@@ -3,11 +3,11 @@ import { dayOf, lockedFrom } from "../../../domain/calendar.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 /** A contract as it is shown or saved: `effective_from`, `effective_to` and its terms. */
-type Saved = Readonly<Record<string, any>>;
+type Contract = Readonly<Record<string, any>>;
 
 /** What follows from saving, and the end of a contract. */
 const NOT_TERMS = ["version", "recorded_at", "created_at", "updated_at", "in_force", "effective_to"];
-const termsIn = (contract: Saved): string =>
+const termsIn = (contract: Contract): string =>
   JSON.stringify(Object.entries(contract).filter(([name]) => !NOT_TERMS.includes(name)));
 const ENDLESS = "9999-12-31";
 
@@ -16,10 +16,10 @@ const ENDLESS = "9999-12-31";
  * without an end); undefined when there is none.
  */
 export const daysChanged = (
-  before: Saved | undefined,
-  after: Saved,
+  before: Contract | undefined,
+  after: Contract,
 ): { readonly from: string; readonly to: string | null } | undefined => {
-  const endOf = ({ effective_to }: Saved): string => effective_to ?? ENDLESS;
+  const endOf = ({ effective_to }: Contract): string => effective_to ?? ENDLESS;
   const [first, last] = [endOf(before ?? after), endOf(after)].sort() as [string, string];
   const to = last === ENDLESS ? null : last;
   if (before === undefined || termsIn(before) !== termsIn(after)) return { from: after.effective_from, to };
@@ -27,7 +27,7 @@ export const daysChanged = (
 };
 
 /** The field of a contract that a day of its change comes from. */
-export const fieldOf = (day: string, { effective_from }: Saved): "effective_from" | "effective_to" =>
+export const fieldOf = (day: string, { effective_from }: Contract): "effective_from" | "effective_to" =>
   day === effective_from ? "effective_from" : "effective_to";
 
 export interface ClosedMonth {
@@ -39,7 +39,7 @@ export interface ClosedMonth {
  * Terms of a locked month stay; a contract that began then can still end, or go on. Null when the
  * change touches open months alone.
  */
-export const closedMonthOf = (before: Saved | undefined, after: Saved, now: UnixMs): ClosedMonth | null => {
+export const closedMonthOf = (before: Contract | undefined, after: Contract, now: UnixMs): ClosedMonth | null => {
   const day = daysChanged(before, after)?.from;
   if (day === undefined || day >= dayOf(now) || now < lockedFrom(day)) return null;
   return {

@@ -115,6 +115,17 @@ export interface ContractKey {
   readonly effective_from: string;
 }
 
+/** The id of the contract with this key; undefined when there is none. */
+export const contractIdOf = async (tx: PoolClient, key: Partial<ContractKey>): Promise<number | undefined> => {
+  const { rows } = await tx.query<{ contract_id: number }>(sql`
+    select contract_id from segment_commissions
+    where partner_id = ${key.partner_id ?? null}::int and client_id = ${key.client_id ?? null}::int
+      and segment is not distinct from ${key.segment ?? null}::text
+      and event_type = ${key.event_type ?? null}::text and effective_from = ${key.effective_from ?? null}::date
+    limit 1`);
+  return rows[0]?.contract_id;
+};
+
 /** The newest version of that contract, archived or not; undefined when there is none. */
 export const contractOf = async (
   tx: PoolClient,

@@ -9,9 +9,9 @@ import { hasConversions } from "../clients/client-reads.ts";
 import { closedMonthOf } from "../contracts/closed-month.ts";
 import { hasNoBalance, takenAddresses } from "../partners/partner-reads.ts";
 import { isAllowed, readPixelConfig } from "../pixel/pixel-config.ts";
+import type { Kind } from "../reference/newest-records.ts";
 import type { Columns } from "../reference/records.ts";
 import { activeBeside, MOST_ACTIVE_RULES } from "../rules/rule-reads.ts";
-import type { Kind } from "./kinds.ts";
 
 /** `field` is one of the record; `code` as the platform API answers it. */
 export interface Refusal {

@@ -1,9 +1,8 @@
 // Saves a change of reference data, all or nothing, so that it takes effect everywhere at one known
 // moment.
 
-import pg from "pg";
-import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
-import { named, sql, transaction } from "../../../infra/postgres/sql.ts";
+import type pg from "pg";
+import { named, sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { announce } from "../../base/outbox/outbox.ts";
 import { termColumns } from "../contracts/contract-terms.ts";
@@ -12,6 +11,7 @@ import { outOfScope, problemsBetween, segmentsAfter } from "./checks.ts";
 import { type Drafted, type DraftedSegment, draftRecords, draftSegments, type KnownRows } from "./draft.ts";
 import { freshIds, idsFor, ownRows, rowsAround } from "./known.ts";
 import { takenNames } from "./names.ts";
+import { changeWithin, type OpenChange, recordChange } from "./open-change.ts";
 import {
   type Columns,
   type EntityName,
@@ -40,105 +40,12 @@ export interface SavedChange {
 }
 
 /**
- * How long a change may work until its stamp: it holds the lock which orders all of them, and no
- * reader counts on it. Postgres ends a longer session.
- */
-const workMs = 2_000;
-/**
- * How old the stamp can be when the commit begins. Readers count on 1 s from the stamp
- * (reference.ts); the commit has what is left.
- */
-const limitMs = 500;
-const allowanceMs = 1_000;
-/**
- * How far ahead a change takes effect: the 1 s that a commit may take, and the 1 s by which a
- * reader's picture may be old.
- */
-const leadMs = 2_000;
-
-/** What a change of a transaction becomes, once that commits. */
-interface Stamped<T> {
-  readonly change_id: number;
-  readonly recorded_at: UnixMs;
-  readonly result: T;
-}
-
-/** Waits until no other change of reference data is under way; holds the lock until the commit. */
-export const lockReference = (tx: pg.PoolClient): Promise<void> => lockUntilCommit(tx, "tributary.reference");
-
-/**
- * Runs `work` as one change inside a transaction: others wait. `work` adds rows with `change_id`
- * and has 2 s for that; what follows in the transaction has 500 ms. Then Postgres ends the session,
- * and nothing is saved.
- */
-const changeWithin = async <T>(
-  tx: pg.PoolClient,
-  actor: string,
-  work: (tx: pg.PoolClient, change: { readonly change_id: number; readonly now: string }) => Promise<T>,
-): Promise<Stamped<T>> => {
-  await lockReference(tx);
-  // Only now: waiting for others is not slowness.
-  await tx.query(`set local transaction_timeout = '${workMs}ms'`);
-  const { rows: begun } = await tx.query<{ change_id: number; now: string }>(
-    "select nextval('reference_change_ids')::int as change_id, to_jsonb(clock_timestamp()) #>> '{}' as now",
-  );
-  const change = begun[0]!;
-  const result = await work(tx, change);
-  // Two changes never share a moment, and a clock that was set back does not put a change before
-  // its predecessor.
-  const { rows: stamped } = await tx.query<{ recorded_at: UnixMs }>(sql`
-    insert into reference_changes (change_id, recorded_at, actor)
-    select ${change.change_id}, greatest(
-      date_trunc('milliseconds', clock_timestamp()) + ${leadMs} * interval '1 millisecond',
-      (select max(recorded_at) + interval '1 millisecond' from reference_changes)), ${actor}
-    returning recorded_at`);
-  // The age of the stamp counts from here. A limit that is set already is not started again.
-  await tx.query(`set local transaction_timeout = 0; set local transaction_timeout = '${limitMs}ms'`);
-  return { change_id: change.change_id, recorded_at: stamped[0]!.recorded_at, result };
-};
-
-/**
- * Runs `work` as one change: others wait, and its last statement writes when it takes effect.
- * `work` adds rows with `change_id`. Throws when it is not done in time; then nothing is saved and
- * the same change can be tried again.
- */
-export const recordChange = async <T>(
-  pool: pg.Pool,
-  actor: string,
-  work: (tx: pg.PoolClient, change: { readonly change_id: number; readonly now: string }) => Promise<T>,
-): Promise<Stamped<T> & { readonly isLate: boolean }> => {
-  let stampedAt = 0;
-  try {
-    const saved = await transaction(pool, null, async (tx) => {
-      const stamped = await changeWithin(tx, actor, work);
-      stampedAt = performance.now();
-      return stamped;
-    });
-    return { ...saved, isLate: performance.now() - stampedAt > allowanceMs };
-  } catch (error) {
-    if (!tookTooLong(error)) throw error;
-    const times = `${workMs} ms until its stamp, or ${limitMs} ms after it`;
-    throw new Error(`the change took longer than ${times}, and was not saved: try again, or split it`, {
-      cause: error,
-    });
-  }
-};
-
-/**
- * A change was not saved in time, and nothing of its transaction was: the same can be tried again.
- * 25P04 is transaction_timeout; the session was ended, so what arrives may also be the broken
- * connection.
- */
-export const tookTooLong = (error: unknown): boolean =>
-  error instanceof Error && ((error instanceof pg.DatabaseError && error.code === "25P04") || tookTooLong(error.cause));
-
-/**
  * Validates and saves a change by `actor` (who or what asked for it). Throws ReferenceRefused with
  * everything that is wrong, each with its field and its cure. What it saves takes effect at
  * `recorded_at`, in every process at once.
  */
 export const writeReference = async (pool: pg.Pool, actor: string, changes: ReferenceChanges): Promise<SavedChange> => {
-  const { result, ...saved } = await recordChange(pool, actor, (tx, change) => write(tx, changes, change));
+  const { result, ...saved } = await recordChange(pool, actor, (tx, change) => insertChange(tx, changes, change));
   return { ...saved, ...result };
 };
 
@@ -164,17 +71,22 @@ export const writeReferenceWithin = async (
   { clients, also }: Within,
 ): Promise<Omit<SavedChange, "isLate">> => {
   const { result, ...saved } = await changeWithin(tx, actor, async (_tx, change) => {
-    const written = await write(tx, changes, change, new Set(clients));
+    const written = await insertChange(tx, changes, change, new Set(clients));
     await also?.({ change_id: change.change_id, ...written });
     return written;
   });
   return { ...saved, ...result };
 };
 
-const write = async (
+/**
+ * Validates and inserts the rows of a change that has begun; `clients` are those that the caller
+ * may touch (undefined: all). Afterwards the transaction sees the clients of the change alone.
+ * Throws ReferenceRefused with everything that is wrong.
+ */
+export const insertChange = async (
   tx: pg.PoolClient,
   changes: ReferenceChanges,
-  { change_id, now }: { readonly change_id: number; readonly now: string },
+  { change_id, now }: OpenChange,
   clients?: ReadonlySet<number>,
 ): Promise<Pick<SavedChange, "idOf" | "contractIds">> => {
   await tx.query("set local role tributary_reference");

@@ -5,7 +5,7 @@ import { openHome, readJson, writeJson } from "../../../infra/embedded/home.ts";
 import type { Step } from "../../../infra/embedded/supervisor.ts";
 import { openPool } from "../../../infra/postgres/sql.ts";
 import { keyringOf } from "../../../infra/runtime/keyring.ts";
-import { tookTooLong } from "../../catalog/reference/writer.ts";
+import { tookTooLong } from "../../catalog/reference/open-change.ts";
 import { type KnownSecrets, seed } from "./seed.ts";
 
 /**

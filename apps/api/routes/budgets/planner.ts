@@ -6,6 +6,7 @@ import { readBudget, spentOf } from "../../../../modules/catalog/budgets/budgets
 import { firstDayOf, paceOf } from "../../../../modules/catalog/budgets/pace.ts";
 import { partnersAt } from "../../../../modules/catalog/campaigns/campaign-reads.ts";
 import { readClient } from "../../../../modules/catalog/clients/client-reads.ts";
+import { openClient } from "../../../../modules/catalog/clients/open-client.ts";
 import { type Changes, changesBetween } from "../../../../modules/catalog/planner/changes.ts";
 import {
   addLines,
@@ -24,7 +25,6 @@ import { checkLines, checkMonth, checkRates } from "../../planner/checks.ts";
 import { shownChanges, shownLine, shownPlan, suggestedLines } from "../../planner/shown.ts";
 import { notFound } from "../../request/accept.ts";
 import { daysOfMonth, frameOf, stampFor } from "../../request/figures.ts";
-import { openClient } from "../../request/parents.ts";
 import { type ApiPorts, type Ask, type Route, route, type Work } from "../../route.ts";
 
 type Ports = Pick<ApiPorts, "clickhouse" | "positions">;

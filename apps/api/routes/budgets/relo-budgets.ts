@@ -9,11 +9,11 @@ import {
   spentOf,
 } from "../../../../modules/catalog/budgets/budgets.ts";
 import { paceOf } from "../../../../modules/catalog/budgets/pace.ts";
+import { openClient } from "../../../../modules/catalog/clients/open-client.ts";
 import { checkBudgets, setBudgets } from "../../campaigns/budgets.ts";
 import * as contracts from "../../contract/budgets/relo-budgets.ts";
 import { fault } from "../../request/accept.ts";
-import { openClient } from "../../request/parents.ts";
-import { checkFilter } from "../../request/partner.ts";
+import { checkFilter } from "../../request/filter.ts";
 import { monthStateOf } from "../../request/range.ts";
 import { type Route, route } from "../../route.ts";
 

@@ -2,15 +2,15 @@
 import { dayOf } from "../../../../domain/calendar.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
 import { readCampaign } from "../../../../modules/catalog/campaigns/campaign-reads.ts";
+import { openClient } from "../../../../modules/catalog/clients/open-client.ts";
+import { refuseApproved } from "../../../../modules/catalog/contracts/fixed-days.ts";
 import { checkBudgets, checkOpen, setBudgets } from "../../campaigns/budgets.ts";
 import { campaignToChange, checkPartners, partnersOfPatterns, warningsOf } from "../../campaigns/checks.ts";
 import { followLaunch } from "../../campaigns/launched.ts";
 import { linkChanges } from "../../campaigns/links.ts";
 import { launchCampaign, readCampaign as shownContract } from "../../contract/campaigns/campaigns.ts";
 import { fieldsOf } from "../../contract/contract.ts";
-import { checkNotFrozen } from "../../planner/checks.ts";
 import { fault } from "../../request/accept.ts";
-import { openClient } from "../../request/parents.ts";
 import { type Ask, type Route, route, type Work } from "../../route.ts";
 
 type LaunchAsk = Ask<typeof launchCampaign>;
@@ -67,7 +67,7 @@ const contractsOf = async (work: Work, client_id: number, commissions: LaunchAsk
   for (const [n, { effective_from: from, effective_to: to, ...contract }] of commissions.entries()) {
     const place = `/commissions/${n}/effective_from`;
     checkOpen(from, place);
-    await checkNotFrozen(work, { ...contract, client_id, effective_from: from }, { from, to }, place);
+    await refuseApproved(work, { ...contract, client_id, effective_from: from }, { from, to }, place);
   }
   return commissions.map((commission) => ({ ...commission, client_id }));
 };

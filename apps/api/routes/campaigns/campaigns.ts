@@ -7,7 +7,8 @@ import {
   readCampaign,
 } from "../../../../modules/catalog/campaigns/campaign-reads.ts";
 import { readClient } from "../../../../modules/catalog/clients/client-reads.ts";
-import { lockReference } from "../../../../modules/catalog/reference/writer.ts";
+import { openClient } from "../../../../modules/catalog/clients/open-client.ts";
+import { lockReference } from "../../../../modules/catalog/reference/open-change.ts";
 import {
   campaignToChange,
   checkHosts,
@@ -19,7 +20,6 @@ import {
 import { linkChanges } from "../../campaigns/links.ts";
 import * as contracts from "../../contract/campaigns/campaigns.ts";
 import { defined, notFound } from "../../request/accept.ts";
-import { openClient } from "../../request/parents.ts";
 import { type Route, route, type Work } from "../../route.ts";
 
 export const routes = (): readonly Route[] => [

@@ -1,9 +1,9 @@
 // The routes of clients and their segments.
 
-import { mergePatch } from "../../../../infra/http/merge-patch.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
 import { revokePendingOf } from "../../../../modules/access/invitations/invitations.ts";
 import { revokeTokensOf } from "../../../../modules/access/tokens/tokens.ts";
+import { mergePatch } from "../../../../modules/base/merge-patch.ts";
 import {
   activeCampaigns,
   type ClientState,
@@ -13,7 +13,7 @@ import {
   readSegments,
   type ShownRow,
 } from "../../../../modules/catalog/clients/client-reads.ts";
-import { lockReference } from "../../../../modules/catalog/reference/writer.ts";
+import { lockReference } from "../../../../modules/catalog/reference/open-change.ts";
 import { newestEvents } from "../../../../modules/figures/rollups/rollup-reads.ts";
 import * as contracts from "../../contract/clients/clients.ts";
 import { defined, fault, notFound } from "../../request/accept.ts";

@@ -10,6 +10,7 @@ import {
 import { staffOf } from "../../../../modules/access/users/recipients.ts";
 import { asUsers } from "../../../../modules/access/users/users.ts";
 import { queueMails } from "../../../../modules/base/mails/mails.ts";
+import { openClient } from "../../../../modules/catalog/clients/open-client.ts";
 import {
   readPixelConfig,
   type SavedPixelConfig,
@@ -18,7 +19,6 @@ import {
 import * as contracts from "../../contract/clients/pixel.ts";
 import { defined, notFound } from "../../request/accept.ts";
 import { hostsIn } from "../../request/hosts.ts";
-import { openClient } from "../../request/parents.ts";
 import { type ApiPorts, type Ask, type Route, route, type Work } from "../../route.ts";
 
 type ChangeAsk = Pick<Ask<typeof contracts.changePixel>, "params" | "body" | "checkVersion">;

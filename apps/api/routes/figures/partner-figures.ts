@@ -2,7 +2,7 @@
 
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../../domain/money.ts";
-import type { Scope } from "../../../../modules/access/scope.ts";
+import type { Scope } from "../../../../modules/base/work.ts";
 import { readPartner } from "../../../../modules/catalog/partners/partner-reads.ts";
 import { paymentRows } from "../../../../modules/catalog/partners/payments.ts";
 import { linksIn } from "../../../../modules/figures/reads/best-links.ts";
@@ -24,7 +24,7 @@ import {
 import * as contracts from "../../contract/figures/partner-figures.ts";
 import { notFound } from "../../request/accept.ts";
 import { FIGURES_MS, type Frame, frameOf, isKept, orAway, receiptKeyOf, stampFor } from "../../request/figures.ts";
-import { checkFilter } from "../../request/partner.ts";
+import { checkFilter } from "../../request/filter.ts";
 import { formerMonthLocks, spanOf } from "../../request/range.ts";
 import { type ApiPorts, type Ask, type Route, route } from "../../route.ts";
 

@@ -18,7 +18,7 @@ import { waitingMarks } from "../../../../modules/figures/rollups/rollup-marks.t
 import { newestEvents } from "../../../../modules/figures/rollups/rollup-reads.ts";
 import * as contracts from "../../contract/figures/system-figures.ts";
 import { FIGURES_MS, frameOf, orAway, stampFor } from "../../request/figures.ts";
-import { checkFilter } from "../../request/partner.ts";
+import { checkFilter } from "../../request/filter.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
 type Ports = Pick<ApiPorts, "pool" | "clickhouse" | "positions">;

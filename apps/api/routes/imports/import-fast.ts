@@ -5,6 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { orUnavailable } from "../../../../infra/http/problem.ts";
 import { pageOfRows } from "../../../../infra/postgres/rows.ts";
 import { sql } from "../../../../infra/postgres/sql.ts";
+import { openClient } from "../../../../modules/catalog/clients/open-client.ts";
+import { partnerArchived } from "../../../../modules/catalog/partners/open-partner.ts";
 import { readPartner } from "../../../../modules/catalog/partners/partner-reads.ts";
 import { type RejectedRow, rejectedRows, storeFile } from "../../../../modules/intake/imports/import-file.ts";
 import { importRows } from "../../../../modules/intake/imports/import-reads.ts";
@@ -12,8 +14,6 @@ import { queueUpload } from "../../../../modules/intake/imports/imports.ts";
 import { purchaseColumns, uploadColumns } from "../../../../processors/admit/upload/csv-row.ts";
 import { importFast } from "../../contract/imports/imports.ts";
 import { notFound } from "../../request/accept.ts";
-import { openClient } from "../../request/parents.ts";
-import { partnerArchived } from "../../request/partner.ts";
 import { type ApiPorts, type Ask, type Reply, type Route, route, type Work } from "../../route.ts";
 
 type Fast = Ask<typeof importFast>;

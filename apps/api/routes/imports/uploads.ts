@@ -1,5 +1,7 @@
 // The routes of uploads in parts: begin one, say that all of it was sent, and import it.
 import { orUnavailable, Problem } from "../../../../infra/http/problem.ts";
+import { openClient } from "../../../../modules/catalog/clients/open-client.ts";
+import { partnerArchived } from "../../../../modules/catalog/partners/open-partner.ts";
 import { readPartner } from "../../../../modules/catalog/partners/partner-reads.ts";
 import { BadFile, type Mapping, readHead } from "../../../../modules/intake/imports/csv-head.ts";
 import { fileFrom, PART_BYTES } from "../../../../modules/intake/imports/import-file.ts";
@@ -8,8 +10,6 @@ import { tokenOfUpload } from "../../../../modules/intake/imports/parts/upload-t
 import * as uploads from "../../../../modules/intake/imports/parts/uploads.ts";
 import * as contracts from "../../contract/imports/uploads.ts";
 import { fault, notFound } from "../../request/accept.ts";
-import { openClient } from "../../request/parents.ts";
-import { partnerArchived } from "../../request/partner.ts";
 import { type ApiPorts, type Ask, type Reply, type Route, route, type Work } from "../../route.ts";
 
 type Ports = Pick<ApiPorts, "keyring" | "objects">;

@@ -8,7 +8,7 @@ import { readSegmentBudgets } from "../../contract/partners/segment-budgets.ts";
 import { shownFigures } from "../../planner/shown.ts";
 import { notFound } from "../../request/accept.ts";
 import { daysOfMonth, frameOf, stampFor } from "../../request/figures.ts";
-import { checkFilter } from "../../request/partner.ts";
+import { checkFilter } from "../../request/filter.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
 export const routes = (ports: Pick<ApiPorts, "clickhouse" | "positions">): readonly Route[] => [

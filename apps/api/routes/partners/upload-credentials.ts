@@ -5,8 +5,8 @@ import { createTokenWithin } from "../../../../modules/access/tokens/tokens.ts";
 import { addressesOfPartners } from "../../../../modules/access/users/recipients.ts";
 import { asUsers } from "../../../../modules/access/users/users.ts";
 import { queueMails } from "../../../../modules/base/mails/mails.ts";
+import { openPartner, partnerArchived } from "../../../../modules/catalog/partners/open-partner.ts";
 import { rotateUploadToken } from "../../contract/partners/upload-credentials.ts";
-import { partnerArchived, partnerToChange } from "../../request/partner.ts";
 import { type Route, route } from "../../route.ts";
 
 export const routes = (): readonly Route[] => [
@@ -14,7 +14,7 @@ export const routes = (): readonly Route[] => [
     write(async (work) => {
       const { tx, scope, audit } = work;
       const { id } = params;
-      const { state, shown } = await partnerToChange(work, id, ["name"]);
+      const { state, shown } = await openPartner(work, id, ["name"]);
       if (state.status === "archived") throw partnerArchived();
       const recipients = await addressesOfPartners(tx, [id]);
       const label = "upload token rotated in the platform API";

@@ -1,7 +1,8 @@
 // The routes of attribution rules. Every save is a version of its own, and none is edited.
 import { Problem } from "../../../../infra/http/problem.ts";
 import { readClient } from "../../../../modules/catalog/clients/client-reads.ts";
-import { lockReference } from "../../../../modules/catalog/reference/writer.ts";
+import { openClient } from "../../../../modules/catalog/clients/open-client.ts";
+import { lockReference } from "../../../../modules/catalog/reference/open-change.ts";
 import { ruleHits } from "../../../../modules/catalog/rules/rule-hits.ts";
 import {
   activeBeside,
@@ -15,7 +16,6 @@ import {
 import { checkActive, checkPartners } from "../../campaigns/checks.ts";
 import * as contracts from "../../contract/rules/rules.ts";
 import { defined, notFound } from "../../request/accept.ts";
-import { openClient } from "../../request/parents.ts";
 import { type ApiPorts, type Route, route, type Work } from "../../route.ts";
 
 /** A screen waits for no count. */

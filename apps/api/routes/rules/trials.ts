@@ -1,7 +1,8 @@
 // The routes that try a rule on history, and apply it there.
 import { orUnavailable, Problem, unavailable } from "../../../../infra/http/problem.ts";
 import { readClient } from "../../../../modules/catalog/clients/client-reads.ts";
-import { lockReference } from "../../../../modules/catalog/reference/writer.ts";
+import { openClient } from "../../../../modules/catalog/clients/open-client.ts";
+import { lockReference } from "../../../../modules/catalog/reference/open-change.ts";
 import { type SavedRule, savedRule } from "../../../../modules/catalog/rules/rule-reads.ts";
 import { askForBackfill } from "../../../../modules/money/trials/backfill.ts";
 import { tryOnHistory } from "../../../../modules/money/trials/trial.ts";
@@ -9,7 +10,6 @@ import { type TriedRule, triedRule, UNSAVED } from "../../../../modules/money/tr
 import { BadWindow, type RuleWindow, ruleWindow } from "../../../../modules/money/trials/window.ts";
 import { backfillRule, simulateRule } from "../../contract/rules/trials.ts";
 import { notFound } from "../../request/accept.ts";
-import { openClient } from "../../request/parents.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
 /** Each holds a core for a second or two. */

@@ -1,12 +1,12 @@
 // The routes of external sources.
 import { Problem } from "../../../../infra/http/problem.ts";
 import { pageOfRows } from "../../../../infra/postgres/rows.ts";
+import { openClient } from "../../../../modules/catalog/clients/open-client.ts";
 import * as sources from "../../../../modules/intake/sources/save-source.ts";
 import { sourceRows } from "../../../../modules/intake/sources/source-reads.ts";
 import { tryMapping } from "../../../../modules/intake/sources/try-mapping.ts";
 import * as contracts from "../../contract/sources/sources.ts";
 import { defined, fault, notFound } from "../../request/accept.ts";
-import { openClient } from "../../request/parents.ts";
 import { type ApiPorts, type Ask, type Route, route, type Work } from "../../route.ts";
 
 export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[] => [

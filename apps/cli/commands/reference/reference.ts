@@ -5,6 +5,7 @@ import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
+import { RefusalError } from "../../../../modules/base/refusal.ts";
 import {
   idFieldOf,
   isKind,
@@ -12,12 +13,12 @@ import {
   type KnownRecord,
   kinds,
   newestRecords,
-} from "../../../../modules/catalog/records/kinds.ts";
-import { type Saved, saveRecords } from "../../../../modules/catalog/records/save.ts";
+} from "../../../../modules/catalog/reference/newest-records.ts";
 import type { Columns } from "../../../../modules/catalog/reference/records.ts";
-import { ReferenceRefused } from "../../../../modules/catalog/reference/records.ts";
 import { jsonIn } from "../../json-in.ts";
 import { clientOf, withPool } from "../../pool.ts";
+import { sentencesOf } from "../../refusals.ts";
+import { type SavedRecord, saveRecords } from "./save-records.ts";
 
 const kindOf = (given: string): Kind => {
   if (isKind(given)) return given;
@@ -95,7 +96,10 @@ const entriesIn = async (file: string): Promise<readonly unknown[]> => {
 };
 
 /** A line a field that changes. */
-export const changesOf = ({ before, after }: Pick<Saved, "before"> & { readonly after: Columns }): readonly string[] =>
+export const changesOf = ({
+  before,
+  after,
+}: Pick<SavedRecord, "before"> & { readonly after: Columns }): readonly string[] =>
   Object.keys(after).flatMap((name) => {
     const [from, to] = [JSON.stringify(before?.[name]), JSON.stringify(after[name])];
     if (from === to) return [];
@@ -112,16 +116,16 @@ const save = async (given: string, file: string, { yes = false, actor, json }: S
   const kind = kindOf(given);
   const act = { actor: actorOf(actor), role: "operator", request_id: `cli-${randomUUID()}`, ip: null };
   const entries = await entriesIn(file);
-  const { saved, recorded_at } = await withPool((pool) =>
-    saveRecords(pool, kind, entries, { act, isSaved: yes, now: Date.now() }),
-  ).catch((error: unknown) => {
-    if (!(error instanceof ReferenceRefused)) throw error;
-    throw new Refused(`nothing was saved:\n${error.message}`);
-  });
+  const { saved, actsFrom } = await withPool((pool) => saveRecords(pool, kind, entries, { act, isSaved: yes })).catch(
+    (error: unknown) => {
+      if (!(error instanceof RefusalError)) throw error;
+      throw new Refused(`nothing was saved:\n${sentencesOf(error).join("\n")}`);
+    },
+  );
   if (json)
     return printJson({
       saved: yes,
-      acts_from: yes ? new Date(recorded_at).toISOString() : null,
+      acts_from: yes && actsFrom !== undefined ? new Date(actsFrom).toISOString() : null,
       data: saved.map(({ after }) => shown(kind, after)),
     });
   for (const one of saved) {
@@ -129,7 +133,8 @@ const save = async (given: string, file: string, { yes = false, actor, json }: S
     const id = one.isNew && !yes ? "a new one" : one.key;
     print([`${kind} ${id}${changes.length === 0 ? ": nothing changes" : ""}`, ...changes].join("\n"));
   }
-  if (yes) tell(`saved; it acts on what is received from ${new Date(recorded_at).toISOString()} on`);
+  if (yes && actsFrom === undefined) tell("nothing was to be saved: it is so already");
+  else if (yes) tell(`saved; it acts on what is received from ${new Date(actsFrom!).toISOString()} on`);
   else tell("nothing was saved yet: the same command with --yes saves it");
 };
 

@@ -1,10 +1,9 @@
-// What a partner must keep to that is made or changed, wherever it stands in a body.
+// Fields of a partner that need more than their shape: its address, its payout, its referral code.
 import { randomInt } from "node:crypto";
 import type { PoolClient } from "pg";
 import { toMinor } from "../../../domain/money.ts";
-import { Problem } from "../../../infra/http/problem.ts";
-import { takenAddresses } from "../../../modules/catalog/partners/partner-reads.ts";
-import { defined, fault } from "../request/accept.ts";
+import { conflict, invalid, type RefusalError } from "../../base/refusal.ts";
+import { takenAddresses } from "./partner-reads.ts";
 
 /** Codes of the domain for names that another partner has. */
 export const PARTNER_CONFLICTS = { referral_code: "referral_code_taken" };
@@ -16,11 +15,13 @@ export const newReferralCode = (): string =>
 
 interface Addressed {
   readonly email: string;
-  /** Of the partner, in the body. */
+  /** Of the partner, in the input. */
   readonly place: string;
 }
 
-/** Throws Problem 409 when another partner than this one has an address of these. */
+/**
+ * Throws RefusalError `email_in_use` when another partner than this one has one of the addresses.
+ */
 export const refuseTaken = async (
   tx: PoolClient,
   addresses: readonly Addressed[],
@@ -31,28 +32,27 @@ export const refuseTaken = async (
   refuseAmong(taken, addresses, "another partner has this address");
 };
 
-/** Throws Problem 409 for the first address that is among those in use, which are in lower case. */
+/** Refuses the first address that is among those in use, which are in lower case. */
 export const refuseAmong = (inUse: ReadonlySet<string>, addresses: readonly Addressed[], why: string): void => {
   const found = addresses.find(({ email }) => inUse.has(email.toLowerCase()));
-  if (found !== undefined) throw addressInUse(found.place, why);
+  if (found !== undefined) throw emailInUse(found.place, why);
 };
 
-const addressInUse = (pointer: string, detail: string): Problem => {
-  const code = "email_in_use";
-  return new Problem("conflict", detail, { code, errors: [{ pointer: `${pointer}/email`, code, detail }] });
-};
+const emailInUse = (place: string, message: string): RefusalError =>
+  conflict("email_in_use", message, { path: `${place}/email` });
 
-interface Payout {
+export interface Payout {
   readonly currency: string;
   readonly min_amount: string;
 }
-type GivenPayout = { readonly [K in keyof Payout]?: Payout[K] | undefined };
+export type PayoutInput = { readonly [K in keyof Payout]?: Payout[K] | undefined };
 
-/** How the partner at this place is paid, whole. Throws Problem 400. */
-export const checkPayout = (given: GivenPayout = {}, pointer = ""): Payout => {
-  const payout = { currency: "MXN", min_amount: "0.00", ...defined(given) };
+/** How a partner is paid, whole. Throws RefusalError: invalid `bad_amount`. */
+export const payoutOf = (input: PayoutInput = {}, place = ""): Payout => {
+  const given = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
+  const payout: Payout = { currency: "MXN", min_amount: "0.00", ...given };
   const read = toMinor(payout.min_amount, payout.currency);
   if (read.kind === "bad_amount")
-    throw fault(`${pointer}/payout/min_amount`, "bad_amount", `${read.why} (${payout.currency})`);
+    throw invalid(`${place}/payout/min_amount`, "bad_amount", `${read.why} (${payout.currency})`);
   return payout;
 };

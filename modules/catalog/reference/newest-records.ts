@@ -1,7 +1,7 @@
 // The kinds of reference data that an operator reads and saves, and their newest records.
 import type { PoolClient } from "pg";
 import { named, type Sql, sql } from "../../../infra/postgres/sql.ts";
-import { type Columns, type EntityName, entities } from "../reference/records.ts";
+import { type Columns, type EntityName, entities } from "./records.ts";
 
 export type Kind = EntityName | "segments";
 export const kinds: readonly Kind[] = ["clients", "segments", "partners", "campaigns", "links", "contracts", "rules"];

@@ -1,0 +1,152 @@
+// Saves the records that an operator gives, all of them or none, by the use cases of their nouns;
+// or shows what saving would change.
+import { randomUUID } from "node:crypto";
+import type { Pool, PoolClient } from "pg";
+import { transaction } from "../../../../infra/postgres/sql.ts";
+import { enterEveryClient } from "../../../../modules/access/scope.ts";
+import type { Act } from "../../../../modules/base/audit/audit.ts";
+import { type Refusal, RefusalError, refuseAll } from "../../../../modules/base/refusal.ts";
+import { runWork, type Work } from "../../../../modules/base/work.ts";
+import { actsFrom } from "../../../../modules/catalog/reference/change.ts";
+import {
+  idFieldOf,
+  type Kind,
+  type KnownRecord,
+  newestRecords,
+} from "../../../../modules/catalog/reference/newest-records.ts";
+import { lockReference, tookTooLong } from "../../../../modules/catalog/reference/open-change.ts";
+import type { Columns } from "../../../../modules/catalog/reference/records.ts";
+import type { UnixMs } from "../../../../stream/flow.ts";
+import { type RecordEntry, useCasesOf } from "./use-cases.ts";
+
+/** Each takes some milliseconds, and a change of reference data has two seconds. */
+const MOST_AT_ONCE = 100;
+
+export interface SavedRecord {
+  readonly key: string;
+  readonly isNew: boolean;
+  readonly before: Columns | undefined;
+  readonly after: KnownRecord;
+}
+export interface SaveResult {
+  readonly saved: readonly SavedRecord[];
+  /** From when on events are decided by it; undefined: nothing has changed. */
+  readonly actsFrom: UnixMs | undefined;
+}
+export interface SaveSettings {
+  readonly act: Act;
+  /** False: a preview, which keeps nothing. */
+  readonly isSaved: boolean;
+}
+
+/** Thrown to end the transaction of a preview. */
+class Previewed extends Error {
+  readonly result: SaveResult;
+  constructor(result: SaveResult) {
+    super("previewed");
+    this.result = result;
+  }
+}
+
+/**
+ * An entry with an id changes the fields that it gives, one without makes a new record; `version`,
+ * when given, must be the newest. Throws RefusalError with everything that is wrong; a path begins
+ * with its entry, e.g. /contracts/0/rate.
+ */
+export const saveRecords = async (
+  pool: Pool,
+  kind: Kind,
+  entries: readonly unknown[],
+  { act, isSaved }: SaveSettings,
+): Promise<SaveResult> => {
+  if (entries.length === 0 || entries.length > MOST_AT_ONCE)
+    refuseAll([{ kind: "invalid", code: "invalid", path: `/${kind}`, message: `give 1 to ${MOST_AT_ONCE} of them` }]);
+  const save = async (tx: PoolClient): Promise<SaveResult> => {
+    const parts = { tx, scope: await enterEveryClient(tx), act, idOf: () => randomUUID() };
+    return runWork(
+      parts,
+      (work) => saveEach(work, kind, entries),
+      (saved, work) => {
+        const result = { saved, actsFrom: actsFrom(work) };
+        if (!isSaved) throw new Previewed(result);
+        return result;
+      },
+    );
+  };
+  try {
+    return await transaction(pool, null, save);
+  } catch (error) {
+    if (error instanceof Previewed) return error.result;
+    if (tookTooLong(error))
+      throw new Error("the change took too long, and was not saved: try again, or save fewer at once", {
+        cause: error,
+      });
+    throw error;
+  }
+};
+
+const saveEach = async (work: Work, kind: Kind, entries: readonly unknown[]): Promise<readonly SavedRecord[]> => {
+  const { tx } = work;
+  await lockReference(tx);
+  const refusals: Refusal[] = [];
+  const keys: string[] = [];
+  const before = new Map<string, KnownRecord>();
+  for (const [n, entry] of entries.entries()) {
+    try {
+      const read = await readEntry(work, kind, entry);
+      if (read.known !== undefined) before.set(read.known.key, read.known);
+      keys.push(await useCasesOf(kind).save(work, read));
+    } catch (error) {
+      if (!(error instanceof RefusalError)) throw error;
+      refusals.push(...error.refusals.map((one) => ({ ...one, path: `/${kind}/${n}${one.path}` })));
+      // The next entry is refused for its own faults, under the scope that this one began with.
+      await enterEveryClient(tx);
+    }
+  }
+  refuseAll(refusals);
+  const after = new Map((await newestRecords(tx, kind, keys)).map((one) => [one.key, one]));
+  await enterEveryClient(tx);
+  return keys.map((key) => ({
+    ...{ key, isNew: !before.has(key), before: before.get(key)?.record, after: after.get(key)! },
+  }));
+};
+
+/** What is no field of a record. */
+const NOT_FIELDS = ["version", "recorded_at", "confirm_retention"];
+
+const isObject = (value: unknown): value is Columns =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const invalidEntry = (path: string, code: string, message: string): RefusalError =>
+  new RefusalError([{ kind: "invalid", code, path, message }]);
+
+/** The entry with the record that it means. */
+const readEntry = async (work: Work, kind: Kind, entry: unknown): Promise<RecordEntry> => {
+  if (!isObject(entry)) throw invalidEntry("", "invalid", "give an object");
+  const idField = idFieldOf(kind);
+  const given = Object.entries(entry).filter(
+    ([name]) => !NOT_FIELDS.includes(name) && (kind === "segments" || name !== idField),
+  );
+  const fields = Object.fromEntries(given);
+  if ("valid_from" in fields) throw invalidEntry("/valid_from", "invalid", "there is no field valid_from");
+  const key = await keyOf(work, kind, entry);
+  const [known] = key === undefined ? [] : await newestRecords(work.tx, kind, [key]);
+  await enterEveryClient(work.tx);
+  if (key !== undefined && known === undefined && kind !== "segments" && entry[idField] !== undefined)
+    throw invalidEntry(`/${idField}`, "unknown", `nothing has the id ${key}`);
+  const version = typeof entry.version === "number" ? entry.version : undefined;
+  if (known !== undefined && version !== undefined && version !== known.version)
+    throw invalidEntry(
+      "/version",
+      "version_conflict",
+      `it is version ${known.version} by now: show it again, and change that`,
+    );
+  return { fields, known, isRetentionConfirmed: entry.confirm_retention === true };
+};
+
+const keyOf = async (work: Work, kind: Kind, entry: Columns): Promise<string | undefined> => {
+  if (kind === "segments") return entry.client_id === undefined ? undefined : `${entry.client_id}:${entry.code}`;
+  const id = entry[idFieldOf(kind)];
+  if (id !== undefined && id !== null) return String(id);
+  return useCasesOf(kind).keyOf?.(work, entry);
+};

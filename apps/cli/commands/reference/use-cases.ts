@@ -1,0 +1,113 @@
+// Which use case saves an entry of each kind.
+import { enterEveryClient } from "../../../../modules/access/scope.ts";
+import { refuseAll } from "../../../../modules/base/refusal.ts";
+import type { Work } from "../../../../modules/base/work.ts";
+import { contractIdOf } from "../../../../modules/catalog/contracts/contract-reads.ts";
+import { saveContract } from "../../../../modules/catalog/contracts/save.ts";
+import { archivePartner } from "../../../../modules/catalog/partners/archive.ts";
+import { changePartner } from "../../../../modules/catalog/partners/change.ts";
+import { createPartner } from "../../../../modules/catalog/partners/create.ts";
+import { refusalsOf } from "../../../../modules/catalog/records/refusals.ts";
+import { changeReference } from "../../../../modules/catalog/reference/change.ts";
+import { merged } from "../../../../modules/catalog/reference/draft.ts";
+import {
+  idFieldOf,
+  type Kind,
+  type KnownRecord,
+  newestRecords,
+} from "../../../../modules/catalog/reference/newest-records.ts";
+import { parseRecord } from "../../../../modules/catalog/reference/parse-record.ts";
+import type { Columns } from "../../../../modules/catalog/reference/records.ts";
+
+/** An entry of a file, with the record that it changes. */
+export interface RecordEntry {
+  /** Without id, version and confirmations. */
+  readonly fields: Columns;
+  /** Undefined: it makes a new one. */
+  readonly known: KnownRecord | undefined;
+  /** Given with a client: events of before are deleted. */
+  readonly isRetentionConfirmed: boolean;
+}
+export interface KindUseCases {
+  /** Saves the entry, and answers its key. Throws RefusalError. */
+  readonly save: (work: Work, entry: RecordEntry) => Promise<string>;
+  /** The key that an entry without an id means. */
+  readonly keyOf?: (work: Work, entry: Columns) => Promise<string | undefined>;
+}
+
+/** Given fields that differ from what is saved. */
+const changedIn = ({ fields, known }: RecordEntry): Columns =>
+  Object.fromEntries(
+    Object.entries(fields).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(known?.record[name])),
+  );
+
+const partners: KindUseCases = {
+  save: async (work, entry) => {
+    const { fields, known } = entry;
+    const record = parseRecord("partners", known?.record, fields);
+    if (known === undefined) return String(await createPartner(work, { ...record, ...fields } as never));
+    const partner_id = Number(known.key);
+    const { status, ...rest } = changedIn(entry);
+    const isArchived = status === "archived";
+    const patch = isArchived || status === undefined ? rest : { ...rest, status };
+    if (Object.keys(patch).length > 0 || !isArchived)
+      await changePartner(work, { partner_id, patch, version: undefined });
+    if (isArchived) await archivePartner(work, { partner_id, version: undefined });
+    return known.key;
+  },
+};
+
+const contracts: KindUseCases = {
+  keyOf: async ({ tx }, entry) => {
+    const id = await contractIdOf(tx, entry);
+    return id === undefined ? undefined : String(id);
+  },
+  save: async (work, { fields, known }) => {
+    const terms = parseRecord("contracts", known?.record, fields);
+    const { partner_id, client_id, segment, event_type, effective_from } = terms;
+    const key = { partner_id, client_id, segment, event_type, effective_from };
+    return String((await saveContract(work, { key, terms, version: undefined })).id);
+  },
+};
+
+const SINGULAR = {
+  clients: "client",
+  segments: "segment",
+  campaigns: "campaign",
+  links: "link",
+  rules: "rule",
+} as const;
+
+/** A kind whose use cases the platform API does not share yet. */
+const saved = (kind: keyof typeof SINGULAR): KindUseCases => ({
+  save: async (work, { fields, known, isRetentionConfirmed }) => {
+    const { tx, now } = work;
+    const after = known === undefined ? fields : merged(known.record, fields);
+    const id = known === undefined || kind === "segments" ? null : Number(known.key);
+    const wanted = { kind, id, before: known?.record, after, isRetentionConfirmed, now };
+    refuseAll(
+      (await refusalsOf(tx, wanted)).map(({ code, field, message }) => ({
+        ...{ kind: "conflict", code, path: `/${field.replaceAll(".", "/")}`, message },
+      })),
+    );
+    const entry = kind === "segments" ? fields : { ...fields, [idFieldOf(kind)]: id ?? -1 };
+    const written = await changeReference(work, { [kind]: [entry] } as never);
+    const key =
+      kind === "segments" ? `${fields.client_id}:${fields.code}` : (known?.key ?? String(written.idOf(kind, -1)));
+    const [saved] = await newestRecords(tx, kind, [key]);
+    await enterEveryClient(tx);
+    const { record, clients } = saved!;
+    await work.audit({
+      action: `${SINGULAR[kind]}.${known === undefined ? "created" : kind === "rules" ? "versioned" : "updated"}`,
+      client_id: kind === "clients" ? Number(key) : clients.length === 1 ? clients[0]! : null,
+      ...{ entity: `${SINGULAR[kind]}:${key}`, before: known?.record, after: record },
+    });
+    return key;
+  },
+});
+
+const useCases: Readonly<Record<Kind, KindUseCases>> = {
+  ...{ partners, contracts, clients: saved("clients"), segments: saved("segments") },
+  ...{ campaigns: saved("campaigns"), links: saved("links"), rules: saved("rules") },
+};
+export const useCasesOf = (kind: Kind): KindUseCases => useCases[kind];

@@ -1,0 +1,40 @@
+// Clients that a use case names: the caller sees them, and they are not archived.
+import { conflict, invalid, missing } from "../../base/refusal.ts";
+import type { Work } from "../../base/work.ts";
+import { type ClientOf, clientsAmong } from "../partners/partner-reads.ts";
+import { lockReference } from "../reference/open-change.ts";
+import { readClient, type ShownRow } from "./client-reads.ts";
+
+/**
+ * These fields of the client; no other change of reference data until the commit. Throws
+ * RefusalError: missing, or `client_archived`.
+ */
+export const openClient = async (
+  { tx, scope }: Work,
+  clientId: number,
+  names: readonly string[] = [],
+): Promise<ShownRow> => {
+  await lockReference(tx);
+  const found = await readClient(tx, clientId, scope.clients, names);
+  if (found === undefined) throw missing();
+  if (found.state.status === "archived") throw conflict("client_archived", "this client is archived");
+  return found.shown;
+};
+
+/**
+ * Clients that an input names. One that the caller may not see is as unknown as one that does not
+ * exist. Throws RefusalError: invalid `unknown`, or `client_archived`.
+ */
+export const namedClients = async (
+  { tx, scope }: Pick<Work, "tx" | "scope">,
+  named: readonly { readonly id: number; readonly path: string }[],
+): Promise<readonly ClientOf[]> => {
+  const ids = named.map(({ id }) => id);
+  const known = await clientsAmong(tx, ids, scope.clients);
+  for (const { id, path } of named) {
+    const client = known.find((one) => one.id === id);
+    if (client === undefined) throw invalid(path, "unknown", `no client has the id ${id}`);
+    if (client.status === "archived") throw conflict("client_archived", `client ${id} is archived`);
+  }
+  return known;
+};

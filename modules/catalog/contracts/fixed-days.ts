@@ -1,0 +1,21 @@
+// Days on which what a contract pays is fixed: those of a month whose plan is approved.
+import { conflict } from "../../base/refusal.ts";
+import type { Work } from "../../base/work.ts";
+import { firstDayOf } from "../budgets/pace.ts";
+import { type FrozenBy, frozenMonth } from "../planner/frozen.ts";
+
+/**
+ * Throws RefusalError `month_approved` when the contract pays for a line of an approved plan within
+ * these days.
+ */
+export const refuseApproved = async (
+  { tx }: Pick<Work, "tx">,
+  contract: FrozenBy,
+  days: { readonly from: string; readonly to: string | null },
+  path: string,
+): Promise<void> => {
+  const month = await frozenMonth(tx, contract, days);
+  if (month === undefined) return;
+  const detail = `the plan of ${firstDayOf(month).slice(0, 7)} is approved with this partner: reopen it first`;
+  throw conflict("month_approved", detail, { path });
+};

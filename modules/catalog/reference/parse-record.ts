@@ -1,0 +1,31 @@
+// A record as it would be saved, checked before a use case sees it.
+import { type Refusal, RefusalError } from "../../base/refusal.ts";
+import { merged } from "./draft.ts";
+import { type Columns, type EntityName, entities } from "./records.ts";
+
+/**
+ * The saved record with the given fields, validated; without a saved one the fields alone. Throws
+ * RefusalError with every field that is wrong, or that cannot be changed once it is saved.
+ */
+export const parseRecord = (entity: EntityName, saved: Columns | undefined, fields: Columns): any => {
+  const { record, fixed } = entities[entity];
+  const parsed = record.safeParse(saved === undefined ? fields : merged(saved, fields));
+  if (!parsed.success)
+    throw new RefusalError(
+      parsed.error.issues.map((issue): Refusal => {
+        const path = issue.path.map((part) => `/${String(part)}`).join("");
+        const message =
+          issue.code === "unrecognized_keys" ? `there is no field ${issue.keys.join(", ")}` : issue.message;
+        return { kind: "invalid", code: "invalid", path, message };
+      }),
+    );
+  const moved = fixed.filter((name) => saved !== undefined && parsed.data[name] !== saved[name]);
+  if (moved.length > 0)
+    throw new RefusalError(
+      moved.map((name) => ({
+        ...{ kind: "conflict", code: "conflict", path: `/${name}` },
+        message: `cannot be changed once saved; it is ${JSON.stringify(saved![name])}`,
+      })),
+    );
+  return parsed.data;
+};

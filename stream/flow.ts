@@ -302,6 +302,8 @@ export interface Table<Row> {
    * stored, and before the offsets move.
    */
   readonly marks?: Marks<Row>;
+  /** Why the state hash leaves this table out; without a reason it is hashed. */
+  readonly unhashed?: string;
 }
 
 /**
@@ -327,6 +329,8 @@ export interface Copy<T> {
 export interface Files {
   readonly name: string;
   readonly store: "objects";
+  /** Why the state hash leaves these files out. */
+  readonly unhashed?: string;
 }
 
 // Nodes of different records share one list: checked above, erased here. These are the only `any`s.

@@ -10,6 +10,16 @@ export interface DeclaredColumn {
   readonly volatile?: string;
 }
 
+/** A table as the state hash reads it. */
+export interface StoredTable {
+  readonly name: string;
+  /** Columns that name one row when two such tables are compared. */
+  readonly key: readonly string[];
+  readonly columns: readonly Pick<DeclaredColumn, "name" | "volatile">[];
+  /** Leaves out rows that no query shows, and that may be there or not. */
+  readonly where?: string;
+}
+
 type Inner<Type extends string> = Type extends `Nullable(${infer Of})` ? Of : Type;
 type OrNull<Type extends string, Value> = Type extends `Nullable(${string})` ? Value | null : Value;
 

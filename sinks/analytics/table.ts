@@ -1,5 +1,10 @@
 // The analytics table: one row a version of an attributed event.
-import { columnsOf, type DeclaredColumn, type WrittenValues } from "../../infra/clickhouse/columns.ts";
+import {
+  columnsOf,
+  type DeclaredColumn,
+  type StoredTable,
+  type WrittenValues,
+} from "../../infra/clickhouse/columns.ts";
 import { transcoder } from "../../infra/clickhouse/transcode.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { marks, type Recorded } from "../../stream/flow.ts";
@@ -47,14 +52,28 @@ export const foundColumns = [
 ] as const;
 
 /** What became of the events of a request; a view fills it from `events`. */
-export const receiptColumns = ["client_id", "ts", "event_id", "batch", "fate"].map((name) => ({ name }));
+const receipts: StoredTable = {
+  name: "receipts",
+  key: ["client_id", "event_id"],
+  columns: ["client_id", "ts", "event_id", "batch", "fate"].map((name) => ({ name })),
+  // A row past its time goes with the next merge of its part, whenever that is.
+  where:
+    "toDateTime(toUInt32(intDiv(reinterpretAsUInt64(reverse(substring(batch, 1, 6))), 1000)), 'UTC') " +
+    "+ interval 32 day > now()",
+};
 
 /**
  * The newest version of an event wins, of equal versions the later one in the log, whatever comes
  * in which order. `ts` is part of the key by its hour.
  */
 export const events = clickhouseTable<EventRow>(
-  { name: "events", key: ["client_id", "ts", "event_id"], columns: eventColumns },
+  {
+    name: "events",
+    key: ["client_id", "ts", "event_id"],
+    columns: eventColumns,
+    comparedBy: ["client_id", "event_id"],
+    fills: [receipts],
+  },
   marks(minutesOf, rollupMarks),
   transcoder(eventColumns, eventSources),
 );

@@ -2,4 +2,8 @@
 // partition in folders by hour.
 import type { Files } from "../../stream/flow.ts";
 
-export const archive: Files = { name: "archive", store: "objects" };
+export const archive: Files = {
+  name: "archive",
+  store: "objects",
+  unhashed: "files, which have laws of their own (C11)",
+};

@@ -18,6 +18,7 @@ export const consentRows = ({
       client_id,
       did,
       event_id,
+      mask,
       values: [client_id, did, event_id, mask, Math.min(ts, receivedAt), position.offset],
     },
   ];

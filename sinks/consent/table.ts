@@ -20,6 +20,7 @@ export interface ConsentRow {
   readonly client_id: number;
   readonly did: string;
   readonly event_id: string;
+  readonly mask: number;
   readonly values: WrittenValues<typeof consentColumns>;
 }
 
@@ -28,6 +29,6 @@ export interface ConsentRow {
  * nothing. Devices are marked behind it: figures of what they did may count otherwise now.
  */
 export const consentChanges = clickhouseTable<ConsentRow>(
-  { name: "consent_changes", key: ["client_id", "did", "event_id"], columns: consentColumns },
+  { name: "consent_changes", key: ["client_id", "did", "event_id", "mask"], columns: consentColumns },
   marks(devicesOf, consentMarks),
 );

@@ -10,13 +10,18 @@ const entryVolatile = { stored_at: time };
 export type StoredEntry = StoredRow<typeof entryColumns & typeof entryVolatile>;
 export type StoredCommission = StoredRow<typeof commissionColumns>;
 
-const entries = { name: "ledger_entries", key: ["client_id", "entry_id"], columns: entryColumns } as const;
-export const ledgerLines = { name: "ledger_lines", key: ["client_id", "entry_id", "line"], columns: lineColumns };
-export const commissions = { name: "commissions", key: ["client_id", "conversion_id"], columns: commissionColumns };
+const lines = { name: "ledger_lines", key: ["client_id", "entry_id", "line"], columns: lineColumns };
+const commissions = { name: "commissions", key: ["client_id", "conversion_id"], columns: commissionColumns };
+const entries = {
+  name: "ledger_entries",
+  key: ["client_id", "entry_id"],
+  columns: entryColumns,
+  fills: [lines, commissions],
+} as const;
 
 /**
  * An entry that is there stays as it is; another content under its id is refused. Commissions
  * follow in the same transaction from all entries of the touched conversions, so that what was
  * redelivered or came late adds up to the same.
  */
-export const ledger = postgresTable<LedgerRow>(entries, statementsOf({ entries, lines: ledgerLines, commissions }));
+export const ledger = postgresTable<LedgerRow>(entries, statementsOf({ entries, lines, commissions }));

@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { Block } from "../../infra/clickhouse/block.ts";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
-import type { DeclaredColumn } from "../../infra/clickhouse/columns.ts";
+import type { DeclaredColumn, StoredTable } from "../../infra/clickhouse/columns.ts";
 import { type NativeValue, nativeBlocks } from "../../infra/clickhouse/native.ts";
 import type { transcoder } from "../../infra/clickhouse/transcode.ts";
 import type { Marks, Recorded, Table, Write } from "../../stream/flow.ts";
@@ -11,6 +11,10 @@ import type { Marks, Recorded, Table, Write } from "../../stream/flow.ts";
 /** A table with the way in which its rows become a block. */
 export interface ClickhouseTable<Row> extends Table<Row> {
   readonly columns: readonly DeclaredColumn[];
+  /** Names one row to people, where `key` says more than that needs. */
+  readonly comparedBy?: readonly string[];
+  /** Further tables that the store fills by views of this one. */
+  readonly fills?: readonly StoredTable[];
   readonly blockOf: (rows: readonly Row[], block: Block) => ReturnType<ReturnType<typeof nativeBlocks>>;
 }
 /** Rows hold their values by position beside their key, or the event that they are made of. */
@@ -25,6 +29,9 @@ export const clickhouseTable = <Row extends PositionalRow>(
     readonly name: string;
     readonly key: readonly (keyof Row & string)[];
     readonly columns: readonly DeclaredColumn[];
+    readonly comparedBy?: readonly string[];
+    readonly fills?: readonly StoredTable[];
+    readonly unhashed?: string;
   },
   marks: Marks<Row>,
   transcode?: ReturnType<typeof transcoder>,
@@ -50,7 +57,8 @@ export const clickhouseTable = <Row extends PositionalRow>(
   return table;
 };
 
-const isClickhouseTable = (table: { readonly name: string }): table is ClickhouseTable<unknown> => "blockOf" in table;
+export const isClickhouseTable = (table: { readonly name: string }): table is ClickhouseTable<unknown> =>
+  "blockOf" in table;
 
 export interface ClickhouseStore {
   /**

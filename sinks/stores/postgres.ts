@@ -29,10 +29,16 @@ export interface Statement<Row> {
 export interface PostgresTable<Row> extends Table<Row> {
   readonly columns: Columns;
   readonly statements: readonly Statement<Row>[];
+  /** Further tables that the statements fill. */
+  readonly fills?: readonly DeclaredTable[];
 }
 
 export const postgresTable = <Row extends { readonly client_id: number }>(
-  declared: DeclaredTable & { readonly key: readonly (keyof Row & string)[] },
+  declared: DeclaredTable & {
+    readonly key: readonly (keyof Row & string)[];
+    readonly fills?: readonly DeclaredTable[];
+    readonly unhashed?: string;
+  },
   statements: readonly Statement<Row>[],
 ): PostgresTable<Row> => {
   const table: PostgresTable<Row> = {
@@ -57,7 +63,8 @@ export interface PostgresStore {
   ) => Promise<void>;
 }
 
-const isPostgresTable = (table: { readonly name: string }): table is PostgresTable<object> => "statements" in table;
+export const isPostgresTable = (table: { readonly name: string }): table is PostgresTable<object> =>
+  "statements" in table;
 
 /**
  * Planned each time: a plan that was made when the tables were empty would be kept while they grow.

@@ -6,11 +6,13 @@ import type { Table, Write } from "../../stream/flow.ts";
 
 /** A table with the commands that write its rows under keys that begin with `prefix`. */
 export interface RedisTable<Row> extends Table<Row> {
+  /** The state hash reads no Redis. */
+  readonly unhashed: string;
   readonly add: (commands: ChainableCommander, rows: readonly Row[], prefix: string) => void;
 }
 
 export const redisTable = <Row extends { readonly client_id: number }>(
-  declared: { readonly name: string; readonly key: readonly (keyof Row & string)[] },
+  declared: { readonly name: string; readonly key: readonly (keyof Row & string)[]; readonly unhashed: string },
   add: RedisTable<Row>["add"],
 ): RedisTable<Row> => {
   const table: RedisTable<Row> = {

@@ -49,7 +49,11 @@ const newestKept = 50;
 
 /** Sets: writing a row twice leaves them as writing it once. */
 export const velocity = redisTable<VelocityRow>(
-  { name: "velocity", key: ["client_id", "set", "member"] },
+  {
+    name: "velocity",
+    key: ["client_id", "set", "member"],
+    unhashed: "hints in Redis, which may be lost; what they changed stands on the events",
+  },
   (commands, rows, prefix) => {
     const touched = new Set<string>();
     const ordered = new Set<string>();

@@ -5,7 +5,7 @@ import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { computeRollups } from "../../modules/figures/rollups/rollups.ts";
 import { differingRows, hashedAnalytics, unhashedAnalytics } from "../../modules/running/state-hash/clickhouse.ts";
-import { hashedTables } from "../../modules/running/state-hash/postgres.ts";
+import { postgresTables } from "../../modules/running/state-hash/sink-tables.ts";
 import { differingTables, stateHash } from "../../modules/running/state-hash/state-hash.ts";
 import { batchTag } from "../../processors/admit/batch-id.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
@@ -179,7 +179,7 @@ test(
     );
     const declared = [
       ...hashedAnalytics.map(({ name, columns }) => ({ name, columns: columns.map((column) => column.name) })),
-      ...hashedTables.map(({ name, columns }) => ({ name, columns: Object.keys(columns) })),
+      ...postgresTables.map(({ name, columns }) => ({ name, columns: Object.keys(columns) })),
     ];
     const differing = declared.flatMap(({ name, columns }) => {
       const stored = [...inClickhouse, ...inPostgres].filter(({ table }) => table === name).map((one) => one.name);

@@ -1,5 +1,6 @@
 // The tables of rollups: counts of events, one row a group, by minute, hour and day; and events and
 // visitors by one dimension at a time, by hour and day.
+import type { StoredTable } from "../../../infra/clickhouse/columns.ts";
 
 /** What events are grouped by inside a bucket. */
 export const rollupGroups = [
@@ -22,15 +23,12 @@ export const rollupCounts = [
   "rejected",
   "repeats",
 ] as const;
-export const rollupKey = ["client_id", "grain", "bucket", ...rollupGroups] as const;
+const rollupKey = ["client_id", "grain", "bucket", ...rollupGroups] as const;
 
 /** Of the computation; raise it when it counts otherwise: hours of before are computed again. */
 export const ROLLUP_REVISION = 2;
 
-interface Column {
-  readonly name: string;
-  readonly volatile?: string;
-}
+type Column = StoredTable["columns"][number];
 const named = (...names: readonly string[]): readonly Column[] => names.map((name) => ({ name }));
 const version: Column = { name: "version", volatile: "the sequence of the mark that asked for the computation" };
 
@@ -42,9 +40,17 @@ export const rollupColumns: readonly Column[] = [
 
 export const dimensionGroups = ["dimension", "value", "event_type", "partner_id", "currency"] as const;
 const dimensionCounts = ["events", "conversions", "revenue_minor"] as const;
-export const dimensionKey = ["client_id", "grain", "bucket", ...dimensionGroups] as const;
+const dimensionKey = ["client_id", "grain", "bucket", ...dimensionGroups] as const;
 export const dimensionColumns: readonly Column[] = [
   ...named(...dimensionKey, ...dimensionCounts),
   { name: "visitors", volatile: "bytes of a sketch, which depend on the order of events" },
   version,
+];
+
+/** A group that emptied stays as zeros, and is not there where it never was. */
+const where = "events > 0";
+/** As the state hash reads them. */
+export const rollupTables: readonly StoredTable[] = [
+  { name: "rollups", key: rollupKey, columns: rollupColumns, where },
+  { name: "rollup_dimensions", key: dimensionKey, columns: dimensionColumns, where },
 ];

@@ -2,38 +2,13 @@
 // however they are stored.
 
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
-import { eventColumns } from "../../../sinks/analytics/columns.ts";
-import { receiptColumns } from "../../../sinks/analytics/table.ts";
-import { consentColumns } from "../../../sinks/consent/table.ts";
-import { dimensionColumns, dimensionKey, rollupColumns, rollupKey } from "../../figures/rollups/table.ts";
+import type { StoredTable } from "../../../infra/clickhouse/columns.ts";
+import { rollupTables } from "../../figures/rollups/table.ts";
 import type { TableHash } from "./postgres.ts";
+import { analyticsTables } from "./sink-tables.ts";
 
-interface HashedTable {
-  readonly name: string;
-  /** What one row is known by. */
-  readonly key: readonly string[];
-  /** A column that is `volatile` is left out. */
-  readonly columns: readonly { readonly name: string; readonly volatile?: string }[];
-  /** Rows that no query shows, and that may be there or not. */
-  readonly where?: string;
-}
-/** Everything that sinks fill. */
-export const hashedAnalytics: readonly HashedTable[] = [
-  { name: "events", key: ["client_id", "event_id"], columns: eventColumns },
-  { name: "consent_changes", key: ["client_id", "did", "event_id", "mask"], columns: consentColumns },
-  {
-    name: "receipts",
-    key: ["client_id", "event_id"],
-    columns: receiptColumns,
-    // A row past its time goes with the next merge of its part, whenever that is.
-    where:
-      "toDateTime(toUInt32(intDiv(reinterpretAsUInt64(reverse(substring(batch, 1, 6))), 1000)), 'UTC') " +
-      "+ interval 32 day > now()",
-  },
-  // A group that emptied stays as zeros, and is not there where it never was.
-  { name: "rollups", key: rollupKey, columns: rollupColumns, where: "events > 0" },
-  { name: "rollup_dimensions", key: dimensionKey, columns: dimensionColumns, where: "events > 0" },
-];
+/** What sinks fill, and what is computed from it. */
+export const hashedAnalytics: readonly StoredTable[] = [...analyticsTables, ...rollupTables];
 /** Tables that hold no reading of the log. */
 export const unhashedAnalytics: Readonly<Record<string, string>> = {
   migrations: "which files were applied, and when",
@@ -112,7 +87,7 @@ settings do_not_merge_across_partitions_select_final = 1`,
 };
 
 /** In one order for good, so that equal rows have equal hashes. */
-const hashedColumns = ({ columns }: HashedTable): readonly string[] =>
+const hashedColumns = ({ columns }: StoredTable): readonly string[] =>
   columns
     .filter((column) => column.volatile === undefined)
     .map((column) => column.name)

@@ -1,12 +1,7 @@
 // What the tables of sales and money hold, as one hash a table: equal when they hold the same rows.
 import type { Pool, PoolClient } from "pg";
-import type { DeclaredTable } from "../../../infra/postgres/columns.ts";
 import { named, transaction } from "../../../infra/postgres/sql.ts";
-import { appEvents } from "../../../sinks/app-events/table.ts";
-import { conversions } from "../../../sinks/conversions/table.ts";
-import { identityEdges } from "../../../sinks/identity/table.ts";
-import { commissions, ledger, ledgerLines } from "../../../sinks/ledger/table.ts";
-import { productSales } from "../../../sinks/product-sales/table.ts";
+import { postgresTables } from "./sink-tables.ts";
 
 /**
  * One table as it stands: how many rows, and a hash of all of them that does not depend on their
@@ -20,18 +15,6 @@ export interface TableHash {
   readonly hash: string;
 }
 
-/**
- * Tables that are a reading of the log, with the columns that are hashed: all that are declared.
- */
-export const hashedTables: readonly DeclaredTable[] = [
-  productSales,
-  appEvents,
-  conversions,
-  ledger,
-  ledgerLines,
-  commissions,
-  identityEdges,
-];
 /** Who may see the rows of every client at once. */
 const READER = "tributary_reference";
 
@@ -44,7 +27,7 @@ const READER = "tributary_reference";
 export const hashTables = (pool: Pool, names: readonly string[]): Promise<readonly TableHash[]> =>
   readingAll(pool, async (tx) => {
     const found: TableHash[] = [];
-    for (const { name: table, columns } of hashedTables) {
+    for (const { name: table, columns } of postgresTables) {
       if (!names.includes(table)) continue;
       const row = Object.keys(columns)
         .toSorted()

@@ -4,7 +4,8 @@ import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { hashAnalytics, hashedAnalytics } from "./clickhouse.ts";
-import { hashedTables, hashTables, type TableHash } from "./postgres.ts";
+import { hashTables, type TableHash } from "./postgres.ts";
+import { postgresTables } from "./sink-tables.ts";
 
 export interface StateHash {
   /** In a fixed order. */
@@ -16,7 +17,7 @@ export interface StateHash {
 /** Every table that can be asked for. */
 export const hashableTables: readonly string[] = [
   ...hashedAnalytics.map(({ name }) => name),
-  ...hashedTables.map(({ name }) => name),
+  ...postgresTables.map(({ name }) => name),
 ];
 
 /**

@@ -28,6 +28,13 @@ test("every bench that is listed has its file, and is named in the page of the b
   }
 });
 
+test("a kept result is the newest of its bench, or a page names it", () => {
+  const files = readdirSync(at("bench/results")).sort();
+  const newest = new Set(new Map(files.map((file) => [file.replace(/^[\dT-]+-/, ""), file])).values());
+  const pages = ["performance", "scale"].map((page) => readFileSync(at(`docs/${page}.md`), "utf8")).join();
+  expect(files.filter((file) => !newest.has(file) && !pages.includes(file))).toEqual([]);
+});
+
 test("every kept result says on which processor, under which load and from which commit it is", () => {
   for (const file of readdirSync(at("bench/results"))) {
     const { commit, machine, cpu, load } = JSON.parse(readFileSync(at(`bench/results/${file}`), "utf8"));

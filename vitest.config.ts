@@ -1,8 +1,8 @@
-// The projects. `fast` needs no server and runs in seconds; `thorough` needs none either, but takes
-// its time; `gate` measures, so nothing runs beside it. The rest runs one file at a time: `shared`
-// on one embedded stack of real servers, the others (`guarantees`, `e2e`, `suite`, `servers`,
-// `drills`) on servers of their own, which they kill. scripts/test.mjs runs two or three of these
-// side by side, and `drills` only when asked.
+// The projects. `fast` and `apart` need no server and run within a minute; `thorough` needs none
+// either, but takes its time; `gate` measures, so nothing runs beside it. The rest runs one file at
+// a time: `shared` on one embedded stack of real servers, the others (`guarantees`, `e2e`, `suite`,
+// `servers`, `drills`) on servers of their own, which they kill. scripts/test.mjs runs two or three
+// of these side by side, and `drills` only when asked.
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
@@ -14,15 +14,27 @@ const measures = "tests/bench/**/*.test.ts";
 /** A file that asks for the shared stack says so by its imports; the rest bring their servers. */
 const sharesStack = (file: string): boolean =>
   /\/(shared-stack|fresh-database|api-suite|canary-world)\.ts"/.test(readFileSync(file, "utf8"));
-const needServers = readdirSync("tests", { recursive: true, encoding: "utf8" })
+const files = readdirSync("tests", { recursive: true, encoding: "utf8" })
   .map((file) => join("tests", file))
-  .filter((file) => file.endsWith(".test.ts"))
-  .filter((file) => file.endsWith("-http.test.ts") || folders.includes(file.split("/")[1]!));
+  .filter((file) => file.endsWith(".test.ts"));
+const needServers = files.filter((file) => file.endsWith("-http.test.ts") || folders.includes(file.split("/")[1]!));
 
-/** Ten thousands of random histories, and sources of pages that are compiled. */
+/**
+ * Ten thousands of random histories, a million keys, sources of pages that are compiled, every
+ * command started, and a minute that is waited for.
+ */
 const thorough = [
-  ...["tests/processors/oracle/**/*.test.ts", "tests/recipes/**/*.test.ts", "tests/docs/first-hour.test.ts"],
+  ...["tests/processors/oracle/**/*.test.ts", "tests/**/*.laws.test.ts", "tests/operations/million.test.ts"],
+  ...["tests/recipes/**/*.test.ts", "tests/docs/first-hour.test.ts", "tests/cli/commands.test.ts"],
+  "tests/edges/slow-requests.test.ts",
 ];
+/**
+ * A file that mocks a module, loads kafkajs as it comes or measures its own process has a process
+ * of its own; the others of `fast` share one a core, which reads each module once.
+ */
+const needsOwnProcess = (file: string): boolean =>
+  /\bvi\.mock\(|"kafkajs[/"]|\bcpuUsage\(|\bmemoryUsage\(/.test(readFileSync(file, "utf8"));
+const apart = files.filter((file) => !needServers.includes(file) && needsOwnProcess(file));
 /** The longest file is a project, so that it can run beside the others. */
 const suite = "tests/guarantees/suite.test.ts";
 const own = needServers.filter((file) => file !== suite && !sharesStack(file));
@@ -36,6 +48,7 @@ const ownServers = { guarantees, e2e, suite: [suite], servers, drills };
 
 /** vitest leaves one core free, which of two is half. */
 const everyCore = { maxWorkers: availableParallelism() };
+const quick = { testTimeout: 120_000, hookTimeout: 120_000, ...everyCore, sequence: { groupOrder: 0 } };
 /** The limits end what hangs. What must be quick is asserted where it must be. */
 const lane = {
   fileParallelism: false,
@@ -53,18 +66,17 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          ...quick,
           name: "fast",
           include: ["tests/**/*.test.ts"],
-          exclude: [...needServers, ...thorough, measures],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-          ...everyCore,
-          sequence: { groupOrder: 0 },
+          exclude: [...needServers, ...apart, ...thorough, measures],
+          isolate: false,
         },
       },
+      { extends: true, test: { ...quick, name: "apart", include: apart, exclude: thorough } },
       {
         extends: true,
-        test: { name: "thorough", include: thorough, testTimeout: 300_000, ...everyCore, sequence: { groupOrder: 0 } },
+        test: { ...quick, name: "thorough", include: thorough, exclude: needServers, testTimeout: 300_000 },
       },
       {
         extends: true,

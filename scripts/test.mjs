@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 
 const isFast = process.argv.includes("--fast");
 const rest = process.argv.slice(2).filter((argument) => argument !== "--fast");
+const FAST = ["fast", "apart"];
 const vitest = ["node_modules/vitest/vitest.mjs", "run"];
 
 const run = (args) => {
@@ -63,9 +64,10 @@ const withServers = async () => {
 };
 
 run(["scripts/prepare.mjs", ...(isFast ? ["--no-servers"] : [])]);
-if (isFast || rest.length > 0) run([...vitest, ...(isFast ? ["--project", "fast"] : []), ...rest]);
+if (isFast || rest.length > 0)
+  run([...vitest, ...(isFast ? FAST.flatMap((name) => ["--project", name]) : []), ...rest]);
 else {
-  const first = await suites(["fast", "thorough", "gate"]);
+  const first = await suites([...FAST, "thorough", "gate"]);
   const others = await withServers();
   const runs = [first, ...others];
   const sum = (count) => runs.reduce((total, one) => total + one[count], 0);

@@ -5,9 +5,10 @@ import type { RequestListener } from "node:http";
 import { connect, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Listening, listen, mayLast } from "../../infra/http/listen.ts";
+import { type Listening, listen } from "../../infra/http/listen.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import { withBody } from "../../infra/http/read-body.ts";
+import { openHalf, untilCut } from "../support/half-open.ts";
 
 const MIB = 1024 * 1024;
 let server: Listening;
@@ -15,12 +16,6 @@ let holdsUntil: Promise<void> | undefined;
 
 const answer: RequestListener = async (request, response) => {
   if (request.url === "/nothing") return void response.writeHead(404).end("nothing here");
-  if (request.url === "/file" || request.url === "/other") {
-    if (request.url === "/file") mayLast(request);
-    let bytes = 0;
-    request.on("data", (piece: Buffer) => (bytes += piece.length)).once("end", () => response.end(`${bytes} bytes`));
-    return void request.once("error", () => undefined);
-  }
   const sender = { token: String(request.headers["x-token"]), address: String(request.headers["x-address"]) };
   try {
     const size = await withBody(request, sender, async (body) => {
@@ -39,25 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const open = async (port = server.port): Promise<Socket> => {
-  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
-  socket.on("error", () => undefined);
-  await new Promise((resolve) => socket.once("connect", resolve));
-  return socket;
-};
-/** What was answered, and after how many ms the server cut the connection. */
-const untilCut = (socket: Socket): Promise<{ readonly answer: string; readonly ms: number }> =>
-  new Promise((resolve) => {
-    const began = performance.now();
-    let answer = "";
-    socket.on("data", (chunk) => (answer += chunk));
-    // Half-open, as a hostile sender leaves it: only bytes that are not taken show that it was cut.
-    socket.once("end", () => {
-      const poke = setInterval(() => socket.write("x"), 100);
-      socket.once("close", () => clearInterval(poke));
-    });
-    socket.once("close", () => resolve({ answer, ms: performance.now() - began }));
-  });
+const open = (port = server.port): Promise<Socket> => openHalf(port);
 const head = (length: number, token = "a"): string =>
   `POST / HTTP/1.1\r\nHost: x\r\nX-Token: ${token}\r\nX-Address: ${token}\r\nContent-Length: ${length}\r\n\r\n`;
 const send = (body: Uint8Array, token: string, headers: Record<string, string> = {}) =>
@@ -75,25 +52,6 @@ test("connections with no byte, half a header or half a body are answered and cu
   for (const { ms } of cut) expect(ms).toBeLessThan(20_000);
   expect(cut[1]!.answer).toMatch(/^HTTP\/1\.1 400/);
   expect(cut[2]!.answer).toMatch(/^HTTP\/1\.1 400[\s\S]*comes too slowly/);
-});
-
-test("a request has a minute to come whole, and one that may last has more", async () => {
-  const seconds = 64;
-  const [file, other] = [await open(), await open()];
-  const answers = [untilCut(file), untilCut(other)];
-  for (const [socket, path] of [
-    [file, "/file"],
-    [other, "/other"],
-  ] as const)
-    socket.write(`PUT ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${seconds * 1_000}\r\n\r\n`);
-  for (let n = 0; n < seconds; n += 1) {
-    for (const socket of [file, other]) if (socket.writable) socket.write("x".repeat(1_000));
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
-  }
-  const [taken, cut] = await Promise.all(answers);
-  expect(taken!.answer).toMatch(/^HTTP\/1\.1 200[\s\S]*64000 bytes/);
-  expect(cut!.answer).toMatch(/^HTTP\/1\.1 400/);
-  expect(cut!.ms).toBeGreaterThan(55_000);
 });
 
 test("a port that closes waits for what it answers, and a second for connections on which nothing came", async () => {

@@ -1,5 +1,7 @@
-// An empty database of its own on the shared Postgres, so that a suite may break it.
+// A database of its own on the shared Postgres, so that a suite may break it: a copy of one that is
+// migrated once a run.
 import pg from "pg";
+import { withAdvisoryLock } from "../../infra/postgres/advisory-lock.ts";
 import { migrate } from "../../infra/postgres/migrate.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { appPasswordOf } from "../../modules/running/installation/steps.ts";
@@ -16,6 +18,26 @@ export interface FreshDatabase {
   readonly migrate: () => Promise<void>;
   readonly drop: () => Promise<void>;
 }
+
+const TEMPLATE = "test_template";
+const DUPLICATE_DATABASE = "42P04";
+const LONGEST_MS = 120_000;
+
+/**
+ * Makes `name` a copy of the template, which the first caller of a run migrates. Postgres copies no
+ * database that has a connection, so callers take turns.
+ */
+const copyTemplate = async (server: string, appPassword: string, name: string): Promise<void> => {
+  const template = new URL(server);
+  template.pathname = `/${TEMPLATE}`;
+  await withAdvisoryLock(server, TEMPLATE, LONGEST_MS, async () => {
+    await once(server, `create database ${TEMPLATE}`).catch((error: pg.DatabaseError) => {
+      if (error.code !== DUPLICATE_DATABASE) throw error;
+    });
+    await migrate(template.href, { appPassword });
+    await once(server, `create database ${name} template ${TEMPLATE}`);
+  });
+};
 
 let made = 0;
 /**
@@ -34,8 +56,8 @@ export const freshDatabase = async (options: { readonly empty?: boolean } = {}):
     return url.href;
   };
   const adminUrl = urlOf(() => undefined);
-  await once(server!, `create database ${name}`);
-  if (!options.empty) await migrate(adminUrl, { appPassword });
+  if (options.empty) await once(server!, `create database ${name}`);
+  else await copyTemplate(server!, appPassword, name);
   const pools: pg.Pool[] = [];
   const opened = (url: string, pool: Parameters<typeof openPool>[1] = {}): pg.Pool => {
     const made = openPool(url, pool);

@@ -1,38 +1,19 @@
-// One floor below two doors: the platform API and the command line refuse the same, word for word,
-// and what one of them does has the same consequences as the other's.
+// Partners and contracts, which the platform API and the command line change by the same use cases:
+// they refuse the same, word for word, and what one of them does has the same consequences.
 import { describe, expect, test } from "vitest";
-import { saveRecords } from "../../apps/cli/commands/reference/save-records.ts";
-import { dayOf } from "../../domain/calendar.ts";
-import { sql } from "../../infra/postgres/sql.ts";
-import { RefusalError } from "../../modules/base/refusal.ts";
-import type { Kind } from "../../modules/catalog/reference/newest-records.ts";
-import { apiSuite } from "../support/api-suite.ts";
+import { dayOf } from "../../../domain/calendar.ts";
+import { sql } from "../../../infra/postgres/sql.ts";
+import { apiSuite } from "../../support/api-suite.ts";
+import { type Case, type Shop, twoDoors } from "../../support/two-doors.ts";
 
-const { pool, owner, send, read, fresh } = apiSuite();
+const suite = apiSuite();
+const { owner, send, read, fresh } = suite;
+const { created, save, newShop, shopAfter, archived, refusesAlike } = twoDoors(suite);
 
-const act = { actor: "ana@cli", role: "operator", request_id: "cli-test", ip: null };
 const today = dayOf(Date.now());
 const [year, month] = today.split("-").map(Number) as [number, number];
 const nextMonth = dayOf(Date.UTC(year, month, 15)).slice(0, 7);
 
-const created = async (path: string, body: object) => {
-  const answer = await send("POST", path, body);
-  expect([200, 201], answer.text).toContain(answer.status);
-  return answer.body;
-};
-const save = (kind: Kind, entry: object) => saveRecords(pool, kind, [entry], { act, isSaved: true });
-
-interface Shop {
-  readonly client: number;
-  readonly partner: number;
-}
-const newShop = async (): Promise<Shop> => {
-  const { id: client } = await created("/api/clients", { name: "A shop", slug: fresh("s") });
-  const { id: partner } = await created("/api/partners", {
-    ...{ name: "A partner", email: `${fresh("p")}@partner.example`, client_ids: [client] },
-  });
-  return { client, partner };
-};
 const terms = ({ client: client_id }: Shop, more: object = {}) => ({
   ...{ client_id, event_type: "purchase", type: "percent", rate: "10", effective_from: today, ...more },
 });
@@ -47,29 +28,6 @@ const withApprovedPlan = async (): Promise<Shop> => {
   await created("/api/planner/approve", { ...key, version });
   return shop;
 };
-const archived = (path: string) => async (shop: Shop) => {
-  const { status } = await send(
-    "DELETE",
-    path.replace(":partner", `${shop.partner}`).replace(":client", `${shop.client}`),
-  );
-  expect(status).toBe(204);
-};
-
-interface Case {
-  readonly code: string;
-  readonly given: () => Promise<Shop>;
-  /** The request of the platform API. */
-  readonly request: (shop: Shop) => readonly [method: string, path: string, body: object];
-  /** The entry of `tributary reference save`. */
-  readonly entry: (shop: Shop) => readonly [Kind, object];
-}
-const afterwards =
-  (more: (shop: Shop) => Promise<void>): (() => Promise<Shop>) =>
-  async () => {
-    const shop = await newShop();
-    await more(shop);
-    return shop;
-  };
 const contract = (more: object): Pick<Case, "request" | "entry"> => ({
   request: (shop) => ["POST", `/api/partners/${shop.partner}/segment-commissions`, terms(shop, more)],
   entry: (shop) => ["contracts", { ...terms(shop, more), partner_id: shop.partner }],
@@ -82,11 +40,11 @@ const partner = (patch: (shop: Shop) => object): Pick<Case, "request" | "entry">
 const cases: readonly Case[] = [
   { code: "month_approved", given: withApprovedPlan, ...contract({ rate: "25" }) },
   { code: "month_closed", given: newShop, ...contract({ effective_from: "2024-01-01" }) },
-  { code: "partner_archived", given: afterwards(archived("/api/partners/:partner")), ...contract({}) },
-  { code: "client_archived", given: afterwards(archived("/api/clients/:client")), ...contract({}) },
+  { code: "partner_archived", given: shopAfter(archived("/api/partners/:partner")), ...contract({}) },
+  { code: "client_archived", given: shopAfter(archived("/api/clients/:client")), ...contract({}) },
   {
     code: "partner_archived",
-    given: afterwards(archived("/api/partners/:partner")),
+    given: shopAfter(archived("/api/partners/:partner")),
     ...partner(() => ({ name: "N" })),
   },
   { code: "bad_amount", given: newShop, ...partner(() => ({ payout: { min_amount: "1.005" } })) },
@@ -103,23 +61,7 @@ const cases: readonly Case[] = [
   },
 ];
 
-describe("a refusal is the same at both doors", () => {
-  test.each(cases)("$code", async ({ code, given, request, entry }) => {
-    const shop = await given();
-    const [method, path, body] = request(shop);
-    const answer = await send(method, path, body);
-    const error = await save(...entry(shop)).then(
-      () => undefined,
-      (thrown: unknown) => thrown,
-    );
-    if (!(error instanceof RefusalError)) throw error ?? new Error(`the command line saved it: ${answer.text}`);
-    const [refusal] = error.refusals;
-    const [problem] = answer.body.errors ?? [];
-    expect(refusal!.code).toBe(code);
-    expect([problem?.code ?? answer.body.code, answer.body.detail]).toEqual([refusal!.code, refusal!.message]);
-    expect(refusal!.path.replace(/^\/\w+\/0/, "")).toBe(problem?.pointer ?? "");
-  });
-});
+describe("a refusal is the same at both doors", () => refusesAlike(cases));
 
 describe("a partner that leaves a client", () => {
   const doors = {

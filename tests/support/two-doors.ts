@@ -1,0 +1,75 @@
+// The two doors of a use case: the platform API and the command line. A refusal is the same at
+// both, word for word.
+import { expect, test } from "vitest";
+import { saveRecords } from "../../apps/cli/commands/reference/save-records.ts";
+import { RefusalError } from "../../modules/base/refusal.ts";
+import type { Kind } from "../../modules/catalog/reference/newest-records.ts";
+import type { apiSuite } from "./api-suite.ts";
+
+export interface Shop {
+  readonly client: number;
+  readonly partner: number;
+}
+export interface Case {
+  readonly code: string;
+  /** What is there before the request. */
+  readonly given: () => Promise<Shop>;
+  /** The request of the platform API. */
+  readonly request: (shop: Shop) => readonly [method: string, path: string, body: object];
+  /** The entry of `tributary reference save`. */
+  readonly entry: (shop: Shop) => readonly [Kind, object];
+}
+
+const act = { actor: "ana@cli", role: "operator", request_id: "cli-test", ip: null };
+
+export const twoDoors = ({ pool, send, fresh }: Pick<ReturnType<typeof apiSuite>, "pool" | "send" | "fresh">) => {
+  /** What the platform API answers to a POST that makes something. */
+  const created = async (path: string, body: object) => {
+    const answer = await send("POST", path, body);
+    expect([200, 201], answer.text).toContain(answer.status);
+    return answer.body;
+  };
+  /** Saves an entry by the command line. */
+  const save = (kind: Kind, entry: object) => saveRecords(pool, kind, [entry], { act, isSaved: true });
+
+  const newShop = async (): Promise<Shop> => {
+    const { id: client } = await created("/api/clients", { name: "A shop", slug: fresh("s") });
+    const { id: partner } = await created("/api/partners", {
+      ...{ name: "A partner", email: `${fresh("p")}@partner.example`, client_ids: [client] },
+    });
+    return { client, partner };
+  };
+  /** A shop to which this has happened. */
+  const shopAfter = (step: (shop: Shop) => Promise<unknown>) => async (): Promise<Shop> => {
+    const shop = await newShop();
+    await step(shop);
+    return shop;
+  };
+  /** Archives what is at this path, in which :partner and :client are those of the shop. */
+  const archived = (path: string) => async (shop: Shop) => {
+    const { status } = await send(
+      "DELETE",
+      path.replace(":partner", `${shop.partner}`).replace(":client", `${shop.client}`),
+    );
+    expect(status).toBe(204);
+  };
+
+  /** A test a case: both doors answer the same code, words and place. */
+  const refusesAlike = (cases: readonly Case[]): void =>
+    test.each(cases)("$code", async ({ code, given, request, entry }) => {
+      const shop = await given();
+      const [method, path, body] = request(shop);
+      const answer = await send(method, path, body);
+      const error = await save(...entry(shop)).then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
+      if (!(error instanceof RefusalError)) throw error ?? new Error(`the command line saved it: ${answer.text}`);
+      const [refusal] = error.refusals;
+      const [problem] = answer.body.errors ?? [];
+      expect(refusal!.code).toBe(code);
+      expect([problem?.code ?? answer.body.code, answer.body.detail]).toEqual([refusal!.code, refusal!.message]);
+      expect(refusal!.path.replace(/^\/\w+\/0/, "")).toBe(problem?.pointer ?? "");
+    });
+  return { created, save, newShop, shopAfter, archived, refusesAlike };
+};

@@ -12,7 +12,7 @@ const steps = {
   "types of the browser's script": bin("typescript/bin/tsc", "-p", "browser/tsconfig.json"),
   "size of the browser's script": node("scripts/pixel.mjs"),
   "lint and format": bin("@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."),
-  "columns, words, folders, cited paths": node("scripts/lints.mjs"),
+  "columns, words, names, folders, cited paths, subjects": node("scripts/lints.mjs"),
   "dead exports and unused packages": bin("knip/bin/knip.js", "--no-progress"),
   "imports and topology": bin("vitest/vitest.mjs", "run", "--project", "fast", "tests/topology", "--reporter", "dot"),
   "the diagram in README.md": node("dist/apps/cli/generate/describe.js", "--check"),

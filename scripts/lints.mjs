@@ -1,8 +1,12 @@
-// The rules of form that no linter knows: columns, words, folder sizes, private paths, and that a
-// cited path exists. Exceptions stand in scripts/lints.allowed. Usage: node scripts/lints.mjs
+// The rules of form that no linter knows: columns, words, names, folder sizes, private paths,
+// subjects of commits, and that a cited path exists. Exceptions stand in scripts/lints.allowed.
+// Usage: node scripts/lints.mjs [--lower]
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { limitsIn, lowered, placesOf, tooHigh, tooMany } from "./house/limits.mjs";
+import { productFiles, workingTree } from "./house/sources.mjs";
+import { isLong, MOST_COLUMNS, subjectsSince } from "./house/subjects.mjs";
 
 const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], { encoding: "utf8" })
   .split("\n")
@@ -76,6 +80,20 @@ for (const [file, lines] of linesOf)
   for (const [n, line] of lines.entries())
     if ((!isCode(file) || isComment(line)) && !line.startsWith("```") && file !== "CHANGELOG.md")
       for (const [, path] of line.matchAll(CITED)) if (!existsSync(path)) say("cited-path", file, n + 1, path);
+
+/** Names of before the rule: fewer of them is progress, which the list must follow. */
+const NAMES = "scripts/lints.names";
+const tree = workingTree();
+const places = placesOf(tree, productFiles(tree));
+if (process.argv.includes("--lower")) writeFileSync(NAMES, lowered(limitsIn(readFileSync(NAMES, "utf8")), places));
+const limits = limitsIn(readFileSync(NAMES, "utf8"));
+for (const line of tooMany(limits, places)) found.push(`names: ${line}; name it by a noun, e.g. Request, Match`);
+for (const line of tooHigh(limits, places))
+  found.push(`names: ${NAMES} allows ${line}; lower it: node scripts/lints.mjs --lower`);
+
+/** What is committed stays so: one that slipped through is an exception, `subject <hash>`. */
+for (const { hash, subject } of subjectsSince() ?? [])
+  if (isLong(subject)) say("subject", hash, undefined, `${subject.length} of ${MOST_COLUMNS} columns: ${subject}`);
 
 for (const line of found) console.error(line);
 if (found.length > 0) console.error(`${found.length} places; exceptions with a reason go into scripts/lints.allowed`);

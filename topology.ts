@@ -1,13 +1,6 @@
-// THE PIPELINE: every edge, stage and sink, in the order that data flows. `npm run describe` draws
-// it into the README.
-import { domainChange, leadReceived, referenceChange } from "./processors/admit/outbox/announced.ts";
-import { acceptsBatch, admitBatch } from "./processors/admit/batch.ts";
-import { acceptsVisit, admitVisit } from "./processors/admit/link.ts";
-import { acceptsPostback, admitPostback } from "./processors/admit/payments/postback.ts";
-import { acceptsPixel, admitPixel } from "./processors/admit/pixel.ts";
-import { acceptsGeneric, admitGeneric } from "./processors/admit/sources/generic.ts";
-import { pulledRecord } from "./processors/admit/sources/pulled.ts";
-import { acceptsUpload, admitUpload } from "./processors/admit/upload/upload.ts";
+// THE PIPELINE: every edge, stage and sink, in the order that data flows; edges.ts has the lines of
+// the edges. `npm run describe` draws it into the README.
+import { edges } from "./edges.ts";
 import { attribute } from "./processors/attribute/attribute.ts";
 import { attributeFacts } from "./processors/attribute/facts.ts";
 import { journey } from "./processors/attribute/journey.ts";
@@ -19,7 +12,6 @@ import { enrichFacts } from "./processors/enrich/facts.ts";
 import { person } from "./processors/enrich/identity.ts";
 import { scoreFacts } from "./processors/score/facts.ts";
 import { score } from "./processors/score/score.ts";
-import { decisionRecord } from "./processors/settle/decision-claim.ts";
 import { conflict } from "./processors/settle/conflict.ts";
 import { order } from "./processors/settle/memory/order.ts";
 import { settle } from "./processors/settle/settle.ts";
@@ -41,36 +33,11 @@ import { saleRows } from "./sinks/product-sales/rows.ts";
 import { productSales } from "./sinks/product-sales/table.ts";
 import { velocityRows } from "./sinks/velocity/rows.ts";
 import { velocity } from "./sinks/velocity/table.ts";
-import { type DeadLetterRoute, edge, sink, stage } from "./stream/flow.ts";
+import { sink, stage } from "./stream/flow.ts";
 import { topology } from "./stream/topology.ts";
 
-/**
- * A dead letter goes where its source's letters are looked for; every record of the first chain
- * holds the event itself or under `event`.
- */
-const deadLetters: DeadLetterRoute = (record) => {
-  const source: unknown = record?.data.source ?? record?.data.event?.source ?? record?.data.attributed?.event.source;
-  if (source === "link") return "clicks.dlq";
-  return source === "pixel" ? "pixel.dlq" : "s2s.dlq";
-};
-
-export const pipeline = topology("tributary", deadLetters,
-  edge({ name: "batch", on: "POST /ingest/batch", accepts: acceptsBatch, admit: admitBatch, to: topics.eventsRaw }),
-  edge({ name: "link", on: "GET /c/:code", accepts: acceptsVisit, admit: admitVisit, to: topics.eventsRaw }),
-  edge({ name: "pixel", on: "POST /e", accepts: acceptsPixel, admit: admitPixel, to: topics.eventsRaw }),
-  edge({ name: "upload", on: "PUT /upload/:client/:partner/:filename", accepts: acceptsUpload, admit: admitUpload,
-    to: topics.eventsRaw }),
-  edge({ name: "postback", on: "POST /postback/:processor", accepts: acceptsPostback, admit: admitPostback,
-    to: topics.eventsRaw }),
-  edge({ name: "generic", on: "POST /postback/generic", accepts: acceptsGeneric, admit: admitGeneric,
-    to: topics.eventsRaw }),
-  edge({ name: "external", on: "GET|POST /postback/external/:source", accepts: acceptsGeneric, admit: admitGeneric,
-    to: topics.eventsRaw }),
-  edge({ name: "lead", on: "table outbox", record: leadReceived, to: topics.eventsRaw }),
-  edge({ name: "pull", on: "pages of external sources", record: pulledRecord, to: topics.eventsRaw }),
-  edge({ name: "decisions", on: "decisions of people and jobs", record: decisionRecord, to: topics.claims }),
-  edge({ name: "reference-changes", on: "table outbox", record: referenceChange, to: topics.referenceChanges }),
-  edge({ name: "domain-changes", on: "table outbox", record: domainChange, to: topics.domainChanges }),
+export const pipeline = topology("tributary", edges.deadLetters,
+  ...edges.declared,
 
   stage({ name: "enrich", revision: 3, from: topics.eventsRaw, run: enrich, facts: enrichFacts, memory: person,
     to: { enriched: topics.eventsEnriched } }),

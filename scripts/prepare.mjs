@@ -108,7 +108,8 @@ function latestChange() {
     if (stat.isDirectory())
       for (const entry of readdirSync(path)) if (entry !== "node_modules") look(join(path, entry));
   };
-  for (const path of ["tsconfig.json", "package.json", "topics.ts", "topology.ts", ...SOURCES]) look(at(path));
+  for (const path of ["tsconfig.json", "package.json", "topics.ts", "edges.ts", "topology.ts", ...SOURCES])
+    look(at(path));
   return latest;
 }
 

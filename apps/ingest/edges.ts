@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import type { Request, Response } from "express";
 import type { Pool } from "pg";
 import type { Reference } from "../../domain/reference/reference.ts";
+import { edges } from "../../edges.ts";
 import type { Visit } from "../../infra/http/direct/direct-host.ts";
 import type { Verdict } from "../../infra/http/rate-limit.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
@@ -23,7 +24,6 @@ import type { KeepPayload } from "../../modules/intake/sources/payloads.ts";
 import type { OpenSources } from "../../modules/intake/sources/source-picture.ts";
 import type { AnyEdge } from "../../stream/flow.ts";
 import { edgesOf } from "../../stream/topology.ts";
-import { pipeline } from "../../topology.ts";
 
 export interface UploadPorts {
   readonly authenticate: EdgeParts["authenticate"];
@@ -82,8 +82,8 @@ export const openEdges = async (parts: EdgeParts): Promise<readonly EdgeRoute[]>
     .map((file) => basename(file, EXTENSION));
   return Promise.all(
     names.map(async (name) => {
-      const edge = edgesOf(pipeline).find((one) => one.name === name);
-      if (edge === undefined) throw new Error(`apps/ingest/edges/${name}: ${pipeline.name} has no edge of this name`);
+      const edge = edgesOf(edges).find((one) => one.name === name);
+      if (edge === undefined) throw new Error(`apps/ingest/edges/${name}: ${edges.name} has no edge of this name`);
       const file = (await import(new URL(`${name}${EXTENSION}`, folder).href)) as EdgeFile;
       return { name, on: edge.on, answer: file.open?.(parts), direct: file.openDirect?.(parts) };
     }),

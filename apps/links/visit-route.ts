@@ -6,6 +6,7 @@ import { keptClick } from "../../domain/links/kept-click.ts";
 import { targetUrl } from "../../domain/links/target-url.ts";
 import { clickWindowMs, type TrackedLink, trackedLink } from "../../domain/links/tracked-link.ts";
 import type { Reference } from "../../domain/reference/reference.ts";
+import { edges } from "../../edges.ts";
 import { cookiesIn, setCookie, sharedDomain } from "../../infra/http/direct/cookies.ts";
 import { type DirectRoute, headersOf, send, type Visit } from "../../infra/http/direct/direct-host.ts";
 import { perSecond } from "../../infra/http/direct/per-second.ts";
@@ -20,7 +21,6 @@ import type { LinkBody, LinkFacts } from "../../processors/admit/link.ts";
 import type { RequestFacts } from "../../processors/admit/request-terms.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import { pipeline } from "../../topology.ts";
 
 export interface VisitParts extends HostPorts {
   readonly reference: () => Reference | undefined;
@@ -37,7 +37,7 @@ const VISITS_A_SECOND = 600;
 const COOKIE = "_svc_cid";
 
 export const visitRoute = (parts: VisitParts): DirectRoute => {
-  const edge = hostEdge(pipeline, "link", parts);
+  const edge = hostEdge(edges, "link", parts);
   const limit = perSecond(VISITS_A_SECOND, parts.now);
   const answer = async (visit: Visit): Promise<number> => {
     const now = parts.clock();

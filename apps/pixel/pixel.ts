@@ -1,6 +1,7 @@
 // The host of pixels: opens what it needs by name, serves, and closes in reverse. But for chunks of
 // recordings, no answer waits for Postgres, Redis or ClickHouse.
 import type pg from "pg";
+import { edges } from "../../edges.ts";
 import { openApp, serve } from "../../infra/http/app/open-app.ts";
 import { directHost } from "../../infra/http/direct/direct-host.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
@@ -16,7 +17,6 @@ import { clientFactsOf } from "../../modules/intake/path/facts.ts";
 import { hostEdge } from "../../modules/intake/path/host-edge.ts";
 import type { Way } from "../../modules/intake/path/way.ts";
 import { storeChunk } from "../../modules/intake/recordings/recording-store.ts";
-import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
 import type { ReplayPorts } from "./replay.ts";
 import { routesOf } from "./routes.ts";
@@ -39,7 +39,7 @@ export const pixel =
     const replay = { facts, settingsOf, store: await openRecordings(config, way, scope), now: Date.now };
     const routes = routesOf({
       take: openTaking({
-        edge: hostEdge(pipeline, "pixel", { wire: way.wire.wire, path: way.path }),
+        edge: hostEdge(edges, "pixel", { wire: way.wire.wire, path: way.path }),
         path: way.path,
         facts,
         settingsOf,

@@ -2,6 +2,7 @@
 // client does not want them. Answered once it is stored.
 import { maskInForce } from "../../domain/personal/consent.ts";
 import { signalsIn } from "../../domain/personal/signals.ts";
+import { edges } from "../../edges.ts";
 import { perSecond } from "../../infra/http/direct/per-second.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import { Unavailable } from "../../infra/runtime/errors.ts";
@@ -19,7 +20,6 @@ import type { EventReceived } from "../../schemas/generated.ts";
 import { type Arrival, BadBody, type UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { edgesOf } from "../../stream/topology.ts";
-import { pipeline } from "../../topology.ts";
 import { isPageAllowed } from "./pages.ts";
 
 export interface TakePorts {
@@ -66,7 +66,7 @@ const tooMany = () =>
 /** Throws Problem 429, and Unavailable when no place takes what was sent. */
 export type Take = (sent: Sent) => Promise<TakenEvents>;
 
-const declared = edgesOf(pipeline).find(({ name }) => name === "pixel")!;
+const declared = edgesOf(edges).find(({ name }) => name === "pixel")!;
 
 export const openTaking = (ports: TakePorts): Take => {
   const events = perSecond(EVENTS_A_SECOND);

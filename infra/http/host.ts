@@ -1,13 +1,10 @@
 // What holds for every request of every host: its id, its headers, and that an unknown path or
 // method is refused before anything else.
-import { randomUUID } from "node:crypto";
 import express, { type Express, type RequestHandler } from "express";
 import helmet from "helmet";
 import type { Log } from "../runtime/log.ts";
 import { answerProblems, Problem } from "./problem.ts";
-
-/** What a sender may name its request. */
-export const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+import { requestIdOf } from "./sender.ts";
 
 /**
  * A host whose routes `add` names; whatever they do not know is 404, and what they throw becomes an
@@ -42,8 +39,7 @@ export const wrongMethod =
   };
 
 const identify: RequestHandler = (request, response, next) => {
-  const given = request.headers["x-request-id"];
-  const id = typeof given === "string" && REQUEST_ID.test(given) ? given : randomUUID();
+  const id = requestIdOf(request.headers);
   response.locals.requestId = id;
   response.set("X-Request-Id", id);
   next();

@@ -1,6 +1,14 @@
-// By what a sender is counted where it has no credential.
+// By what a sender is counted where it has no credential, and what its request is called.
+import { randomUUID } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
 import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
+
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** The name that a sender gave its request, or one of our own. */
+export const requestIdOf = ({ "x-request-id": given }: IncomingHttpHeaders): string =>
+  typeof given === "string" && REQUEST_ID.test(given) ? given : randomUUID();
 
 /**
  * The address itself, or of IPv6 its network of 64 bits: one sender owns all 2^64 addresses of it.

@@ -2,7 +2,7 @@
 // answered is in the log afterwards, once (laws C5 and C6).
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { letterTopics } from "../../modules/log/dead-letters/failure.ts";
+import { letterTopics } from "../../modules/log/dead-letters/letter.ts";
 import { apps } from "../../modules/running/installation/product.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";

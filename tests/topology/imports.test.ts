@@ -9,7 +9,7 @@ const filesBelow = (root: string): readonly string[] =>
   readdirSync(root, { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts"))
     .map((file) => join(root, file));
-const files = ["topics.ts", "topology.ts", ...roots.flatMap(filesBelow)];
+const files = ["topics.ts", "edges.ts", "topology.ts", ...roots.flatMap(filesBelow)];
 
 /**
  * What each part may import besides itself: everything below it; pure parts skip the outside world.
@@ -22,10 +22,33 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   processors: ["domain", "stream", "schemas"],
   sinks: ["domain", "infra", "stream", "schemas"],
   "topics.ts": ["infra", "stream", "schemas"],
-  "topology.ts": ["topics.ts", "sinks", "processors", "domain", "infra", "stream", "schemas"],
-  modules: ["topology.ts", "topics.ts", "sinks", "processors", "domain", "infra", "stream", "schemas"],
-  tools: ["modules", "topology.ts", "topics.ts", "sinks", "processors", "domain", "infra", "stream", "schemas"],
-  apps: ["modules", "topology.ts", "topics.ts", "sinks", "processors", "domain", "infra", "stream", "schemas"],
+  "edges.ts": ["topics.ts", "processors", "domain", "stream", "schemas"],
+  "topology.ts": ["edges.ts", "topics.ts", "sinks", "processors", "domain", "infra", "stream", "schemas"],
+  modules: ["topology.ts", "edges.ts", "topics.ts", "sinks", "processors", "domain", "infra", "stream", "schemas"],
+  tools: [
+    "modules",
+    "topology.ts",
+    "edges.ts",
+    "topics.ts",
+    "sinks",
+    "processors",
+    "domain",
+    "infra",
+    "stream",
+    "schemas",
+  ],
+  apps: [
+    "modules",
+    "topology.ts",
+    "edges.ts",
+    "topics.ts",
+    "sinks",
+    "processors",
+    "domain",
+    "infra",
+    "stream",
+    "schemas",
+  ],
 };
 /**
  * What reads the world, or writes to it, has no place in a pure function. Small pure parsers are
@@ -80,7 +103,9 @@ test("imports flow one way", () => {
       .filter((target) => partOf(target) !== part && !allowed[part.split("/")[0]!]!.includes(partOf(target)))
       .map((target) => `${file} -> ${target}`);
   });
-  expect(wrong, "apps > modules > topology > sinks, processors > domain > infra > stream > schemas").toEqual([]);
+  expect(wrong, "apps > modules > topology > edges > sinks, processors > domain > infra > stream > schemas").toEqual(
+    [],
+  );
 });
 
 test("processors import nothing that reads a clock, draws a number or opens a connection", () => {
@@ -103,7 +128,6 @@ test("one module touches each client library", () => {
   const owners: Readonly<Record<string, RegExp>> = {
     kafkajs: /^infra\/kafka\//,
     avsc: /^(infra\/(avro|embedded)\/|sinks\/archive\/container\.ts$)/,
-    "@kafkajs/confluent-schema-registry": /^infra\/avro\/registry\.ts$/,
     "@clickhouse/client": /^infra\/clickhouse\/client\.ts$/,
     "@aws-sdk/client-s3": /^infra\/objects\/s3\.ts$/,
     chdb: /^infra\/embedded\//,
@@ -165,19 +189,43 @@ test("modules know no terminal and no HTTP", () => {
   expect(wrong).toEqual([]);
 });
 
+/** `from` and every file that `targets` leads to from there. */
+const reached = (
+  from: string,
+  targets: (file: string) => readonly string[],
+  seen = new Set<string>(),
+): ReadonlySet<string> => {
+  if (seen.has(from)) return seen;
+  seen.add(from);
+  for (const target of targets(from)) reached(target, targets, seen);
+  return seen;
+};
+
+/** What a file loads when it is run: types are gone by then. */
+const loadedBy = (file: string): readonly string[] =>
+  [...readFileSync(file, "utf8").matchAll(/^(?:import|export)\s(?!type\s)[^;]*?from\s+"(\.[^"]+)"/gm)].map(
+    ([, target]) => normalize(join(dirname(file), target!)),
+  );
+
 test("no production app reaches the embedded stack", () => {
-  const reached = (from: string, seen = new Set<string>()): ReadonlySet<string> => {
-    if (seen.has(from)) return seen;
-    seen.add(from);
-    for (const target of targetsOf(from)) reached(target, seen);
-    return seen;
-  };
   const wrong = ["ingest", "links", "pixel", "upload", "worker", "keeper", "api"].flatMap((app) =>
     files
       .filter((file) => file.startsWith(`apps/${app}/`))
-      .flatMap((file) => [...reached(file)])
+      .flatMap((file) => [...reached(file, targetsOf)])
       .filter((file) => file.startsWith("infra/embedded/"))
       .map((file) => `apps/${app} reaches ${file}`),
   );
   expect(wrong).toEqual([]);
+});
+
+/** Files that each host of edges may load when it starts; the numbers may only become smaller. */
+const mostLoaded = { links: 148, pixel: 167, upload: 161 };
+
+test("a host of edges starts without stages and sinks, and with few files", () => {
+  for (const [app, most] of Object.entries(mostLoaded)) {
+    const loaded = [...reached(`apps/${app}/main.ts`, loadedBy)];
+    const needless = loaded.filter((file) => file.startsWith("sinks/") || file === "topology.ts");
+    expect([app, needless]).toEqual([app, []]);
+    expect(loaded.length, `${app} loads ${loaded.length} files`).toBeLessThanOrEqual(most);
+  }
 });

@@ -1,6 +1,7 @@
 // POST /ingest/batch: authenticate, limit, read, hand over to the edge of the topology, and answer
 // once everything is stored (docs/design/laws.md, C10).
 import { randomInt } from "node:crypto";
+import { edges } from "../../../edges.ts";
 import { headersOf, send, type Visit } from "../../../infra/http/direct/direct-host.ts";
 import { openLane } from "../../../infra/http/lane.ts";
 import { expectPlace, limitHeaders } from "../../../infra/http/limits.ts";
@@ -15,7 +16,6 @@ import { NEAR_TYPE, nearTypeOf } from "../../../processors/admit/event-types.ts"
 import { type BatchBody, type FoundBatch, findBatch, readBatch } from "../../../processors/admit/read-batch.ts";
 import { isWithheld } from "../../../processors/enrich/consent.ts";
 import type { Arrival, UnixMs } from "../../../stream/flow.ts";
-import { pipeline } from "../../../topology.ts";
 import type { EdgeParts, OpenDirect } from "../edges.ts";
 
 type Facts = BatchFacts & { readonly batchId: string };
@@ -61,7 +61,7 @@ const LOOKED_THROUGH_BYTES = 10 * 1024 * 1024;
 const AT_ONCE = { bytes: 16_384, heapBytes: 131_072 };
 
 export const openDirect: OpenDirect = (parts) => {
-  const edge = hostEdge(pipeline, "batch", parts);
+  const edge = hostEdge(edges, "batch", parts);
   const lookInLane = openLane(LOOKED_THROUGH_BYTES);
   const runInLane = openLane();
   return async (visit) => {

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import type { Request, Response } from "express";
 import { uuidOf } from "../../../domain/ids.ts";
+import { edges } from "../../../edges.ts";
 import { takePlace } from "../../../infra/http/limits.ts";
 import { orUnavailable, Problem, unavailable } from "../../../infra/http/problem.ts";
 import { checkType, withBody } from "../../../infra/http/read-body.ts";
@@ -22,7 +23,6 @@ import type { PaymentProcessor } from "../../../processors/admit/payments/proces
 import { processorNames, processorOf } from "../../../processors/admit/payments/processors.ts";
 import { type Arrival, BadBody } from "../../../stream/flow.ts";
 import { edgesOf } from "../../../stream/topology.ts";
-import { pipeline } from "../../../topology.ts";
 import type { EdgeParts, OpenEdge } from "../edges.ts";
 import { arrivalOf, askedClient } from "../postbacks/asked.ts";
 
@@ -33,7 +33,7 @@ const REQUESTS_A_MINUTE = 6_000;
 /** Until a person has saved it. */
 const NO_TOKEN_SEC = 600;
 
-const declared = edgesOf(pipeline).find(({ name }) => name === "postback")!;
+const declared = edgesOf(edges).find(({ name }) => name === "postback")!;
 
 interface Sent {
   readonly processor: PaymentProcessor;
@@ -130,7 +130,7 @@ type Counted = { accepted: number; refused: ReadonlyMap<string, number> };
 
 /** Throws Problem 400 with the place of what was refused, once its dead letter is stored. */
 const taking = (parts: EdgeParts) => {
-  const edge = hostEdge(pipeline, "postback", parts);
+  const edge = hostEdge(edges, "postback", parts);
   return async (sent: Sent, counted: Counted): Promise<Answer> => {
     const { processor, facts, raw, arrival } = sent;
     const envelope = envelopeOf(processor.name, facts.clientId, raw);

@@ -5,6 +5,7 @@ import type { ServerResponse } from "node:http";
 import { uuidOf } from "../../../domain/ids.ts";
 import { mapPayload } from "../../../domain/sources/map-payload.ts";
 import { sourceName } from "../../../domain/sources/source.ts";
+import { edges } from "../../../edges.ts";
 import { perSecond } from "../../../infra/http/direct/per-second.ts";
 import { Problem } from "../../../infra/http/problem.ts";
 import { senderOf } from "../../../infra/http/sender.ts";
@@ -21,7 +22,6 @@ import {
 } from "../../../processors/admit/sources/generic.ts";
 import { type Arrival, BadBody, type Refusal } from "../../../stream/flow.ts";
 import { edgesOf } from "../../../stream/topology.ts";
-import { pipeline } from "../../../topology.ts";
 import type { EdgeParts } from "../edges.ts";
 
 export interface SentPayload {
@@ -47,8 +47,8 @@ const LETTERS_A_SECOND = 50;
 
 /** Answers once all is stored. Throws Problem 400 with what was found where, once its letter is. */
 export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external") => {
-  const edge = hostEdge(pipeline, name, parts);
-  const declared = edgesOf(pipeline).find((one) => one.name === name)!;
+  const edge = hostEdge(edges, name, parts);
+  const declared = edgesOf(edges).find((one) => one.name === name)!;
   const letters = perSecond(LETTERS_A_SECOND);
 
   const keep = (sent: SentPayload, outcome: TakenPayload["outcome"], code: string | null = null): Promise<void> => {

@@ -9,8 +9,8 @@ import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { confirmReprocessed, INDEX_GROUP } from "../../../modules/log/dead-letters/confirm-reprocessed.ts";
-import { letterTopics } from "../../../modules/log/dead-letters/failure.ts";
 import { indexing, indexReading } from "../../../modules/log/dead-letters/indexing.ts";
+import { letterTopics } from "../../../modules/log/dead-letters/letter.ts";
 import {
   claimLetters,
   discardClaimed,

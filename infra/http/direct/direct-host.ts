@@ -1,6 +1,5 @@
 // A host on node:http alone, for routes that are asked thousands of times a second. What holds for
 // every request is what openHost (infra/http/host.ts) does for the others.
-import { randomUUID } from "node:crypto";
 import type {
   IncomingMessage,
   OutgoingHttpHeader,
@@ -11,8 +10,8 @@ import type {
 import type { TLSSocket } from "node:tls";
 import proxyaddr from "proxy-addr";
 import type { Log } from "../../runtime/log.ts";
-import { REQUEST_ID } from "../host.ts";
 import { Aborted, Problem, problemAnswer, problemOf } from "../problem.ts";
+import { requestIdOf } from "../sender.ts";
 
 /** One request, and where its answer goes. */
 export interface Visit {
@@ -163,7 +162,6 @@ const visits = (trustedProxies: readonly string[]) => {
   return (request: IncomingMessage, response: ServerResponse, place: Place): Visit => {
     const { headers, socket } = request;
     const peer = socket.remoteAddress ?? "";
-    const given = headers["x-request-id"];
     const forwarded = isBehind && trust(peer, 0) ? headers["x-forwarded-proto"] : undefined;
     // Field by field: a spread with more fields behind it is a slow object (request-terms.ts).
     return {
@@ -177,7 +175,7 @@ const visits = (trustedProxies: readonly string[]) => {
       host: headers.host !== undefined && HOST.test(headers.host) ? headers.host.toLowerCase() : "",
       address: isBehind ? proxyaddr(request, trust) : peer,
       isSecure: (socket as TLSSocket).encrypted || protocolIn(forwarded) === "https",
-      requestId: typeof given === "string" && REQUEST_ID.test(given) ? given : randomUUID(),
+      requestId: requestIdOf(headers),
     };
   };
 };

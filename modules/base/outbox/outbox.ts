@@ -3,6 +3,7 @@
 
 import type { Pool, PoolClient } from "pg";
 import { hit } from "#failpoint";
+import { edges } from "../../../edges.ts";
 import { tryLockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { StoredEvent } from "../../../processors/admit/outbox/announced.ts";
@@ -11,7 +12,6 @@ import type { AnyFeed, AnyTopic, UnixMs } from "../../../stream/flow.ts";
 import type { OutputMessage, Produce } from "../../../stream/messages.ts";
 import { feedsOf } from "../../../stream/topology.ts";
 import type { Wire } from "../../../stream/wire.ts";
-import { pipeline } from "../../../topology.ts";
 import { messageOf } from "../feed.ts";
 
 /** What goes to the log. The id of an announcement is made with the row; an event has its own. */
@@ -25,13 +25,13 @@ export type Announced =
   | { readonly topic: "events.raw"; readonly client_id: number; readonly record: StoredEvent };
 
 /** The edges that the relay feeds, by the topic that a row names. */
-const edges: ReadonlyMap<string, AnyFeed> = new Map(
-  feedsOf(pipeline)
+const feeds: ReadonlyMap<string, AnyFeed> = new Map(
+  feedsOf(edges)
     .filter(({ on }) => on === "table outbox")
     .map((edge) => [edge.to.name, edge]),
 );
 /** What a wire must have been opened for to relay the outbox. */
-export const outboxTopics: readonly AnyTopic[] = [...edges.values()].map(({ to }) => to);
+export const outboxTopics: readonly AnyTopic[] = [...feeds.values()].map(({ to }) => to);
 
 /** Inside the transaction of the change, which has set the clients concerned as its tenants. */
 export const announce = async (tx: PoolClient, announced: readonly Announced[]): Promise<void> => {
@@ -52,7 +52,7 @@ interface OutboxRow {
 
 /** A row of a later version waits until its relay runs, in its order. */
 const messageOfRow = (wire: Wire, row: OutboxRow): OutputMessage => {
-  const edge = edges.get(row.topic);
+  const edge = feeds.get(row.topic);
   if (edge === undefined)
     throw new Error(`outbox row ${row.outbox_id}: no edge here writes ${row.topic}; update the keeper`);
   return messageOf(edge, wire, row);

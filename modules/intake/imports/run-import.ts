@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import { hit } from "#failpoint";
 import { scrubText } from "../../../domain/personal/personal-data.ts";
+import { edges } from "../../../edges.ts";
 import type { Objects } from "../../../infra/objects/objects.ts";
 import { type Row, statedAmount } from "../../../processors/admit/upload/csv-row.ts";
 import type { UploadFacts } from "../../../processors/admit/upload/upload.ts";
@@ -11,7 +12,6 @@ import type { EventReceived } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { OutputMessage } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
-import { pipeline } from "../../../topology.ts";
 import type { AskClientFacts } from "../path/facts.ts";
 import { hostEdge } from "../path/host-edge.ts";
 import type { Path } from "../path/path.ts";
@@ -126,7 +126,7 @@ const admitLines = async (
   const messages: OutputMessage[] = [];
   const accepted: EventReceived[] = [];
   let kind: Admitted["kind"];
-  const edge = hostEdge(pipeline, "upload", {
+  const edge = hostEdge(edges, "upload", {
     wire,
     path: {
       store: async (some, of) => {

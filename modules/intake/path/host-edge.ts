@@ -16,7 +16,7 @@ import type {
 import type { OutputMessage } from "../../../stream/messages.ts";
 import { type EdgeIn, edgesOf } from "../../../stream/topology.ts";
 import { TooLarge, type Wire } from "../../../stream/wire.ts";
-import { letterKindOf } from "../../log/dead-letters/failure.ts";
+import { letterKindOf } from "../../log/dead-letters/letter.ts";
 import type { Path } from "./path.ts";
 
 export interface HostPorts {

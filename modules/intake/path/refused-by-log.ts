@@ -1,5 +1,6 @@
 // Makes a dead letter of a record that the log refuses for what it is, above all for its size.
 import { createHash } from "node:crypto";
+import { edges } from "../../../edges.ts";
 import type { Objects } from "../../../infra/objects/objects.ts";
 import { classify } from "../../../infra/runtime/errors.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
@@ -9,7 +10,6 @@ import type { Position, Recorded, UnixMs } from "../../../stream/flow.ts";
 import type { Letter, OutputMessage, Produce } from "../../../stream/messages.ts";
 import { edgesOf } from "../../../stream/topology.ts";
 import type { Wire } from "../../../stream/wire.ts";
-import { pipeline } from "../../../topology.ts";
 
 export interface RefusedPorts {
   /** Into the log in order, awaited. */
@@ -22,7 +22,7 @@ export interface RefusedPorts {
 
 /** Who refused, in the letter; no stage or sink has this name. */
 const BY_LOG = "log";
-const WRITTEN = new Map(edgesOf(pipeline).map(({ to }) => [to.name, to]));
+const WRITTEN = new Map(edgesOf(edges).map(({ to }) => [to.name, to]));
 
 /**
  * Order of durable effects: the letter is in the log before the record counts as sent. Bytes that
@@ -108,7 +108,7 @@ const routeOf = ({ topic, value }: OutputMessage, wire: Wire): string => {
   } catch {
     record = undefined;
   }
-  return pipeline.deadLetters(record);
+  return edges.deadLetters(record);
 };
 
 /** `MESSAGE_TOO_LARGE` becomes `message_too_large`; the client's wrappers hide it. */

@@ -1,5 +1,7 @@
 // Dead letters of an edge whose senders get to read no refusal: what was refused is kept as it
 // came, under a key of the installation, and admitted again when its letter is due.
+
+import { edges } from "../../../edges.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
 import { deadLetterOf, letterHeaders } from "../../../stream/dead-letters.ts";
@@ -7,7 +9,6 @@ import type { Admission, AnyEdge, Arrival, Recorded, UnixMs } from "../../../str
 import type { InputMessage, OutputMessage } from "../../../stream/messages.ts";
 import { edgesOf } from "../../../stream/topology.ts";
 import type { Wire } from "../../../stream/wire.ts";
-import { pipeline } from "../../../topology.ts";
 import { seal, unseal } from "../../access/secrets/sealed.ts";
 import type { AskClientFacts } from "./facts.ts";
 
@@ -62,7 +63,7 @@ export const refusedLetter = (
     body: Buffer.from(body).subarray(0, mostBytes(edge.name)).toString("base64"),
   };
   const letter = {
-    to: pipeline.deadLetters({ data: { source: edge.name } } as Recorded<any>),
+    to: edges.deadLetters({ data: { source: edge.name } } as Recorded<any>),
     stage: edge.name,
     code,
     message,
@@ -108,7 +109,7 @@ export const readmitted = async (
   root: string,
 ): Promise<readonly OutputMessage[] | undefined> => {
   const stage = String(headers[letterHeaders.stage]);
-  const edge = edgesOf(pipeline).find(({ name }) => name === stage);
+  const edge = edgesOf(edges).find(({ name }) => name === stage);
   const kept = edge === undefined ? undefined : opened(value, edge.name, keyring);
   if (edge === undefined || kept === undefined) return undefined;
   const body = Buffer.from(kept.body, "base64");

@@ -2,6 +2,7 @@
 // events wait while the log is away.
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { edges } from "../../../edges.ts";
 import { openRegistry, type Registry } from "../../../infra/avro/registry.ts";
 import { openWire, wireWithoutIds } from "../../../infra/avro/wire.ts";
 import { type Admin, type Kafka, openKafka } from "../../../infra/kafka/kafka.ts";
@@ -16,7 +17,6 @@ import { sendWithSchemaIds } from "../../../infra/spool/send-with-schema-ids.ts"
 import { openSpool } from "../../../infra/spool/spool.ts";
 import { edgesOf } from "../../../stream/topology.ts";
 import type { Wire } from "../../../stream/wire.ts";
-import { pipeline } from "../../../topology.ts";
 import { openPath } from "./path.ts";
 import { refusedByLog } from "./refused-by-log.ts";
 
@@ -43,7 +43,7 @@ const DRAIN_MS = 4_000;
 const LEAVE_MS = 1_000;
 const REPORT_MS = 5_000;
 /** Every topic that an edge writes. */
-const written = [...new Set(edgesOf(pipeline).map(({ to }) => to))];
+const written = [...new Set(edgesOf(edges).map(({ to }) => to))];
 
 /** Opens it by name in the scope of a host; needs nothing to answer. */
 export const openWay = async (opening: WayOpening) => {

@@ -2,6 +2,7 @@
 import { hit } from "#failpoint";
 import type { Hides } from "../../../domain/personal/suppression.ts";
 import { readMapping } from "../../../domain/sources/map-payload.ts";
+import { edges } from "../../../edges.ts";
 import type { AllowedNetworks } from "../../../infra/outbound/outbound.ts";
 import { classify } from "../../../infra/runtime/errors.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
@@ -12,7 +13,6 @@ import type { EventReceived } from "../../../schemas/generated.ts";
 import type { Position, Recorded, UnixMs } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
-import { pipeline } from "../../../topology.ts";
 import { unsealOfSource } from "../../access/secrets/source-secrets.ts";
 import { feedNamed, messageOf } from "../../base/feed.ts";
 import type { DriverSettings, PulledPage, PullWindow } from "./drivers/driver.ts";
@@ -52,7 +52,7 @@ const LONGEST_WAIT_MS = 10 * 60_000;
 /** Some three hours; the next window of the schedule begins where this one did. */
 const MOST_FAILURES = 24;
 
-const edge = feedNamed(pipeline, "pull");
+const edge = feedNamed(edges, "pull");
 
 /**
  * Until the window is done, the source gives no page, the pipeline is behind, or `isOver` says so.

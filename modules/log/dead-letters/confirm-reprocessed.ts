@@ -5,7 +5,7 @@ import type { Admin } from "../../../infra/kafka/kafka.ts";
 import { type Topology, writesRows } from "../../../stream/flow.ts";
 import { readersOf } from "../../../stream/topology.ts";
 import type { Hop, Hosts } from "../groups/hosts.ts";
-import { letterTopics } from "./failure.ts";
+import { letterTopics } from "./letter.ts";
 import type { Attempt } from "./letter-index.ts";
 
 /** The group that turns dead-letter topics into the index. */

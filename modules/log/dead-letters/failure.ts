@@ -11,14 +11,7 @@ import type { Wire } from "../../../stream/wire.ts";
 import { Unreadable } from "../../../stream/wire.ts";
 import { topics } from "../../../topics.ts";
 import { pipeline } from "../../../topology.ts";
-import type { Failure, LetterKind } from "./letter.ts";
-
-/** The dead-letter topics and the kind of what lies in each. */
-export const letterTopics: Readonly<Record<LetterKind, string>> = {
-  clicks: "clicks.dlq",
-  pixel: "pixel.dlq",
-  s2s: "s2s.dlq",
-};
+import { type Failure, letterKindOf } from "./letter.ts";
 
 const readers = pipeline.nodes.filter((node) => node.is !== "edge");
 /** Every topic that a stage or sink reads, hence every one that a letter can come from. */
@@ -139,9 +132,6 @@ const eventIdOf = ({ record, event }: Held): string =>
       record.data.event_id ??
       record.id,
   ).replaceAll("\0", "");
-
-export const letterKindOf = (topic: string): LetterKind =>
-  (Object.keys(letterTopics) as LetterKind[]).find((kind) => letterTopics[kind] === topic) ?? "s2s";
 
 /** Of a record that nothing of ours wrote: it is kept, counted, and goes nowhere by itself. */
 const FOREIGN = "foreign_record";

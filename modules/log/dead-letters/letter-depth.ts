@@ -8,7 +8,7 @@ import { pipeline } from "../../../topology.ts";
 import { hopsToStore } from "../groups/hops-to-store.ts";
 import type { Hop, Hosts } from "../groups/hosts.ts";
 import { INDEX_GROUP } from "./confirm-reprocessed.ts";
-import { letterTopics } from "./failure.ts";
+import { letterTopics } from "./letter.ts";
 import type { Depth } from "./letter-index.ts";
 
 export type Counts = Readonly<Record<string, number>>;

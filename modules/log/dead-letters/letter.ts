@@ -8,6 +8,16 @@ import type { Position, UnixMs } from "../../../stream/flow.ts";
 export type LetterKind = "clicks" | "pixel" | "s2s";
 export const letterKinds: readonly LetterKind[] = ["clicks", "pixel", "s2s"];
 
+/** The dead-letter topics and the kind of what lies in each. */
+export const letterTopics: Readonly<Record<LetterKind, string>> = {
+  clicks: "clicks.dlq",
+  pixel: "pixel.dlq",
+  s2s: "s2s.dlq",
+};
+
+export const letterKindOf = (topic: string): LetterKind =>
+  (Object.keys(letterTopics) as LetterKind[]).find((kind) => letterTopics[kind] === topic) ?? "s2s";
+
 /**
  * waiting: will be sent again at `next_attempt_at`. retrying: is being sent, or was sent and has
  * not come through yet. reprocessed: came through.

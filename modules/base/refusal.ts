@@ -37,6 +37,10 @@ export const invalid = (path: string, code: string, message: string): RefusalErr
 export const conflict = (code: string, message: string, { path = "", ...more }: More = {}): RefusalError =>
   new RefusalError([{ kind: "conflict", code, path, message, ...more }]);
 
+/** `path` is what this caller may not set. */
+export const forbidden = (path: string, message: string): RefusalError =>
+  new RefusalError([{ kind: "forbidden", code: "forbidden", path, message }]);
+
 /**
  * A thing that is not there, and one that the caller may not see, are refused in the same words.
  */

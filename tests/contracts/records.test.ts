@@ -120,8 +120,7 @@ test("a version that is not the newest is refused, and several are saved togethe
 describe("what the platform API refuses is refused", () => {
   test("of clients", async () => {
     const client_id = ids.client;
-    expect(await wrong("clients", { client_id, status: "archived" })).toEqual(["clients[0].status"]);
-    expect(await wrong("clients", { client_id, retention_months: 12 })).toEqual(["clients[0].retention_months"]);
+    expect(await wrong("clients", { client_id, retention_months: 12 })).toEqual(["clients[0].confirm_retention"]);
     expect(await wrong("clients", { client_id, retention_months: 12, confirm_retention: true })).toEqual([]);
     expect(await wrong("clients", { client_id, slug: "other" })).toEqual(["clients[0].slug"]);
     expect(await wrong("clients", { client_id, valid_from: "2020-01-01T00:00:00Z" })).toEqual([

@@ -130,6 +130,16 @@ export const readSegments = async (
   return rows;
 };
 
+export type SavedSegment = Pick<Segment, "code" | "name" | "active" | "version">;
+
+/** The same without its sales, which take longer than a change may. */
+export const savedSegments = async (tx: PoolClient, clientId: number): Promise<readonly SavedSegment[]> =>
+  (
+    await tx.query<SavedSegment>(sql`
+      select distinct on (code) code, name, active, version from segments where client_id = ${clientId}
+      order by code, version desc`)
+  ).rows;
+
 /** Campaigns of the client that are active. */
 export const activeCampaigns = async (tx: PoolClient, clientId: number): Promise<readonly number[]> => {
   const { rows } = await tx.query<{ campaign_id: number }>(sql`

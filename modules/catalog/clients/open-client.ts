@@ -1,25 +1,41 @@
 // Clients that a use case names: the caller sees them, and they are not archived.
-import { conflict, invalid, missing } from "../../base/refusal.ts";
+import { conflict, invalid, missing, type RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { type ClientOf, clientsAmong } from "../partners/partner-reads.ts";
 import { lockReference } from "../reference/open-change.ts";
-import { readClient, type ShownRow } from "./client-reads.ts";
+import { type ClientState, readClient, type ShownRow } from "./client-reads.ts";
 
 /**
  * These fields of the client; no other change of reference data until the commit. Throws
  * RefusalError: missing, or `client_archived`.
  */
-export const openClient = async (
+export const openClient = async (work: Work, clientId: number, names: readonly string[] = []): Promise<ShownRow> => {
+  const { state, shown } = await lockClient(work, clientId, names);
+  if (state.status === "archived") throw clientArchived();
+  return shown;
+};
+
+interface LockedClient {
+  readonly state: ClientState;
+  readonly shown: ShownRow;
+}
+
+/** The same, archived or not. Throws RefusalError: missing. */
+export const lockClient = async (
   { tx, scope }: Work,
   clientId: number,
   names: readonly string[] = [],
-): Promise<ShownRow> => {
+): Promise<LockedClient> => {
   await lockReference(tx);
   const found = await readClient(tx, clientId, scope.clients, names);
   if (found === undefined) throw missing();
-  if (found.state.status === "archived") throw conflict("client_archived", "this client is archived");
-  return found.shown;
+  return found;
 };
+
+export const clientArchived = (): RefusalError => conflict("client_archived", "this client is archived");
+
+/** How the audit names it. */
+export const entityOf = (clientId: number): string => `client:${clientId}`;
 
 /**
  * Clients that an input names. One that the caller may not see is as unknown as one that does not

@@ -1,15 +1,9 @@
 // What the platform API refuses beyond what the writer does: the same here, before anything is
 // saved.
 import type { PoolClient } from "pg";
-import { toMinor } from "../../../domain/money.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
-import type { UnixMs } from "../../../stream/flow.ts";
 import { isMove, partnersAt } from "../campaigns/campaign-reads.ts";
-import { hasConversions } from "../clients/client-reads.ts";
-import { closedMonthOf } from "../contracts/closed-month.ts";
-import { hasNoBalance, takenAddresses } from "../partners/partner-reads.ts";
 import { isAllowed, readPixelConfig } from "../pixel/pixel-config.ts";
-import type { Kind } from "../reference/newest-records.ts";
 import type { Columns } from "../reference/records.ts";
 import { activeBeside, MOST_ACTIVE_RULES } from "../rules/rule-reads.ts";
 
@@ -21,15 +15,12 @@ export interface Refusal {
 }
 
 export interface Wanted {
-  readonly kind: Kind;
+  readonly kind: keyof typeof checks;
   /** Null: a new one. */
   readonly id: number | null;
   readonly before: Columns | undefined;
   /** Saved record and given fields together. */
   readonly after: Columns;
-  /** Given with the record: events of before are deleted. */
-  readonly isRetentionConfirmed: boolean;
-  readonly now: UnixMs;
 }
 
 type Check = (tx: PoolClient, wanted: Wanted) => Promise<readonly Refusal[]>;
@@ -60,54 +51,6 @@ const activePartner = async (
   return status === undefined || ["active", "invited"].includes(status)
     ? none
     : refusal("partner_inactive", field, `partner ${partnerId} is ${status}`);
-};
-
-const ofClient: Check = async (tx, { id, before, after, isRetentionConfirmed }) => {
-  if (id === null || before === undefined) return none;
-  if (after.status === "archived" && before.status !== "archived")
-    return refusal(
-      "use_the_api",
-      "status",
-      `archiving ends tokens and pauses campaigns too: DELETE /api/clients/${id} of the platform API`,
-    );
-  return [
-    ...(before.status === "archived" && after.status === "archived"
-      ? refusal("client_archived", "status", `client ${id} is archived: give it another status first`)
-      : none),
-    ...(after.currency !== before.currency && (await hasConversions(tx, id))
-      ? refusal("currency_in_use", "currency", `sales are booked in ${before.currency}`)
-      : none),
-    ...(after.retention_months < before.retention_months && !isRetentionConfirmed
-      ? refusal(
-          "confirmation_needed",
-          "retention_months",
-          'events of before are deleted: confirm that with "confirm_retention": true',
-        )
-      : none),
-  ];
-};
-
-const ofPartner: Check = async (tx, { id, before, after }) => {
-  if (after.status === "archived" && before?.status !== "archived")
-    return refusal(
-      "use_the_api",
-      "status",
-      "archiving ends its access, invitations and links too: DELETE /api/partners/<id> of the platform API",
-    );
-  const taken =
-    typeof after.email === "string" && (after.email !== before?.email || before?.status === "archived")
-      ? await takenAddresses(tx, [after.email], id ?? undefined)
-      : new Set();
-  const { currency = "MXN", min_amount = "0.00" } = after.payout ?? {};
-  const read = toMinor(String(min_amount), String(currency));
-  const hasMoved = before !== undefined && id !== null && currency !== before.payout.currency;
-  return [
-    ...(taken.size > 0 ? refusal("email_in_use", "email", "another partner has this address") : none),
-    ...(read.kind === "bad_amount" ? refusal("bad_amount", "payout.min_amount", `${read.why} (${currency})`) : none),
-    ...(hasMoved && !(await hasNoBalance(tx, id, before.client_ids))
-      ? refusal("currency_in_use", "payout.currency", "the balance is not zero in the currency of before")
-      : none),
-  ];
 };
 
 const ofCampaign: Check = async (tx, { id, before, after }) => {
@@ -155,19 +98,6 @@ const ofLink: Check = async (tx, { before, after }) => {
   ];
 };
 
-const ofContract: Check = async (tx, { before, after, now }) => {
-  const { client_id, partner_id, effective_from } = after;
-  const statuses = Number.isInteger(client_id) ? await partnersAt(tx, client_id, [partner_id]) : new Map();
-  const closed = typeof effective_from === "string" ? closedMonthOf(before, after, now) : null;
-  return [
-    ...(await openClient(tx, client_id)),
-    ...(statuses.get(partner_id) === "archived"
-      ? refusal("partner_archived", "partner_id", `partner ${partner_id} is archived`)
-      : none),
-    ...(closed === null ? none : refusal("month_closed", closed.field, closed.detail)),
-  ];
-};
-
 const ofRule: Check = async (tx, { id, before, after }) => {
   const closed = await openClient(tx, after.client_id);
   if (closed.length > 0 || !Number.isInteger(after.client_id)) return closed;
@@ -182,15 +112,7 @@ const ofRule: Check = async (tx, { id, before, after }) => {
   ];
 };
 
-const checks: Readonly<Record<Kind, Check>> = {
-  clients: ofClient,
-  segments: (tx, { after }) => openClient(tx, after.client_id),
-  partners: ofPartner,
-  campaigns: ofCampaign,
-  links: ofLink,
-  contracts: ofContract,
-  rules: ofRule,
-};
+const checks = { campaigns: ofCampaign, links: ofLink, rules: ofRule };
 
 /** Asked under the lock of reference data, in a transaction that sees every client. */
 export const refusalsOf = (tx: PoolClient, wanted: Wanted): Promise<readonly Refusal[]> =>

@@ -1,7 +1,8 @@
 // A record as it would be saved, checked before a use case sees it.
+import { z } from "zod";
 import { type Refusal, RefusalError } from "../../base/refusal.ts";
 import { merged } from "./draft.ts";
-import { type Columns, type EntityName, entities } from "./records.ts";
+import { type Columns, type EntityName, entities, segmentRecord } from "./records.ts";
 
 /**
  * The saved record with the given fields, validated; without a saved one the fields alone. Throws
@@ -9,17 +10,8 @@ import { type Columns, type EntityName, entities } from "./records.ts";
  */
 export const parseRecord = (entity: EntityName, saved: Columns | undefined, fields: Columns): any => {
   const { record, fixed } = entities[entity];
-  const parsed = record.safeParse(saved === undefined ? fields : merged(saved, fields));
-  if (!parsed.success)
-    throw new RefusalError(
-      parsed.error.issues.map((issue): Refusal => {
-        const path = issue.path.map((part) => `/${String(part)}`).join("");
-        const message =
-          issue.code === "unrecognized_keys" ? `there is no field ${issue.keys.join(", ")}` : issue.message;
-        return { kind: "invalid", code: "invalid", path, message };
-      }),
-    );
-  const moved = fixed.filter((name) => saved !== undefined && parsed.data[name] !== saved[name]);
+  const parsed = parse(record, saved === undefined ? fields : merged(saved, fields));
+  const moved = fixed.filter((name) => saved !== undefined && parsed[name] !== saved[name]);
   if (moved.length > 0)
     throw new RefusalError(
       moved.map((name) => ({
@@ -27,5 +19,24 @@ export const parseRecord = (entity: EntityName, saved: Columns | undefined, fiel
         message: `cannot be changed once saved; it is ${JSON.stringify(saved![name])}`,
       })),
     );
-  return parsed.data;
+  return parsed;
+};
+
+/** A segment with its client, by whose id and its code it is known. */
+const segmentOfClient = segmentRecord.extend({ client_id: z.int("give an integer id") });
+
+/** The same for a segment. */
+export const parseSegment = (saved: Columns | undefined, fields: Columns): z.output<typeof segmentOfClient> =>
+  parse(segmentOfClient, { ...saved, ...fields });
+
+const parse = <S extends z.ZodType>(schema: S, given: unknown): z.output<S> => {
+  const parsed = schema.safeParse(given);
+  if (parsed.success) return parsed.data;
+  throw new RefusalError(
+    parsed.error.issues.map((issue): Refusal => {
+      const path = issue.path.map((part) => `/${String(part)}`).join("");
+      const message = issue.code === "unrecognized_keys" ? `there is no field ${issue.keys.join(", ")}` : issue.message;
+      return { kind: "invalid", code: "invalid", path, message };
+    }),
+  );
 };

@@ -2,6 +2,11 @@
 import { enterEveryClient } from "../../../../modules/access/scope.ts";
 import { refuseAll } from "../../../../modules/base/refusal.ts";
 import type { Work } from "../../../../modules/base/work.ts";
+import { archiveClient } from "../../../../modules/catalog/clients/archive.ts";
+import { changeClient } from "../../../../modules/catalog/clients/change.ts";
+import { changeSegment } from "../../../../modules/catalog/clients/change-segment.ts";
+import { createClient } from "../../../../modules/catalog/clients/create.ts";
+import { createSegment } from "../../../../modules/catalog/clients/create-segment.ts";
 import { contractIdOf } from "../../../../modules/catalog/contracts/contract-reads.ts";
 import { saveContract } from "../../../../modules/catalog/contracts/save.ts";
 import { archivePartner } from "../../../../modules/catalog/partners/archive.ts";
@@ -16,7 +21,7 @@ import {
   type KnownRecord,
   newestRecords,
 } from "../../../../modules/catalog/reference/newest-records.ts";
-import { parseRecord } from "../../../../modules/catalog/reference/parse-record.ts";
+import { parseRecord, parseSegment } from "../../../../modules/catalog/reference/parse-record.ts";
 import type { Columns } from "../../../../modules/catalog/reference/records.ts";
 
 /** An entry of a file, with the record that it changes. */
@@ -40,6 +45,42 @@ const changedIn = ({ fields, known }: RecordEntry): Columns =>
   Object.fromEntries(
     Object.entries(fields).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(known?.record[name])),
   );
+
+/** A record gives the days of all event types, a merge-patch takes away those that are gone. */
+const holdPatch = (saved: Columns, days: Columns): Columns => ({
+  ...Object.fromEntries(Object.keys(saved).map((type) => [type, null])),
+  ...days,
+});
+
+const clients: KindUseCases = {
+  save: async (work, entry) => {
+    const { fields, known } = entry;
+    parseRecord("clients", known?.record, fields);
+    if (known === undefined) return String(await createClient(work, fields as never));
+    const client_id = Number(known.key);
+    const { status, hold_days, ...rest } = changedIn(entry);
+    const isArchived = status === "archived";
+    const patch = {
+      ...rest,
+      ...(hold_days !== undefined && { hold_days: holdPatch(known.record.hold_days, hold_days) }),
+      ...(status !== undefined && !isArchived && { status }),
+    };
+    const change = { client_id, patch, version: undefined, confirm_retention: entry.isRetentionConfirmed };
+    if (Object.keys(patch).length > 0 || !isArchived) await changeClient(work, change);
+    if (isArchived) await archiveClient(work, { client_id, version: undefined });
+    return known.key;
+  },
+};
+
+const segments: KindUseCases = {
+  save: async (work, entry) => {
+    const { client_id, ...segment } = parseSegment(entry.known?.record, entry.fields);
+    const { code } = segment;
+    if (entry.known === undefined) await createSegment(work, { client_id, segment });
+    else await changeSegment(work, { client_id, code, patch: changedIn(entry), version: undefined });
+    return `${client_id}:${code}`;
+  },
+};
 
 const partners: KindUseCases = {
   save: async (work, entry) => {
@@ -71,8 +112,6 @@ const contracts: KindUseCases = {
 };
 
 const SINGULAR = {
-  clients: "client",
-  segments: "segment",
   campaigns: "campaign",
   links: "link",
   rules: "rule",
@@ -80,26 +119,25 @@ const SINGULAR = {
 
 /** A kind whose use cases the platform API does not share yet. */
 const saved = (kind: keyof typeof SINGULAR): KindUseCases => ({
-  save: async (work, { fields, known, isRetentionConfirmed }) => {
-    const { tx, now } = work;
+  save: async (work, { fields, known }) => {
+    const { tx } = work;
     const after = known === undefined ? fields : merged(known.record, fields);
-    const id = known === undefined || kind === "segments" ? null : Number(known.key);
-    const wanted = { kind, id, before: known?.record, after, isRetentionConfirmed, now };
+    const id = known === undefined ? null : Number(known.key);
+    const wanted = { kind, id, before: known?.record, after };
     refuseAll(
       (await refusalsOf(tx, wanted)).map(({ code, field, message }) => ({
         ...{ kind: "conflict", code, path: `/${field.replaceAll(".", "/")}`, message },
       })),
     );
-    const entry = kind === "segments" ? fields : { ...fields, [idFieldOf(kind)]: id ?? -1 };
+    const entry = { ...fields, [idFieldOf(kind)]: id ?? -1 };
     const written = await changeReference(work, { [kind]: [entry] } as never);
-    const key =
-      kind === "segments" ? `${fields.client_id}:${fields.code}` : (known?.key ?? String(written.idOf(kind, -1)));
+    const key = known?.key ?? String(written.idOf(kind, -1));
     const [saved] = await newestRecords(tx, kind, [key]);
     await enterEveryClient(tx);
     const { record, clients } = saved!;
     await work.audit({
       action: `${SINGULAR[kind]}.${known === undefined ? "created" : kind === "rules" ? "versioned" : "updated"}`,
-      client_id: kind === "clients" ? Number(key) : clients.length === 1 ? clients[0]! : null,
+      client_id: clients.length === 1 ? clients[0]! : null,
       ...{ entity: `${SINGULAR[kind]}:${key}`, before: known?.record, after: record },
     });
     return key;
@@ -107,7 +145,7 @@ const saved = (kind: keyof typeof SINGULAR): KindUseCases => ({
 });
 
 const useCases: Readonly<Record<Kind, KindUseCases>> = {
-  ...{ partners, contracts, clients: saved("clients"), segments: saved("segments") },
+  ...{ clients, segments, partners, contracts },
   ...{ campaigns: saved("campaigns"), links: saved("links"), rules: saved("rules") },
 };
 export const useCasesOf = (kind: Kind): KindUseCases => useCases[kind];

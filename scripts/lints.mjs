@@ -1,6 +1,6 @@
 // The rules of form that no linter knows: columns, words, names, folder sizes, private paths,
-// subjects of commits, and that a cited path exists. Exceptions stand in scripts/lints.allowed.
-// Usage: node scripts/lints.mjs [--lower]
+// subjects of commits, that a cited path exists, and that a file costs what a decision page says.
+// Exceptions stand in scripts/lints.allowed. Usage: node scripts/lints.mjs [--lower]
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -94,6 +94,22 @@ for (const line of tooHigh(limits, places))
 /** What is committed stays so: one that slipped through is an exception, `subject <hash>`. */
 for (const { hash, subject } of subjectsSince() ?? [])
   if (isLong(subject)) say("subject", hash, undefined, `${subject.length} of ${MOST_COLUMNS} columns: ${subject}`);
+
+/** What a decision page says a file or folder costs: `path` (120 lines), true within a tenth. */
+const COST = /`((?:[\w.-]+\/)+[\w.-]*)`\s+\(([\d,]+) lines/g;
+const lengthOf = (path) =>
+  [...linesOf].reduce(
+    (sum, [file, lines]) =>
+      sum + (file === path || (path.endsWith("/") && file.startsWith(path)) ? lines.length - 1 : 0),
+    0,
+  );
+for (const [file, lines] of linesOf)
+  if (file.startsWith("docs/decisions/"))
+    for (const [, path, claim] of lines.join("\n").matchAll(COST)) {
+      const claimed = Number(claim.replaceAll(",", ""));
+      const length = lengthOf(path);
+      if (Math.abs(length - claimed) > claimed / 10) say("costs", file, undefined, `${path} has ${length} lines`);
+    }
 
 for (const line of found) console.error(line);
 if (found.length > 0) console.error(`${found.length} places; exceptions with a reason go into scripts/lints.allowed`);

@@ -1,9 +1,6 @@
-// The only module that talks to the schema registry, by five of its routes: at start and on an
-// unknown id, never for an event. The usual client of it keeps the status and the text of answers
-// to itself, and takes a tenth of a second of CPU to load, at the start of every process.
-import { request as requestOverHttp } from "node:http";
-import { request as requestOverTls } from "node:https";
-import { text } from "node:stream/consumers";
+// The only module that talks to the schema registry: at start and on an unknown id, never for an
+// event.
+import { COMPATIBILITY, SchemaRegistry, SchemaType } from "@kafkajs/confluent-schema-registry";
 import { retry } from "../runtime/timing/retry.ts";
 import type { SchemaIds, Schemed } from "./wire.ts";
 
@@ -51,87 +48,53 @@ export class RegistryAway extends Error {
   }
 }
 
-/** It answered, and asked again it answers the same. */
-class RegistryRefuses extends Error {
-  readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
-    this.name = "RegistryRefuses";
-    this.status = status;
-  }
-}
-
 const NOT_FOUND = 404;
 const CONFLICT = 409;
+/** Asked again, the registry answers the same. */
 const FINAL: readonly number[] = [NOT_FOUND, CONFLICT, 401, 403, 422];
-const SILENCE_MS = 10_000;
-const CONTENT_TYPE = "application/vnd.schemaregistry.v1+json";
-const LEVEL = "BACKWARD_TRANSITIVE";
 
-type Request = (method: "GET" | "POST" | "PUT", path: string, body?: object) => Promise<any>;
-
-/**
- * The URL may carry user:password. Rejects with RegistryRefuses for an answer that is final, with
- * RegistryAway for every other one and for none.
- */
-const requesting = (url: string): Request => {
-  const { username, password, origin, pathname, protocol } = new URL(url);
-  const base = origin + pathname.replace(/\/$/, "");
-  const auth = username === "" ? null : `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  const open = protocol === "https:" ? requestOverTls : requestOverHttp;
-  const send = (method: string, path: string, body: object | undefined): Promise<[status: number, body: string]> =>
-    new Promise((resolve, reject) => {
-      const settings = { method, auth, timeout: SILENCE_MS, headers: { "Content-Type": CONTENT_TYPE } };
-      const request = open(base + path, settings, (response) =>
-        text(response).then((body) => resolve([response.statusCode!, body]), reject),
-      );
-      request.on("timeout", () => request.destroy(new Error(`no answer within ${SILENCE_MS / 1_000} s`)));
-      request.on("error", reject);
-      request.end(body === undefined ? undefined : JSON.stringify(body));
-    });
-  return async (method, path, body) => {
-    try {
-      const [status, answered] = await send(method, path, body);
-      const answer = JSON.parse(answered);
-      if (status >= 200 && status < 300) return answer;
-      const message = answer.message ?? `status ${status}`;
-      throw FINAL.includes(status) ? new RegistryRefuses(status, message) : new Error(message);
-    } catch (error) {
-      throw error instanceof RegistryRefuses ? error : new RegistryAway(error as Error);
-    }
-  };
-};
+const statusOf = (error: unknown): number | undefined =>
+  (error as { status?: number; cause?: { status?: number } }).status;
 
 export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: RegistrySettings): Registry => {
-  const request = requesting(url);
+  // Its own retries are off: they repeat client errors too. The URL may carry user:password.
+  const { username, password, origin, pathname } = new URL(url);
+  const client = new SchemaRegistry({
+    host: origin + pathname.replace(/\/$/, ""),
+    retry: { retries: 0 },
+    ...(username === ""
+      ? {}
+      : { auth: { username: decodeURIComponent(username), password: decodeURIComponent(password) } }),
+  });
   const subjectOf = (topic: Schemed): string => `${topicPrefix}${topic.name}-value`;
-  const schemaOfTopic = (topic: Schemed) => ({ schema: JSON.stringify(topic.schema) });
+  const schemaOfTopic = (topic: Schemed) => ({ type: SchemaType.AVRO as const, schema: JSON.stringify(topic.schema) });
 
-  /** Answers null for what does not exist; repeats while the registry is away. */
-  const ask: Request = (...asked) =>
-    retry(() => request(...asked), {
+  /**
+   * Answers null for what does not exist; repeats while the registry is away (its client reports a
+   * refused connection as status 400 without a body).
+   */
+  const ask = <T>(question: () => Promise<T>): Promise<T | null> =>
+    retry(question, {
       deadlineMs,
       maxMs: 1_000,
-      isTransient: (error) => error instanceof RegistryAway,
+      isTransient: (error) => !FINAL.includes(statusOf(error) ?? 0),
     }).catch((error) => {
-      if (error instanceof RegistryRefuses && error.status === NOT_FOUND) return null;
-      throw error;
+      const status = statusOf(error);
+      if (status === NOT_FOUND) return null;
+      throw status === undefined || FINAL.includes(status) ? error : new RegistryAway(error);
     });
 
-  const idOf: Registry["idOf"] = async (topic) =>
-    (await ask("POST", `/subjects/${subjectOf(topic)}`, schemaOfTopic(topic)))?.id ?? null;
-
-  /** The level stands before the first schema, so that no version of the subject goes unchecked. */
-  const setLevel = async (subject: string): Promise<void> => {
-    const level = (await ask("GET", `/config/${subject}`))?.compatibilityLevel;
-    if (level === undefined) await ask("PUT", `/config/${subject}`, { compatibility: LEVEL });
-    else if (level !== LEVEL) throw new Error(`${subject}: its compatibility is ${level}, and must be ${LEVEL}`);
-  };
+  const idOf: Registry["idOf"] = (topic) =>
+    ask(() => registered(client, subjectOf(topic), schemaOfTopic(topic).schema));
 
   return {
     idOf,
     schemaOf: async (schemaId) => {
-      const found = await ask("GET", `/schemas/ids/${schemaId}`);
+      // The client parses a schema and loses attributes that it does not know, such as our logical
+      // type: hence the text as it was registered.
+      const found = await ask(
+        async () => (await apiOf(client).Schema.find({ id: schemaId })).data() as { schema: string },
+      );
       return found === null ? null : JSON.parse(found.schema);
     },
     plan: (topics) =>
@@ -139,19 +102,17 @@ export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: Reg
         topics.map(async (topic): Promise<SchemaPlan> => {
           const subject = subjectOf(topic);
           if ((await idOf(topic)) !== null) return { subject, state: "registered" };
-          const newest = await ask("GET", `/subjects/${subject}/versions/latest`);
-          return { subject, state: newest === null ? "new" : "changed" };
+          return { subject, state: (await ask(() => client.getLatestSchemaId(subject))) === null ? "new" : "changed" };
         }),
       ),
     apply: async (topics) => {
       const ids = new Map<string, number>();
       for (const topic of topics) {
         const subject = subjectOf(topic);
-        await setLevel(subject);
-        const registration = await ask("POST", `/subjects/${subject}/versions`, schemaOfTopic(topic)).catch((error) => {
-          throw error instanceof RegistryRefuses && error.status === CONFLICT
-            ? new IncompatibleSchema(subject, error.message)
-            : error;
+        const registration = await ask(() =>
+          client.register(schemaOfTopic(topic), { subject, compatibility: COMPATIBILITY.BACKWARD_TRANSITIVE }),
+        ).catch((error) => {
+          throw statusOf(error) === CONFLICT ? new IncompatibleSchema(subject, error.message) : error;
         });
         if (registration === null) throw new Error(`${subject}: the registry has no such route`);
         ids.set(subject, registration.id);
@@ -160,3 +121,14 @@ export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: Reg
     },
   };
 };
+
+/**
+ * The routes beneath the client, which keeps them to itself: two of its questions hide the status
+ * or the text of the answer.
+ */
+const apiOf = (client: SchemaRegistry) =>
+  (client as unknown as { api: { Schema: { find: Route }; Subject: { registered: Route } } }).api;
+type Route = (given: object) => Promise<{ data: () => any }>;
+
+const registered = async (client: SchemaRegistry, subject: string, schema: string): Promise<number> =>
+  (await apiOf(client).Subject.registered({ subject, body: { schema } })).data().id;

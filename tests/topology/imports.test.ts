@@ -128,6 +128,7 @@ test("one module touches each client library", () => {
   const owners: Readonly<Record<string, RegExp>> = {
     kafkajs: /^infra\/kafka\//,
     avsc: /^(infra\/(avro|embedded)\/|sinks\/archive\/container\.ts$)/,
+    "@kafkajs/confluent-schema-registry": /^infra\/avro\/registry\.ts$/,
     "@clickhouse/client": /^infra\/clickhouse\/client\.ts$/,
     "@aws-sdk/client-s3": /^infra\/objects\/s3\.ts$/,
     chdb: /^infra\/embedded\//,

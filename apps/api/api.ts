@@ -26,7 +26,7 @@ import { openReference } from "../../modules/catalog/reference/reference.ts";
 import { openPositions } from "../../modules/figures/reads/positions.ts";
 import { openLeads } from "../../modules/intake/leads/leads.ts";
 import { groupsNow } from "../../modules/log/groups/group-reads.ts";
-import { decisionMessages, decisionTopic } from "../../modules/money/orders/decisions.ts";
+import { decisionMessages, decisionTopic } from "../../modules/money/decisions/decision-messages.ts";
 import { openTrials } from "../../modules/money/trials/open-trials.ts";
 import { clickKeysOf } from "../../processors/attribute/click-keys.ts";
 import { topics } from "../../topics.ts";

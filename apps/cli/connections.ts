@@ -90,7 +90,7 @@ export const hostOf = async (rewinding: Rewinding, name: string): Promise<Found>
 
 /** Resolves when the log has them. */
 export const publishDecisions = async (decisions: readonly Claim[]): Promise<void> => {
-  const { decisionMessages, decisionTopic } = await import("../../modules/money/orders/decisions.ts");
+  const { decisionMessages, decisionTopic } = await import("../../modules/money/decisions/decision-messages.ts");
   const wire = await wireOf([decisionTopic]);
   const producer = kafkaOf().producer();
   try {

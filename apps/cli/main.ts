@@ -7,7 +7,7 @@ import { printThrough, tell } from "../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../infra/runtime/refused.ts";
 import { RefusalError } from "../../modules/base/refusal.ts";
 import { commandFiles, fileOf, needsOf } from "./commands.ts";
-import { sentencesOf } from "./refusals.ts";
+import { isUsage, sentencesOf } from "./refusals.ts";
 import { strayWords } from "./stray-words.ts";
 
 const program = new Command("tributary")
@@ -39,7 +39,10 @@ const readied = async (command: Command): Promise<void> => {
   if (needed.length > 0) await (await import("./reachable.ts")).reach(needed);
 };
 
-const exitCodeOf = (error: unknown): number => (error instanceof UsageError ? 2 : error instanceof Refused ? 3 : 1);
+const exitCodeOf = (error: unknown): number => {
+  if (error instanceof RefusalError) return isUsage(error) ? 2 : 3;
+  return error instanceof UsageError ? 2 : error instanceof Refused ? 3 : 1;
+};
 
 /** A connection to a server that hangs must not keep the command: it has said all. */
 const endSoon = (afterMs: number): void =>

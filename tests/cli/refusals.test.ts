@@ -1,11 +1,12 @@
 // What a command line that cannot be meant so is answered: which word, flag or order, and the cure.
 import { Command } from "commander";
 import { expect, test } from "vitest";
-import { refuseIdle } from "../../apps/cli/commands/money/decide.ts";
 import { filterOf, refuseStrangers } from "../../apps/cli/commands/reports/report.ts";
 import { fileOf } from "../../apps/cli/commands.ts";
 import { strayWords } from "../../apps/cli/stray-words.ts";
-import { Refused, UsageError } from "../../infra/runtime/refused.ts";
+import { UsageError } from "../../infra/runtime/refused.ts";
+import { RefusalError } from "../../modules/base/refusal.ts";
+import { refuseCredited } from "../../modules/money/decisions/assign.ts";
 
 const refusedAs = async (...words: readonly string[]): Promise<string> => {
   const program = new Command("tributary").exitOverride().configureOutput({ writeErr: () => undefined });
@@ -46,11 +47,12 @@ test("a report of days the wrong way round, or of what there is none of, is refu
   expect(asked({ partner_id: 5, campaign_id: 2, segment: "DA" })).not.toThrow();
 });
 
-test("an order whose every line is credited is not assigned, and what moves it is named", () => {
+test("an order whose every line is credited to others is not assigned, and what moves it is named", () => {
   const credited = { partner_id: 6 };
-  expect(() => refuseIdle("assign", { order: "A-1" }, [credited, credited])).toThrow(Refused);
-  expect(() => refuseIdle("assign", { order: "A-1" }, [credited])).toThrow("tributary decide reattribute moves it");
-  expect(() => refuseIdle("assign", { order: "A-1" }, [credited, { partner_id: null }])).not.toThrow();
-  expect(() => refuseIdle("assign", { order: "A-1", id: "the same again" }, [credited])).not.toThrow();
-  expect(() => refuseIdle("reattribute", { order: "A-1" }, [credited])).not.toThrow();
+  expect(() => refuseCredited([credited, credited], 7)).toThrow(RefusalError);
+  expect(() => refuseCredited([credited, { partner_id: 7 }], 7)).toThrow("a partner is credited: reattribute it");
+  expect(() => refuseCredited([credited, { partner_id: null }], 7)).not.toThrow();
+  // The same again, and an order whose sale is still to come.
+  expect(() => refuseCredited([credited, credited], 6)).not.toThrow();
+  expect(() => refuseCredited([], 7)).not.toThrow();
 });

@@ -6,7 +6,7 @@ import { sentEventId } from "../../domain/ids.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { decisionTopic } from "../../modules/money/orders/decisions.ts";
+import { decisionTopic } from "../../modules/money/decisions/decision-messages.ts";
 import { lineOfEvent } from "../../modules/money/orders/line-of-event.ts";
 import { movesOfStrayRefunds } from "../../modules/money/orders/stray-refunds.ts";
 import { order } from "../../processors/settle/memory/order.ts";

@@ -236,7 +236,7 @@ describe("an operator", () => {
     const more = await product.tributary(
       ...["decide", "refund", "--client", "casa-verde", "--order", "A-4", "--reason", "x", "--yes"],
     ).done;
-    expect([more.code, more.stderr]).toEqual([2, expect.stringContaining("all of it has been given back")]);
+    expect([more.code, more.stderr]).toEqual([3, expect.stringContaining("all of it has been given back")]);
   });
 
   test("lists the partners when it names none of them", async () => {

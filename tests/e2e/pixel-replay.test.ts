@@ -2,7 +2,7 @@
 // leaves the browser, when it ends, and how an operator plays it back.
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { serveRecording } from "../../apps/cli/recording-page.ts";
+import { serveRecording } from "../../apps/cli/commands/running/recording-page.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
 import { newClientSecret, saveClientSecret } from "../../modules/access/secrets/client-secrets.ts";

@@ -1,8 +1,8 @@
 // What a person gives back: of an order, of a product of it, or of what has no order and goes by
 // its event.
 import { describe, expect, test } from "vitest";
-import { claimOf, linesOf, type Refunded, type Subject } from "../../modules/money/orders/decide.ts";
-import { leftOf, refundable } from "../../modules/money/orders/refundable.ts";
+import { claimOf, linesOf, type Refunded, type Subject } from "../../modules/money/decisions/decide.ts";
+import { leftOf, refundable } from "../../modules/money/decisions/refundable.ts";
 import { orderKeyOf } from "../../processors/attribute/claims.ts";
 import { conflict } from "../../processors/settle/conflict.ts";
 import { emptyOrder, type Line, type OrderState } from "../../processors/settle/order.ts";

@@ -22,6 +22,33 @@ export interface Case {
 
 const act = { actor: "ana@cli", role: "operator", request_id: "cli-test", ip: null };
 
+type Answer = Awaited<ReturnType<ReturnType<typeof apiSuite>["send"]>>;
+
+/** The error of `run`; undefined: it did what it was asked to. */
+export const thrownBy = (run: () => Promise<unknown>): Promise<unknown> =>
+  run().then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+/**
+ * The use case as the command line runs it has thrown the code, the place and the words of the
+ * answer. `placeOf` says where a path of its input stands in the request.
+ */
+export const expectSame = (
+  code: string,
+  answer: Answer,
+  thrown: unknown,
+  placeOf: (path: string) => string = (path) => path,
+): void => {
+  if (!(thrown instanceof RefusalError)) throw thrown ?? new Error(`the command line did it: ${answer.text}`);
+  const [refusal] = thrown.refusals;
+  const [problem] = answer.body.errors ?? [];
+  expect(refusal!.code, refusal!.message).toBe(code);
+  expect([problem?.code ?? answer.body.code, answer.body.detail]).toEqual([refusal!.code, refusal!.message]);
+  expect(placeOf(refusal!.path)).toBe(problem?.pointer ?? "");
+};
+
 export const twoDoors = ({ pool, send, fresh }: Pick<ReturnType<typeof apiSuite>, "pool" | "send" | "fresh">) => {
   /** What the platform API answers to a POST that makes something. */
   const created = async (path: string, body: object) => {
@@ -60,16 +87,8 @@ export const twoDoors = ({ pool, send, fresh }: Pick<ReturnType<typeof apiSuite>
       const shop = await given();
       const [method, path, body] = request(shop);
       const answer = await send(method, path, body);
-      const error = await save(...entry(shop)).then(
-        () => undefined,
-        (thrown: unknown) => thrown,
-      );
-      if (!(error instanceof RefusalError)) throw error ?? new Error(`the command line saved it: ${answer.text}`);
-      const [refusal] = error.refusals;
-      const [problem] = answer.body.errors ?? [];
-      expect(refusal!.code).toBe(code);
-      expect([problem?.code ?? answer.body.code, answer.body.detail]).toEqual([refusal!.code, refusal!.message]);
-      expect(refusal!.path.replace(/^\/\w+\/0/, "")).toBe(problem?.pointer ?? "");
+      const thrown = await thrownBy(() => save(...entry(shop)));
+      expectSame(code, answer, thrown, (place) => place.replace(/^\/\w+\/0/, ""));
     });
   return { created, save, newShop, shopAfter, archived, refusesAlike };
 };

@@ -2,7 +2,7 @@
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
-import { decisionMessages } from "../../../modules/money/orders/decisions.ts";
+import { decisionMessages } from "../../../modules/money/decisions/decision-messages.ts";
 import { movesOfStrayRefunds } from "../../../modules/money/orders/stray-refunds.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";

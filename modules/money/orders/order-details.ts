@@ -6,7 +6,7 @@ import { type Line, rowOf } from "../../../processors/settle/order.ts";
 import type { StoredConversion } from "../../../sinks/conversions/table.ts";
 import type { StoredCommission } from "../../../sinks/ledger/table.ts";
 import type { StoredSale } from "../../../sinks/product-sales/table.ts";
-import { memoryKeyOf } from "./decide.ts";
+import { memoryKeyOf } from "../decisions/decide.ts";
 import { rememberedOrders } from "./remembered.ts";
 
 type Sale = Pick<

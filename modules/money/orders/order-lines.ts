@@ -1,6 +1,6 @@
 // The present state of an order: its lines, who is credited for each, and what it earns; and
 // whether a claim has been settled.
-import type { Pool } from "pg";
+import type { Pool, PoolClient } from "pg";
 import { decodeOutcome } from "../../../infra/avro/outcome.ts";
 import { unpacked } from "../../../infra/postgres/packed.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -64,20 +64,22 @@ export const earnedBy = (pool: Pool, clientId: number, eventIds: readonly string
 
 /** Of these claims those that settle has decided about: their outcomes are recorded for good. */
 export const settledOf = (pool: Pool, claims: readonly string[]): Promise<ReadonlyMap<string, Settled>> =>
-  transaction(
-    pool,
-    null,
-    async (tx) => {
-      const { rows } = await tx.query<{ event_id: string; outcome: Buffer }>(sql`
-        select event_id, outcome from memory_outcome where stage = 'settle' and event_id = any (${claims})`);
-      return new Map(
-        rows.map(({ event_id, outcome }) => {
-          return [event_id, { hasChanged: decodeOutcome(unpacked(outcome)).messages.length > 0 }];
-        }),
-      );
-    },
-    { isReadOnly: true },
+  transaction(pool, null, (tx) => settledWithin(tx, claims), { isReadOnly: true });
+
+/** The same, inside a transaction of the caller. */
+export const settledWithin = async (
+  tx: PoolClient,
+  claims: readonly string[],
+): Promise<ReadonlyMap<string, Settled>> => {
+  const { rows } = await tx.query<{ event_id: string; outcome: Buffer }>(sql`
+    select event_id, outcome from memory_outcome where stage = 'settle' and event_id = any (${claims})`);
+  return new Map(
+    rows.map(({ event_id, outcome }) => [
+      event_id,
+      { hasChanged: decodeOutcome(unpacked(outcome)).messages.length > 0 },
+    ]),
   );
+};
 
 /**
  * As long as a caller waits for a decision to be applied (docs/design/contracts.md, "Decisions").
@@ -97,10 +99,11 @@ export const whenSettled = async (pool: Pool, claims: readonly string[]): Promis
 
 /**
  * Whether an assignment to this partner came too late: it changed nothing, and the lines, as they
- * are now, are credited to others.
+ * are now, are credited to others. A sale that is still to come has none.
  */
 export const isOvertaken = (
   settled: Settled | undefined,
   partnerId: number,
   lines: readonly { readonly partner_id: number | null }[],
-): boolean => settled?.hasChanged === false && lines.every(({ partner_id }) => partner_id !== partnerId);
+): boolean =>
+  settled?.hasChanged === false && lines.length > 0 && lines.every(({ partner_id }) => partner_id !== partnerId);

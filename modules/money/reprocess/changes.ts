@@ -7,7 +7,7 @@ import type { UnixMs } from "../../../stream/flow.ts";
 import type { OutputMessage } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
 import { topics } from "../../../topics.ts";
-import { decisionMessages } from "../orders/decisions.ts";
+import { decisionMessages } from "../decisions/decision-messages.ts";
 import type { Part } from "./compare.ts";
 
 /** Who is credited, and by what; or why no partner is. */

@@ -1,6 +1,8 @@
 // The route that explains one event.
 import { toDecimal } from "../../../../domain/money.ts";
 import { orUnavailable } from "../../../../infra/http/problem.ts";
+import { entityOf } from "../../../../modules/money/decisions/decide.ts";
+import { decisionsAbout } from "../../../../modules/money/decisions/decisions-about.ts";
 import {
   type Explanation,
   explain,
@@ -8,8 +10,6 @@ import {
   type Remains,
   type Version,
 } from "../../../../modules/money/explain/explanation.ts";
-import { entityOf } from "../../../../modules/money/orders/decide.ts";
-import { decisionsAbout } from "../../../../modules/money/orders/decisions-about.ts";
 import { explainEvent } from "../../contract/sales/explain.ts";
 import { fault, notFound } from "../../request/accept.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";

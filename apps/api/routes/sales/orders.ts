@@ -1,8 +1,8 @@
 // The route of one order: its lines, copies, refunds, and what people decided about it.
 import { toDecimal } from "../../../../domain/money.ts";
 import { orderIdOf } from "../../../../domain/order-id.ts";
-import { entityOf } from "../../../../modules/money/orders/decide.ts";
-import { type DecisionMade, decisionsAbout } from "../../../../modules/money/orders/decisions-about.ts";
+import { entityOf } from "../../../../modules/money/decisions/decide.ts";
+import { type DecisionMade, decisionsAbout } from "../../../../modules/money/decisions/decisions-about.ts";
 import { clientsWithOrder, type RowOfOrder, rowsOfOrder } from "../../../../modules/money/orders/order-details.ts";
 import { orderOfRef, orderRef } from "../../../../modules/money/orders/order-ref.ts";
 import { type SoldEvent, soldEvent, soldEventsOrNone } from "../../../../modules/money/orders/sold-events.ts";

@@ -7,7 +7,7 @@ import { openRegistry } from "../../../../infra/avro/registry.ts";
 import { openWire } from "../../../../infra/avro/wire.ts";
 import { postgresMemory } from "../../../../infra/postgres/durable-memory.ts";
 import { openReference, readOf } from "../../../../modules/catalog/reference/reference.ts";
-import { decisionMessages } from "../../../../modules/money/orders/decisions.ts";
+import { decisionMessages } from "../../../../modules/money/decisions/decision-messages.ts";
 import { earnedBy } from "../../../../modules/money/orders/order-lines.ts";
 import { moneyOf } from "../../../../modules/money/reprocess/money.ts";
 import type { Claim } from "../../../../schemas/generated.ts";

@@ -1,39 +1,35 @@
 // Decisions of an operator about an order or an event, refunds too: shows what it is about first,
 // and decides with --yes.
-
 import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
 import { type Command, Option } from "commander";
 import type pg from "pg";
 import { toDecimal } from "../../../../domain/money.ts";
+import { orderIdOf } from "../../../../domain/order-id.ts";
 import type { Client } from "../../../../domain/reference/reference.ts";
 import { REFUND_REASONS } from "../../../../domain/refunds.ts";
 import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
-import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
-import { writeAudit } from "../../../../modules/base/audit/audit.ts";
-import { actorOf, beginOperation } from "../../../../modules/base/operations/operations.ts";
+import { actorOf } from "../../../../modules/base/operations/operations.ts";
+import { RefusalError } from "../../../../modules/base/refusal.ts";
+import type { Work } from "../../../../modules/base/work.ts";
 import { referenceNow } from "../../../../modules/catalog/clients/find-client.ts";
-import { creditable, creditRefused } from "../../../../modules/money/orders/creditable.ts";
-import {
-  auditOf,
-  type Credited,
-  claimOf,
-  type Decided,
-  linesOf,
-  memoryKeyOf,
-  type Refunded,
-  type Subject,
-} from "../../../../modules/money/orders/decide.ts";
-import { lineOfEvent } from "../../../../modules/money/orders/line-of-event.ts";
-import { isOvertaken, orderLines, whenSettled } from "../../../../modules/money/orders/order-lines.ts";
-import { type AskedBack, refundable } from "../../../../modules/money/orders/refundable.ts";
-import { rememberedOrders } from "../../../../modules/money/orders/remembered.ts";
-import { emptyOrder, type OrderState } from "../../../../processors/settle/order.ts";
+import { assignSale } from "../../../../modules/money/decisions/assign.ts";
+import type { Refunded } from "../../../../modules/money/decisions/decide.ts";
+import type { Sale } from "../../../../modules/money/decisions/find-sales.ts";
+import { followDecisions } from "../../../../modules/money/decisions/follow.ts";
+import { reattributeSales } from "../../../../modules/money/decisions/reattribute.ts";
+import type { DecidedSales, DecisionPorts } from "../../../../modules/money/decisions/record-decisions.ts";
+import { refundSale } from "../../../../modules/money/decisions/refund.ts";
+import { takeBackSale } from "../../../../modules/money/decisions/take-back.ts";
+import { orderLines } from "../../../../modules/money/orders/order-lines.ts";
+import type { Claim, DecisionKind } from "../../../../schemas/generated.ts";
 import { addresses } from "../../config.ts";
-import { publishDecisions, withAudit } from "../../connections.ts";
+import { publishDecisions } from "../../connections.ts";
 import { clientOf, withPool } from "../../pool.ts";
+import { byFlags } from "../../refusals.ts";
+import { inOperation, inWork, operatorAct } from "../../work.ts";
 import { decidedMoney, type MoneyBefore } from "./decide-preview.ts";
 import { undoImportCommand } from "./undo-import.ts";
 import { unlinkCommand } from "./unlink.ts";
@@ -56,43 +52,83 @@ interface DecideOptions {
   readonly yes?: boolean;
   readonly json?: boolean;
 }
+type Kind = Extract<DecisionKind, "assign" | "reattribute" | "take_back" | "release" | "reject"> | "refund";
+
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const idOf = (flag: string, text: string | undefined): number | null => {
-  if (text === undefined) return null;
+const idOf = (flag: string, text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined;
   if (!/^[1-9]\d{0,9}$/.test(text)) throw new UsageError(`${flag}: ${text} is not an id`);
   return Number(text);
 };
 
-/** Throws UsageError unless the partner, and the campaign if one is named, may be credited now. */
-const checkCredit = async (
-  pool: pg.Pool,
-  client: Client,
-  { partner_id, campaign_id }: Pick<Credited, "partner_id" | "campaign_id">,
-): Promise<void> => {
-  if (partner_id === null) throw new UsageError("--partner: name the partner by id");
-  const found = await transaction(
-    pool,
-    [client.client_id],
-    (tx) => creditable(tx, client.client_id, { partner_id, campaign_id }),
-    { isReadOnly: true },
-  );
-  const refused = creditRefused(found, campaign_id);
-  if (refused === undefined) return;
-  if (refused === "campaign_not_of_client")
-    throw new UsageError(`--campaign: ${campaign_id} is none of ${client.slug}`);
-  if (refused === "partner_archived") throw new UsageError(`--partner: ${partner_id} is archived`);
-  const known = (await referenceNow(pool)).partnersOf(client.client_id);
-  const names = known.map((partner) => `${partner.partner_id} ${partner.name}`);
-  throw new UsageError(
-    `--partner: ${partner_id} does not work for ${client.slug}; these do: ${names.join(", ") || "none"}`,
-  );
+type UseCase = (work: Work, ports: DecisionPorts) => Promise<DecidedSales>;
+
+/** What decides, by the words of the command. Throws UsageError. */
+export const useCaseOf = (kind: Kind, { client_id }: Pick<Client, "client_id">, options: DecideOptions): UseCase => {
+  const { order: order_id, event, product: product_id, reason, waitForSale: isAwaited } = options;
+  const [partner_id, campaign_id] = [idOf("--partner", options.partner), idOf("--campaign", options.campaign)];
+  const words = { client_id, order_id, reason, actor: `operator:${userInfo().username}` };
+  const one = { ...words, event_id: event };
+  if (kind === "refund") {
+    const { amount, currency, cause = "other", refundId: refund_id } = options;
+    const asked = { ...one, product_id, amount, currency, cause, refund_id };
+    return (work, ports) => refundSale(work, ports, asked);
+  }
+  if (kind === "take_back") return (work, ports) => takeBackSale(work, ports, { ...one, isAwaited });
+  if (kind === "assign")
+    return (work, ports) => assignSale(work, ports, { ...one, isAwaited, partner_id: partner_id!, campaign_id });
+  const sales = { ...words, isAwaited, ...(event !== undefined && { event_ids: [event] }) };
+  const change = kind === "reattribute" ? { partner_id, campaign_id } : { review: kind };
+  return (work, ports) => reattributeSales(work, ports, { ...sales, ...change });
+};
+
+const FLAGS = {
+  ...{ order_id: "--order", product_id: "--product", amount: "--amount", currency: "--currency" },
+  ...{ partner_id: "--partner", campaign_id: "--campaign" },
+};
+
+interface Deciding {
+  readonly pool: pg.Pool;
+  readonly kind: Kind;
+  readonly client: Client;
+  readonly options: DecideOptions;
+  readonly decision_id: string;
+}
+
+/** Says a refusal in the flags of the command, and what helps. */
+const inWords = async ({ pool, client, kind, options }: Deciding, error: unknown): Promise<void> => {
+  if (!(error instanceof RefusalError)) throw error;
+  const { slug, client_id } = client;
+  const [first] = error.refusals;
+  const { code } = first!;
+  if (code === "not_found") throw new Refused(unknownIn(options, slug, kind));
+  if (code !== "partner_not_of_client") return byFlags(FLAGS)(error);
+  const known = (await referenceNow(pool)).partnersOf(client_id);
+  const names = known.map((partner) => `${partner.partner_id} ${partner.name}`).join(", ");
+  return byFlags(FLAGS, `${options.partner} does not work for ${slug}; these do: ${names || "none"}`)(error);
+};
+
+/** A mistyped id would wait for ever, and credit the order that is once called so. */
+const unknownIn = ({ order, event, product }: DecideOptions, slug: string, kind: Kind): string => {
+  if (event !== undefined) return `--event: no sale, lead or install of ${slug} is known by the id ${event}`;
+  const what = product === undefined ? `order ${order} of ${slug}` : `product ${product} of order ${order} of ${slug}`;
+  const unknown = `${what} is unknown, and nothing was decided: look for it with tributary explain ${order} --order`;
+  return kind === "refund" ? unknown : `${unknown}, or add --wait-for-sale to decide it for when its sale comes`;
 };
 
 const amount = (minor: bigint | null, currency: string | null): string | null =>
   minor === null ? null : toDecimal(minor, currency ?? "MXN");
 
-const showOrder = async (pool: pg.Pool, client: Client, orderId: string): Promise<void> => {
-  const lines = await orderLines(pool, client.client_id, orderId);
+const showSubject = async (pool: pg.Pool, client: Client, { subject }: Sale): Promise<void> => {
+  if ("line" in subject) {
+    const { order_key, event, copy } = subject.line;
+    const { custom_name, t, event_id } = copy ?? event;
+    const isOfAll = copy === null ? "" : ", a copy of the lines that its order had";
+    return print(
+      `${custom_name ?? t} ${event_id}${isOfAll}, settled as ${order_key}; tributary explain shows all of it`,
+    );
+  }
+  const lines = await orderLines(pool, client.client_id, orderIdOf(subject.order_id));
   if (lines.length === 0) return;
   print(
     table(
@@ -110,83 +146,6 @@ const showOrder = async (pool: pg.Pool, client: Client, orderId: string): Promis
   );
 };
 
-/** An order, or the line that an event made: leads, installs and custom sales have no order id. */
-const subjectOf = async (pool: pg.Pool, client: Client, { order, event, product }: DecideOptions): Promise<Subject> => {
-  if ((order === undefined) === (event === undefined)) throw new UsageError("name one of --order and --event");
-  if (order !== undefined) return { order_id: order, product_id: product };
-  if (product !== undefined) throw new UsageError("--product: an event says by itself which line it is of");
-  const clickhouse = openClickhouse(addresses().clickhouseUrl, { name: "tributary-ops" });
-  try {
-    const line = await lineOfEvent({ clickhouse, pool }, client.client_id, event!);
-    if (line !== undefined) return { line };
-    throw new UsageError(`--event: no sale, lead or install of ${client.slug} is known by the id ${event}`);
-  } finally {
-    await clickhouse.close();
-  }
-};
-
-const showSubject = async (pool: pg.Pool, client: Client, about: Subject): Promise<void> => {
-  if ("order_id" in about) return showOrder(pool, client, about.order_id);
-  const { order_key, event, copy } = about.line;
-  const { custom_name, t, event_id } = copy ?? event;
-  const isOfAll = copy === null ? "" : ", a copy of the lines that its order had";
-  print(`${custom_name ?? t} ${event_id}${isOfAll}, settled as ${order_key}; tributary explain shows all of it`);
-};
-
-type About = Pick<Decided, "client_id" | "subject">;
-const orderNow = (pool: pg.Pool, about: About): Promise<Pick<OrderState, "lines" | "refunds">> =>
-  transaction(
-    pool,
-    [about.client_id],
-    async (tx) => {
-      const key = memoryKeyOf(about);
-      const { lines, refunds } = (await rememberedOrders(tx, [key])).get(key) ?? emptyOrder;
-      return { lines: linesOf(about.subject, lines), refunds };
-    },
-    { isReadOnly: true },
-  );
-
-/** The audit and the log: what cannot be recorded is not decided. */
-const put = async (pool: pg.Pool, decided: Decided, actor: string): Promise<void> => {
-  const { lines } = await orderNow(pool, decided);
-  const { decision_id, client_id, kind, reason, subject } = decided;
-  const what = "order_id" in subject ? `order ${subject.order_id}` : `event ${subject.line.event.event_id}`;
-  const plan = { kind: "decision" as const, actor, target: `${kind} of ${what}, client ${client_id}`, reason };
-  await withAudit(async (audit) => {
-    const operation = await beginOperation(audit, plan, { decision_id });
-    await transaction(pool, [client_id], async (tx) => {
-      const act = { actor, role: "operator", request_id: decision_id, ip: null };
-      await writeAudit(tx, act, auditOf(decided, lines));
-      await publishDecisions([claimOf(decided)]);
-    });
-    await operation.end("succeeded", { decision_id });
-  });
-};
-
-type Kind = Decided["kind"];
-
-/** A mistyped id would wait for ever, and credit the order that is once called so. */
-const refuseUnknown = ({ order, waitForSale = false, client }: DecideOptions): void => {
-  if (waitForSale) return;
-  throw new Refused(
-    `order ${order} of ${client} is unknown, and nothing was decided: look for it with tributary explain ${order} ` +
-      "--order, or add --wait-for-sale to decide it for when its sale comes",
-  );
-};
-
-/** An assignment takes what no partner has; one that is sent again by its id counts once. */
-export const refuseIdle = (
-  kind: Kind,
-  { id, order, event }: Pick<DecideOptions, "id" | "order" | "event">,
-  lines: readonly { readonly partner_id: number | null }[],
-): void => {
-  if (kind !== "assign" || id !== undefined || lines.some(({ partner_id }) => partner_id === null)) return;
-  throw new Refused(
-    `all of ${order ?? event} is credited already, so assigning it changes nothing, and nothing was decided; ` +
-      "tributary decide reattribute moves it",
-  );
-};
-
 const showMoney = (money: readonly MoneyBefore[], { currency }: Client): void => {
   if (money.length === 0) {
     print(`no partner earns or loses by it (${currency})`);
@@ -196,68 +155,65 @@ const showMoney = (money: readonly MoneyBefore[], { currency }: Client): void =>
   print(table(["partner", "currency", "commission now", "change", "then"], cells));
 };
 
-const FLAGS = { amount: "--amount", currency: "--currency" } as const;
-
-/**
- * Throws UsageError for what cannot be given back. An order that is not known has nothing to give
- * back, and its refund would wait unseen.
- */
-const amountOf = async (pool: pg.Pool, about: About, given: AskedBack): Promise<Refunded["amount"]> => {
-  const order = await orderNow(pool, about);
-  if (order.lines.length === 0) throw new UsageError("nothing was sold under that order and product: name what was");
-  const asked = refundable(order, given);
-  if (asked.kind === "ok") return asked.amount;
-  throw new UsageError(asked.field === null ? asked.detail : `${FLAGS[asked.field]}: ${asked.detail}`);
-};
-
 const isCredit = (kind: Kind): boolean => kind === "assign" || kind === "reattribute";
 
-/** "overtaken": another decision came first, and the lines are credited to others. */
-const statusOf = async (pool: pg.Pool, decided: Decided): Promise<"accepted" | "applied" | "overtaken"> => {
-  const settled = (await whenSettled(pool, [decided.decision_id])).get(decided.decision_id);
-  if (settled === undefined) return "accepted";
-  if (decided.kind !== "assign") return "applied";
-  const { lines } = await orderNow(pool, decided);
-  return isOvertaken(settled, decided.partner_id!, lines) ? "overtaken" : "applied";
+/** The use case as it would run: the sale, and its claim. Nothing is saved. */
+const previewed = async ({ pool, decision_id }: Deciding, ports: DecisionPorts, useCase: UseCase) => {
+  const claims: Claim[] = [];
+  const keep = { ...ports, decide: async (made: readonly Claim[]) => void claims.push(...made) };
+  const settings = { isSaved: false, idOf: () => decision_id };
+  const { sales } = await inWork(pool, operatorAct(actorOf(), decision_id), (work) => useCase(work, keep), settings);
+  return { sale: sales[0] as Sale, claim: claims[0]! };
+};
+
+/** The audit and the log: what cannot be recorded is not decided. Answers how it stands. */
+const put = async (deciding: Deciding, ports: DecisionPorts, useCase: UseCase, { subject }: Sale): Promise<string> => {
+  const { pool, kind, client, options, decision_id } = deciding;
+  const actor = actorOf(options.actor);
+  const what = "order_id" in subject ? `order ${subject.order_id}` : `event ${subject.line.event.event_id}`;
+  const target = `${kind} of ${what}, client ${client.client_id}`;
+  const plan = { kind: "decision" as const, actor, target, reason: options.reason };
+  const words = { before: { decision_id }, after: () => ({ decision_id }) };
+  const act = operatorAct(actor, decision_id);
+  const made = await inOperation(plan, words, () =>
+    inWork(pool, act, (work) => useCase(work, ports), { idOf: () => decision_id }),
+  );
+  const settings = {
+    isRelease: kind === "release",
+    ...(kind === "assign" && { assignedTo: () => Number(options.partner) }),
+  };
+  return (await followDecisions(pool, made, settings))[0]!.status;
+};
+
+const decideIn = async (deciding: Deciding, ports: DecisionPorts): Promise<void> => {
+  const { pool, kind, client, options, decision_id } = deciding;
+  const useCase = useCaseOf(kind, client, options);
+  const { sale, claim } = await previewed(deciding, ports, useCase);
+  if (!options.json) await showSubject(pool, client, sale);
+  const eventIds = sale.lines.map(({ event_id }) => event_id);
+  const money = await decidedMoney(pool, client.client_id, eventIds, claim);
+  if (!options.json) showMoney(money, client);
+  if (!options.yes) {
+    if (options.json) printJson({ decision_id, status: "not decided", money });
+    return tell("nothing was decided; add --yes to decide it");
+  }
+  const status = await put(deciding, ports, useCase, sale);
+  if (options.json) printJson({ decision_id, status, money });
+  else print(`${status}: decision ${decision_id}`);
+  if (status === "accepted") tell("it is in the log and was not applied within 5 s; see: tributary lag");
 };
 
 const decide = (kind: Kind) => (options: DecideOptions) =>
   withPool(async (pool) => {
     if (options.id !== undefined && !UUID.test(options.id)) throw new UsageError("--id: give a UUID in lower case");
     const client = await clientOf(pool, options.client);
-    const actor = actorOf(options.actor);
-    const partner_id = idOf("--partner", options.partner);
-    const campaign_id = idOf("--campaign", options.campaign);
-    if (isCredit(kind)) await checkCredit(pool, client, { partner_id, campaign_id });
-    const decision_id = options.id ?? randomUUID();
-    const subject = await subjectOf(pool, client, options);
-    if (!options.json) await showSubject(pool, client, subject);
-    const { reason, cause = "other", refundId: refund_id = null } = options;
-    const about = { client_id: client.client_id, subject };
-    const said = { ...about, decision_id, reason, actor: `operator:${userInfo().username}`, at: Date.now() };
-    const decided: Decided =
-      kind === "refund"
-        ? { ...said, kind, cause, refund_id, amount: await amountOf(pool, about, { ...options, decision_id }) }
-        : { ...said, kind, partner_id, campaign_id };
-    const { lines } = await orderNow(pool, about);
-    if (lines.length === 0) refuseUnknown(options);
-    else refuseIdle(kind, options, lines);
-    const money = await decidedMoney(
-      pool,
-      client.client_id,
-      lines.map(({ event_id }) => event_id),
-      claimOf(decided),
-    );
-    if (!options.json) showMoney(money, client);
-    if (!options.yes) {
-      if (options.json) printJson({ decision_id, status: "not decided", money });
-      return tell("nothing was decided; add --yes to decide it");
+    const clickhouse = openClickhouse(addresses().clickhouseUrl, { name: "tributary-ops" });
+    const deciding = { pool, kind, client, options, decision_id: options.id ?? randomUUID() };
+    try {
+      await decideIn(deciding, { clickhouse, decide: publishDecisions }).catch((error) => inWords(deciding, error));
+    } finally {
+      await clickhouse.close();
     }
-    await put(pool, decided, actor);
-    const status = await statusOf(pool, decided);
-    if (options.json) printJson({ decision_id, status, money });
-    else print(`${status}: decision ${decision_id}`);
-    if (status === "accepted") tell("it is in the log and was not applied within 5 s; see: tributary lag");
   });
 
 /** What one kind takes beside what all of them take. */

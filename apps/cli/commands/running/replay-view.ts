@@ -17,7 +17,7 @@ import {
 import { latestMasks } from "../../../../modules/privacy/masks.ts";
 import { addresses, keyring, objectStoreUrl } from "../../config.ts";
 import { clientOf, withPool } from "../../pool.ts";
-import { serveRecording } from "../../recording-page.ts";
+import { serveRecording } from "./recording-page.ts";
 
 const ASKED_MS = 10_000;
 const unknown = (session: string): string =>

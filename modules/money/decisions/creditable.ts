@@ -1,6 +1,7 @@
 // Whether a partner may be credited for sales of a client now, by the newest rows of each.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
+import { conflict, invalid, type RefusalError } from "../../base/refusal.ts";
 
 export interface Creditable {
   /** Undefined: there is no such client in scope. */
@@ -11,12 +12,14 @@ export interface Creditable {
   readonly campaign: string | undefined;
 }
 
+/** Null: no partner, or no campaign. */
+export interface Credit {
+  readonly partner_id: number | null;
+  readonly campaign_id: number | null;
+}
+
 /** The statuses of those that a credit names, inside the transaction that gives it. */
-export const creditable = async (
-  tx: PoolClient,
-  clientId: number,
-  named: { readonly partner_id: number | null; readonly campaign_id: number | null },
-): Promise<Creditable> => {
+const creditable = async (tx: PoolClient, clientId: number, named: Credit): Promise<Creditable> => {
   const { rows } = await tx.query<Record<keyof Creditable, string | null>>(sql`
     select
       (select status from clients where client_id = ${clientId} order by version desc limit 1) as client,
@@ -31,6 +34,17 @@ export const creditable = async (
   return { client: client ?? undefined, partner: partner ?? undefined, campaign: campaign ?? undefined };
 };
 
+/** As `creditable`; each pair is looked up once. */
+export const creditables = (tx: PoolClient, clientId: number): ((named: Credit) => Promise<Creditable>) => {
+  const known = new Map<string, Promise<Creditable>>();
+  return (named) => {
+    const key = `${named.partner_id} ${named.campaign_id}`;
+    const found = known.get(key) ?? creditable(tx, clientId, named);
+    known.set(key, found);
+    return found;
+  };
+};
+
 /** Why these may not be credited; undefined: they may. An ended campaign may: sales of its time. */
 export const creditRefused = (
   { partner, campaign }: Creditable,
@@ -39,4 +53,22 @@ export const creditRefused = (
   if (partner === undefined) return "partner_not_of_client";
   if (partner === "archived") return "partner_archived";
   return campaignId !== null && campaign === undefined ? "campaign_not_of_client" : undefined;
+};
+
+export const archived = (what: "client" | "partner"): RefusalError =>
+  conflict(`${what}_archived`, `the ${what} is archived`);
+
+/**
+ * Throws RefusalError unless the client is in use and these may be credited for its sales: conflict
+ * `client_archived`, `partner_archived`, invalid `partner_not_of_client`,
+ * `campaign_not_of_client`.
+ */
+export const checkCredit = async (tx: PoolClient, clientId: number, named: Credit): Promise<void> => {
+  const found = await creditable(tx, clientId, named);
+  if (found.client === "archived") throw archived("client");
+  if (named.partner_id === null) return;
+  const code = creditRefused(found, named.campaign_id);
+  if (code === "partner_archived") throw archived("partner");
+  if (code === "partner_not_of_client") throw invalid("/partner_id", code, "this partner does not work for the client");
+  if (code !== undefined) throw invalid("/campaign_id", code, "this campaign is not one of the client");
 };

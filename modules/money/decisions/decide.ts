@@ -12,7 +12,7 @@ import {
 import type { Line } from "../../../processors/settle/order.ts";
 import type { Claim, DecisionKind } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import type { LineOfEvent } from "./line-of-event.ts";
+import type { LineOfEvent } from "../orders/line-of-event.ts";
 
 /**
  * All of an order, one product of it (refunds alone), or the line that an event made: leads,

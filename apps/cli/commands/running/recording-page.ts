@@ -1,13 +1,13 @@
 // Serves one recorded visit to a browser of this machine: a page, its player and the recording,
 // under a path that no one can guess. Nothing is loaded from elsewhere, and nothing of it runs.
 import { readFileSync } from "node:fs";
-import { type DirectRoute, directHost, send, type Visit } from "../../infra/http/direct/direct-host.ts";
-import { type Listening, listen } from "../../infra/http/listen.ts";
-import { Problem } from "../../infra/http/problem.ts";
-import { refusalOf } from "../../infra/http/same-machine.ts";
-import type { Log } from "../../infra/runtime/log.ts";
-import { installedFile } from "../../infra/runtime/version.ts";
-import type { OpenedRecording } from "../../modules/intake/recordings/recording-reads.ts";
+import { type DirectRoute, directHost, send, type Visit } from "../../../../infra/http/direct/direct-host.ts";
+import { type Listening, listen } from "../../../../infra/http/listen.ts";
+import { Problem } from "../../../../infra/http/problem.ts";
+import { refusalOf } from "../../../../infra/http/same-machine.ts";
+import type { Log } from "../../../../infra/runtime/log.ts";
+import { installedFile } from "../../../../infra/runtime/version.ts";
+import type { OpenedRecording } from "../../../../modules/intake/recordings/recording-reads.ts";
 
 /**
  * A recorded page brings styles of its own, so those are let in; of pictures and fonts only what

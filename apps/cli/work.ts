@@ -1,0 +1,70 @@
+// Runs the use cases of a command: the same that the platform API runs, over every client.
+import { randomUUID } from "node:crypto";
+import type { Pool } from "pg";
+import { transaction } from "../../infra/postgres/sql.ts";
+import { enterEveryClient } from "../../modules/access/scope.ts";
+import type { Act } from "../../modules/base/audit/audit.ts";
+import { beginOperation, type OperationPlan } from "../../modules/base/operations/operations.ts";
+import { RefusalError } from "../../modules/base/refusal.ts";
+import { runWork, type Work } from "../../modules/base/work.ts";
+import { withAudit } from "./connections.ts";
+
+/** Who acts, as `actorOf` names it. */
+export const operatorAct = (actor: string, request_id = `cli-${randomUUID()}`): Act => ({
+  ...{ actor, role: "operator", request_id, ip: null },
+});
+
+interface WorkSettings {
+  /** False: a preview, of which nothing is saved. */
+  readonly isSaved?: boolean;
+  /** Ids of what is made outside of Postgres; without it they are new each time. */
+  readonly idOf?: Work["idOf"];
+}
+
+/** Thrown to end the transaction of a preview. */
+class Previewed extends Error {}
+
+/** Runs a use case in one transaction. Throws what it throws. */
+export const inWork = async <Result>(
+  pool: Pool,
+  act: Act,
+  useCase: (work: Work) => Promise<Result>,
+  { isSaved = true, idOf = () => randomUUID() }: WorkSettings = {},
+): Promise<Result> => {
+  let result: Result;
+  await transaction(pool, null, async (tx) => {
+    await runWork({ tx, scope: await enterEveryClient(tx), act, idOf }, useCase, (answer) => {
+      result = answer;
+    });
+    if (!isSaved) throw new Previewed("previewed");
+  }).catch((error: unknown) => {
+    if (!(error instanceof Previewed)) throw error;
+  });
+  return result!;
+};
+
+interface OperationWords<Result> {
+  /** What is known before it begins. */
+  readonly before?: object;
+  /** What came of it. */
+  readonly after: (result: Result) => object;
+}
+
+/**
+ * Runs `work` between the two records of its operation in the log: what cannot be recorded is not
+ * done.
+ */
+export const inOperation = <Result>(
+  plan: OperationPlan,
+  { before = {}, after }: OperationWords<Result>,
+  work: () => Promise<Result>,
+): Promise<Result> =>
+  withAudit(async (audit) => {
+    const operation = await beginOperation(audit, plan, before);
+    const result = await work().catch(async (error: Error) => {
+      await operation.end(error instanceof RefusalError ? "refused" : "failed", { problem: error.message });
+      throw error;
+    });
+    await operation.end("succeeded", after(result));
+    return result;
+  });

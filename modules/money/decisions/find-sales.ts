@@ -1,0 +1,100 @@
+// The sales that a decision names: an order, or an event of one, of those clients that the caller
+// sees.
+import { orderIdOf } from "../../../domain/order-id.ts";
+import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
+import { emptyOrder, type Line, type OrderState } from "../../../processors/settle/order.ts";
+import { invalid, missing } from "../../base/refusal.ts";
+import type { Work } from "../../base/work.ts";
+import { linesOfEvents } from "../orders/line-of-event.ts";
+import { rememberedOrders, versionOf } from "../orders/remembered.ts";
+import { linesOf, memoryKeyOf, type Subject } from "./decide.ts";
+
+export interface Sale {
+  readonly client_id: number;
+  readonly subject: Subject;
+  /** Those that it is about; none of a sale that is still to come. */
+  readonly lines: readonly Line[];
+  readonly order: Pick<OrderState, "refunds">;
+}
+/** undefined: nothing that the caller sees; several: more than one client has it. */
+export type SaleMatch = Sale | "several" | undefined;
+
+/** One of both ids; a product is one of the order. */
+export interface SaleName {
+  readonly event_id?: string | undefined;
+  readonly order_id?: string | undefined;
+  readonly product_id?: string | undefined;
+}
+export interface SaleNames {
+  readonly named: readonly SaleName[];
+  /** Whose sales they are; undefined: of any client of the caller. */
+  readonly client_id?: number | undefined;
+  /** Where the n-th stands in the input, e.g. "/items/3". */
+  readonly placeOf?: (n: number) => string;
+}
+export type SaleReader = Pick<Work, "tx" | "scope">;
+
+/**
+ * What each names, in their order. Throws RefusalError: invalid `one_of` for one that names both or
+ * none.
+ */
+export const findSales = async (
+  clickhouse: Clickhouse,
+  { tx, scope }: SaleReader,
+  { client_id: clientId, named, placeOf = () => "" }: SaleNames,
+): Promise<readonly SaleMatch[]> => {
+  for (const [n, { event_id, order_id, product_id }] of named.entries()) {
+    if ((event_id === undefined) === (order_id === undefined))
+      throw invalid(`${placeOf(n)}/order_id`, "one_of", "name an order, or an event of it: one of both");
+    if (event_id !== undefined && product_id !== undefined)
+      throw invalid(`${placeOf(n)}/product_id`, "one_of", "an event says by itself which line it is of");
+  }
+  const clients = scope.clients.filter((id) => clientId === undefined || id === clientId);
+  const eventIds = named.flatMap(({ event_id }) => event_id ?? []);
+  const ofEvents = (await linesOfEvents({ clickhouse, tx }, clients, eventIds)).values();
+  const meant = named.map(({ order_id, product_id }): readonly Pick<Sale, "client_id" | "subject">[] =>
+    order_id === undefined
+      ? ofEvents.next().value!.map(({ client_id, ...line }) => ({ client_id, subject: { line } }))
+      : clients.map((client_id) => ({ client_id, subject: { order_id: orderIdOf(order_id), product_id } })),
+  );
+  const orders = await rememberedOrders(tx, [...new Set(meant.flat().map(memoryKeyOf))]);
+  return meant.map((some) => {
+    const sales = some.flatMap((one): readonly Sale[] => {
+      const order = orders.get(memoryKeyOf(one));
+      const lines = order === undefined ? [] : linesOf(one.subject, order.lines);
+      return lines.length === 0 ? [] : [{ ...one, lines, order: order! }];
+    });
+    return sales.length > 1 ? "several" : sales[0];
+  });
+};
+
+/** Throws RefusalError: missing, or invalid `client_id_required` where several clients have it. */
+export const onlySale = (match: SaleMatch): Sale => {
+  if (match === "several") throw invalid("/client_id", "client_id_required", "several clients have that: name one");
+  if (match === undefined) throw missing();
+  return match;
+};
+
+/** The one sale that a decision is about. */
+export interface NamedSale extends SaleName {
+  /** Needed where several clients of the caller have that order or event. */
+  readonly client_id?: number | undefined;
+  /** An order of the client that is unknown yet: what is decided waits for its sale. */
+  readonly isAwaited?: boolean | undefined;
+}
+
+/** Throws RefusalError, see `findSales` and `onlySale`. */
+export const saleNamed = async (clickhouse: Clickhouse, reader: SaleReader, name: NamedSale): Promise<Sale> => {
+  const [match] = await findSales(clickhouse, reader, { client_id: name.client_id, named: [name] });
+  const { client_id, order_id, isAwaited = false } = name;
+  if (match !== undefined || !isAwaited || client_id === undefined || order_id === undefined) return onlySale(match);
+  return { client_id, subject: { order_id: orderIdOf(order_id) }, lines: [], order: emptyOrder };
+};
+
+/** Of each line a name of its own: two sales that share one are about the same. */
+export const lineNames = (sale: Sale): readonly string[] =>
+  sale.lines.map(({ event_id }) => `${memoryKeyOf(sale)} ${event_id}`);
+
+/** Null: it has no line yet. */
+export const newestVersion = (lines: readonly Line[]): number | null =>
+  lines.length === 0 ? null : Math.max(...lines.map(versionOf));

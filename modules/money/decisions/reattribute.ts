@@ -1,0 +1,115 @@
+// Moves sales to a partner, or ends their review, or both.
+import { conflict, invalid, type RefusalError } from "../../base/refusal.ts";
+import type { Work } from "../../base/work.ts";
+import { settledWithin } from "../orders/order-lines.ts";
+import { checkCredit } from "./creditable.ts";
+import type { Credited } from "./decide.ts";
+import { findSales, lineNames, type NamedSale, onlySale, type Sale, saleNamed } from "./find-sales.ts";
+import {
+  acceptedOutcome,
+  type DecidedSales,
+  type DecisionPorts,
+  type DecisionWords,
+  type NewDecision,
+  recordDecisions,
+} from "./record-decisions.ts";
+
+export interface Reattribution extends Omit<NamedSale, "event_id" | "product_id">, DecisionWords {
+  /** Of one sale or several. */
+  readonly event_ids?: readonly string[] | undefined;
+  /** May be left out where a review ends. */
+  readonly partner_id?: number | null | undefined;
+  readonly campaign_id?: number | null | undefined;
+  readonly review?: "release" | "reject" | undefined;
+}
+
+export const noReview = (): RefusalError =>
+  conflict("no_review", "no fraud review of it is open: it has ended, or there was none");
+
+/** All it asks for is that a review ends. */
+export const isRelease = ({ review, partner_id = null }: Reattribution): boolean =>
+  review === "release" && partner_id === null;
+
+/** What the input names, as `findSales` finds it. */
+export const namedByReattribution = ({ client_id, event_ids, order_id }: Reattribution) => ({
+  client_id,
+  named: event_ids === undefined ? [{ order_id }] : event_ids.map((event_id) => ({ event_id, order_id })),
+});
+
+/**
+ * Two events of one line are decided about once, and both are answered by that decision. Throws
+ * RefusalError: missing, `client_id_required`, invalid `required`, conflict `no_review`, and what
+ * `checkCredit` refuses.
+ */
+export const reattributeSales = async (
+  work: Work,
+  ports: DecisionPorts,
+  input: Reattribution,
+): Promise<DecidedSales> => {
+  const sales = await salesOf(work, ports, input);
+  const { partner_id = null, campaign_id = null, review } = input;
+  if (partner_id === null && review === undefined)
+    throw invalid("/partner_id", "required", "name a partner, or how the review ends");
+  if (partner_id === null && campaign_id !== null)
+    throw invalid("/partner_id", "required", "a campaign is credited with its partner");
+  for (const client_id of new Set(sales.map((sale) => sale.client_id)))
+    await checkCredit(work.tx, client_id, { partner_id, campaign_id });
+  const decisions = decisionsOf(work, input, sales);
+  const made = [...decisions.values()].flat();
+  if (isRelease(input) && sales.some(({ lines }) => lines.length > 0)) await refuseEnded(work, made);
+  await recordDecisions(work, ports, made);
+  // The last decision of a sale is what the others lead to.
+  const lastOf = (sale: Sale): string => decisions.get(nameOf(sale))!.at(-1)!.decided.decision_id;
+  return { outcomes: sales.map((sale) => acceptedOutcome(lastOf(sale), sale.lines)), sales };
+};
+
+const salesOf = async (
+  work: Work,
+  { clickhouse }: DecisionPorts,
+  { event_ids, ...input }: Reattribution,
+): Promise<readonly Sale[]> => {
+  if (event_ids === undefined) return [await saleNamed(clickhouse, work, input)];
+  return (await findSales(clickhouse, work, namedByReattribution({ event_ids, ...input }))).map(onlySale);
+};
+
+/** By the name of the sale. */
+const decisionsOf = (
+  work: Work,
+  { partner_id = null, campaign_id = null, review, reason, actor }: Reattribution,
+  sales: readonly Sale[],
+): ReadonlyMap<string, readonly NewDecision[]> => {
+  const words = { reason, actor, at: Date.now() };
+  const decisions = new Map<string, readonly NewDecision[]>();
+  for (const [n, sale] of sales.entries()) {
+    if (decisions.has(nameOf(sale))) continue;
+    const { client_id, subject, lines } = sale;
+    const of = { ...words, client_id, subject };
+    const none = { partner_id: null, campaign_id: null };
+    const ended: readonly Credited[] =
+      review === undefined ? [] : [{ ...of, ...none, decision_id: work.idOf(n * 2), kind: review }];
+    const moved: readonly Credited[] =
+      partner_id === null
+        ? []
+        : [{ ...of, partner_id, campaign_id, decision_id: work.idOf(n * 2 + 1), kind: "reattribute" }];
+    decisions.set(
+      nameOf(sale),
+      [...ended, ...moved].map((decided) => ({ decided, lines })),
+    );
+  }
+  return decisions;
+};
+
+/**
+ * Unless these decisions ended it in an earlier attempt of the request. Throws RefusalError
+ * `no_review`.
+ */
+const refuseEnded = async ({ tx }: Work, made: readonly NewDecision[]): Promise<void> => {
+  if (made.some(({ lines }) => lines.some(({ review }) => review !== null))) return;
+  const before = await settledWithin(
+    tx,
+    made.map(({ decided }) => decided.decision_id),
+  );
+  if (![...before.values()].some(({ hasChanged }) => hasChanged)) throw noReview();
+};
+
+const nameOf = (sale: Sale): string => lineNames(sale).join("\n");

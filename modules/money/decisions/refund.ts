@@ -1,0 +1,49 @@
+// Gives back what was sold: all of an order, a product of it, or the line of an event.
+import { conflict, invalid } from "../../base/refusal.ts";
+import type { Work } from "../../base/work.ts";
+import { checkCredit } from "./creditable.ts";
+import type { Refunded } from "./decide.ts";
+import { type NamedSale, saleNamed } from "./find-sales.ts";
+import {
+  acceptedOutcome,
+  type DecidedSales,
+  type DecisionPorts,
+  type DecisionWords,
+  recordDecisions,
+} from "./record-decisions.ts";
+import { refundable } from "./refundable.ts";
+
+/** A sale that is unknown has nothing to give back, and its refund would wait unseen. */
+export interface RefundInput extends Omit<NamedSale, "isAwaited">, DecisionWords {
+  /** A decimal; undefined: all that is left. */
+  readonly amount?: string | undefined;
+  readonly currency?: string | undefined;
+  readonly cause: Refunded["cause"];
+  /** By which it meets what the shop reports of it. */
+  readonly refund_id?: string | null | undefined;
+}
+
+/**
+ * Throws RefusalError: missing, `client_id_required`, conflict `client_archived`,
+ * `already_refunded`, `refund_exceeds`, invalid `bad_amount`, `required`, `not_of_sale`.
+ */
+export const refundSale = async (work: Work, ports: DecisionPorts, input: RefundInput): Promise<DecidedSales> => {
+  const sale = await saleNamed(ports.clickhouse, work, input);
+  const { client_id, subject, lines, order } = sale;
+  await checkCredit(work.tx, client_id, { partner_id: null, campaign_id: null });
+  const { reason, actor, cause, refund_id = null, amount: decimal, currency } = input;
+  const decision_id = work.idOf(0);
+  const amount = amountOf({ lines, refunds: order.refunds }, { decision_id, amount: decimal, currency });
+  const words = { reason, actor, at: Date.now() };
+  const decided: Refunded = { ...words, decision_id, client_id, subject, kind: "refund", amount, cause, refund_id };
+  await recordDecisions(work, ports, [{ decided, lines }]);
+  return { outcomes: [acceptedOutcome(decision_id, lines)], sales: [sale] };
+};
+
+/** Throws RefusalError for what cannot be given back. */
+const amountOf = (...given: Parameters<typeof refundable>): Refunded["amount"] => {
+  const answer = refundable(...given);
+  if (answer.kind === "ok") return answer.amount;
+  const { field, code, detail } = answer;
+  throw field === null ? conflict(code, detail) : invalid(`/${field}`, code, detail);
+};

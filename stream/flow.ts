@@ -304,6 +304,8 @@ export interface Table<Row> {
   readonly marks?: Marks<Row>;
   /** Why the state hash leaves this table out; without a reason it is hashed. */
   readonly unhashed?: string;
+  /** No figure is read from it: `as_of` of figures does not wait for its sink. */
+  readonly isBesideFigures?: true;
 }
 
 /**

@@ -23,6 +23,7 @@ export type EdgeRow = WrittenRow<typeof sightColumns>;
 const declared = {
   name: "identity_edges",
   key: ["client_id", "did", "kind", "identifier"],
+  isBesideFigures: true,
   columns: {
     ...shared,
     evidence_event_id: computed(uuid, "event_id"),

@@ -25,14 +25,10 @@ interface PositionalRow {
 }
 
 export const clickhouseTable = <Row extends PositionalRow>(
-  declared: {
-    readonly name: string;
-    readonly key: readonly (keyof Row & string)[];
-    readonly columns: readonly DeclaredColumn[];
-    readonly comparedBy?: readonly string[];
-    readonly fills?: readonly StoredTable[];
-    readonly unhashed?: string;
-  },
+  declared: Pick<
+    ClickhouseTable<Row>,
+    "name" | "key" | "columns" | "comparedBy" | "fills" | "unhashed" | "isBesideFigures"
+  >,
   marks: Marks<Row>,
   transcode?: ReturnType<typeof transcoder>,
 ): ClickhouseTable<Row> => {

@@ -34,11 +34,7 @@ export interface PostgresTable<Row> extends Table<Row> {
 }
 
 export const postgresTable = <Row extends { readonly client_id: number }>(
-  declared: DeclaredTable & {
-    readonly key: readonly (keyof Row & string)[];
-    readonly fills?: readonly DeclaredTable[];
-    readonly unhashed?: string;
-  },
+  declared: Pick<PostgresTable<Row>, "name" | "key" | "columns" | "fills" | "unhashed" | "isBesideFigures">,
   statements: readonly Statement<Row>[],
 ): PostgresTable<Row> => {
   const table: PostgresTable<Row> = {

@@ -12,7 +12,7 @@ export interface RedisTable<Row> extends Table<Row> {
 }
 
 export const redisTable = <Row extends { readonly client_id: number }>(
-  declared: { readonly name: string; readonly key: readonly (keyof Row & string)[]; readonly unhashed: string },
+  declared: Pick<RedisTable<Row>, "name" | "key" | "unhashed" | "isBesideFigures">,
   add: RedisTable<Row>["add"],
 ): RedisTable<Row> => {
   const table: RedisTable<Row> = {

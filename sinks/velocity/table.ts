@@ -53,6 +53,7 @@ export const velocity = redisTable<VelocityRow>(
     name: "velocity",
     key: ["client_id", "set", "member"],
     unhashed: "hints in Redis, which may be lost; what they changed stands on the events",
+    isBesideFigures: true,
   },
   (commands, rows, prefix) => {
     const touched = new Set<string>();

@@ -1,7 +1,7 @@
 // What a worker understands of its command line, and what it says of what it does not.
 import { expect, test } from "vitest";
 import { readConfig } from "../../apps/worker/config.ts";
-import { groupsOf } from "../../modules/log/groups/hosting.ts";
+import { groupsBeside, groupsOf } from "../../modules/log/groups/hosting.ts";
 import { sink } from "../../stream/flow.ts";
 import { topology } from "../../stream/topology.ts";
 import { toy, toys } from "../support/toy.ts";
@@ -42,6 +42,21 @@ test("a stage and a sink are not fused", () => expect(problemOf("pay,paid")).toC
 
 test("a group that stands there twice is refused", () =>
   expect(problemOf("settle", "settle")).toBe("tributary.settle stands there twice"));
+
+test("what is not hosted by name is hosted beside it: a stage alone, the sinks of a topic together, a copy alone", () => {
+  const copied = topology(
+    "copied",
+    toy.deadLetters,
+    sink({ name: "files", from: toys.paid, into: { name: "files", store: "objects" } }),
+    ...stored.nodes,
+  );
+  const left = ["check", "walk", "point", "settle", "pay", "sums,more-sums", "paid", "files"];
+  expect(groupsBeside(copied, [])).toEqual(left);
+  expect(groupsBeside(copied, ["check,walk,point", "sums"])).toEqual(["settle", "pay", "more-sums", "paid", "files"]);
+  expect(groupsOf(copied, groupsBeside(copied, [])).map(({ name }) => name)).toEqual(
+    left.map((names) => `tributary.${names.split(",")[0]}`),
+  );
+});
 
 test("without groups the usage names all that can be hosted", () =>
   expect(problemOf()).toContain("known: check walk point settle pay sums more-sums paid"));

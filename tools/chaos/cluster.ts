@@ -8,12 +8,12 @@ import { randomFrom } from "../../infra/runtime/random.ts";
 import { UsageError } from "../../infra/runtime/refused.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
 import { commitOf } from "../../infra/runtime/version.ts";
+import { readGroups } from "./hosting.ts";
 import { run } from "./run.ts";
 import { type Plan, planFor } from "./schedule.ts";
 import { openStage } from "./stage/stage.ts";
 import type { Target } from "./target.ts";
 import { summaryText } from "./verdicts.ts";
-import { readGroups } from "./watcher.ts";
 
 const usage = `npm run test:cluster -- [--seed N] [--only n,m] [--home folder] [--results folder] [--verbose]
 Three Kafka brokers (3 copies, 2 of them acknowledge), two edges, two workers a group. Cycles:`;

@@ -1,8 +1,8 @@
 // The stack after its last fault: healed, every process well, and everything read that lies in
 // the log.
 import { until } from "../../infra/runtime/timing/until.ts";
+import { readGroups } from "./hosting.ts";
 import { type Target, urlsOf } from "./target.ts";
-import { readGroups } from "./watcher.ts";
 
 /**
  * L1 allows 60 s; beyond that the wait goes on, so that the other laws can be asked all the same.

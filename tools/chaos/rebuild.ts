@@ -13,57 +13,21 @@ import { migrate as migratePostgres } from "../../infra/postgres/migrate.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
 import { computeWaiting } from "../../modules/figures/rollups/compute-waiting.ts";
-import { groupNamed } from "../../modules/log/groups/hosting.ts";
 import { appPasswordOf } from "../../modules/running/installation/steps.ts";
 import { differingRows } from "../../modules/running/state-hash/clickhouse.ts";
 import { differingTables, type StateHash, stateHash } from "../../modules/running/state-hash/state-hash.ts";
 import { topicSettings, topics } from "../../topics.ts";
 import { searchPath } from "./config.ts";
+import { type Part, parts, sinkTables } from "./hosting.ts";
 import { freePort } from "./stage/free-port.ts";
 import type { Target } from "./target.ts";
 
 /**
- * What one part of the pipeline reads, and which stages and sinks read it. Claims never come from
- * raw a second time: which of two events of one order was first is decided by the order of
- * `claims`, which another reading of raw need not repeat.
+ * Beginnings of the names of further tables that begin empty: readings of the log, and what belongs
+ * to the running installation.
  */
-interface Part {
-  readonly name: string;
-  readonly input: string;
-  readonly groups: readonly { readonly args: string; readonly reads: string }[];
-}
-const ofEvents = "analytics,product-sales,app-events,identity,velocity,consent";
-const parts: readonly Part[] = [
-  {
-    name: "chain",
-    input: topics.eventsRaw.name,
-    groups: [
-      { args: "enrich,score,attribute", reads: topics.eventsRaw.name },
-      { args: ofEvents, reads: topics.eventsAttributed.name },
-    ],
-  },
-  {
-    name: "settle",
-    input: topics.claims.name,
-    groups: [
-      { args: "settle", reads: topics.claims.name },
-      { args: ofEvents, reads: topics.eventsAttributed.name },
-      { args: "conversions", reads: topics.conversions.name },
-    ],
-  },
-  {
-    name: "commission",
-    input: topics.conversions.name,
-    groups: [
-      { args: "commission", reads: topics.conversions.name },
-      { args: "ledger", reads: topics.ledgerEntries.name },
-    ],
-  },
-];
-/** Readings of the log, and what belongs to the running installation: they begin empty. */
 const beginEmpty = [
-  ..."memory_ product_sales app_events conversions ledger_ commissions money_days identity_edges".split(" "),
-  ..."rollup_marks rollup_hours consent_marks".split(" "),
+  ..."memory_ money_days rollup_hours".split(" "),
   ..."dead_letter replay group_ operation outbox stage_ probe incident alert".split(" "),
   ..."ingest_path pull schema_migrations migrations".split(" "),
 ];
@@ -142,7 +106,7 @@ const copyReference = async (from: pg.Pool, to: pg.Pool): Promise<void> => {
     // Rows of one table may name those of another one.
     await writing.query("set session_replication_role = replica");
     for (const { name } of rows) {
-      if (beginEmpty.some((beginning) => name.startsWith(beginning))) continue;
+      if (sinkTables.has(name) || beginEmpty.some((beginning) => name.startsWith(beginning))) continue;
       const found = await from.query<{ all: string | null }>(`select json_agg(t)::text as all from ${name} t`);
       const all = found.rows[0]?.all;
       if (all == null) continue;
@@ -198,7 +162,7 @@ const readThrough = async (
 ): Promise<void> => {
   const port = await freePort();
   const output = openSync(join(target.home, "logs", `rebuild-${part.name}.log`), "a");
-  const child = spawn(process.execPath, ["dist/apps/worker/main.js", ...part.groups.map(({ args }) => args)], {
+  const child = spawn(process.execPath, ["dist/apps/worker/main.js", ...part.groups.map(({ arg }) => arg)], {
     cwd: target.root,
     env: {
       ...target.env,
@@ -223,9 +187,9 @@ const readThrough = async (
       const answer = await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(2_000) });
       if (!answer.ok) throw new Error(await answer.text());
     });
-    for (const { args, reads } of part.groups)
-      await until(`${args} has read the copy`, DONE_MS, async () => {
-        const lags = await admin.lag(groupNamed(args.split(",")[0]!), [reads]);
+    for (const { name, arg, topic } of part.groups)
+      await until(`${arg} has read the copy`, DONE_MS, async () => {
+        const lags = await admin.lag(name, [topic]);
         const left = lags.reduce((sum, { lag }) => sum + lag, 0);
         if (left > 0) throw new Error(`it lags by ${left}`);
       });

@@ -1,9 +1,7 @@
 // Looks at every group's offsets and every process's memory every two seconds while faults rage:
 // what only shows while it happens.
 import { readFileSync } from "node:fs";
-import { groupNamed, groupsOf } from "../../modules/log/groups/hosting.ts";
-import { apps } from "../../modules/running/installation/product.ts";
-import { pipeline } from "../../topology.ts";
+import { readGroups } from "./hosting.ts";
 import type { Target } from "./target.ts";
 
 export interface Watched {
@@ -20,26 +18,8 @@ export interface Watcher {
   /** A rewind: offsets of this group may go back until the watcher is stopped. */
   readonly forgive: (group: string) => void;
 }
-export interface ReadGroup {
-  readonly name: string;
-  readonly topic: string;
-}
 
 const SAMPLE_MS = 2_000;
-
-/** Every group of the product that follows the log at once, in the order that data flows. */
-export const readGroups: readonly ReadGroup[] = groupsOf(
-  pipeline,
-  apps.filter(({ module }) => module.startsWith("apps/worker/")).flatMap(({ args }) => args ?? []),
-)
-  // A copy commits what it has closed in files, up to a minute later; law C11 looks at it.
-  .filter(({ is }) => is !== "copy")
-  .map(({ name, reads }) => ({ name, topic: reads.name }))
-  .sort((a, b) => placeOf(a.name) - placeOf(b.name));
-
-function placeOf(group: string): number {
-  return pipeline.nodes.findIndex(({ name }) => groupNamed(name) === group);
-}
 
 const memoryOf = (pid: number): number => {
   try {

@@ -1,8 +1,12 @@
 // How old what dashboards show is, from what the log, the marks of rollups and the stores say.
+import { productSales } from "../../../sinks/product-sales/table.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
+import { sinkInto } from "../../../stream/topology.ts";
+import { pipeline } from "../../../topology.ts";
 import type { Backlog } from "../../base/outbox/outbox.ts";
 import type { Positions } from "./positions.ts";
 
+const sales = sinkInto(pipeline, productSales);
 const DEGRADED_SEC = 60;
 const DOWN_SEC = 900;
 const STALE_MS = 15 * 60_000;
@@ -37,7 +41,7 @@ export const freshnessOf = ({ marks, positions, newest, now }: Known) => {
   return {
     last_event_at: last,
     aggregation_lag_sec: Math.round(marks.seconds),
-    relational_sync_lag_sec: stages.find(({ name }) => name === "product-sales")?.age_sec ?? null,
+    relational_sync_lag_sec: stages.find(({ name }) => name === sales.name)?.age_sec ?? null,
     pipeline: { status: positions === undefined ? "down" : order[worst]!, stages },
     stale: last === null || now - last > STALE_MS,
   };

@@ -1,7 +1,8 @@
 // How far the pipeline has stored what the log holds: what `as_of` of every figure follows from.
 import type { Pool } from "pg";
 import { within } from "../../../infra/runtime/timing/within.ts";
-import type { UnixMs } from "../../../stream/flow.ts";
+import { type UnixMs, writesRows } from "../../../stream/flow.ts";
+import { pipeline } from "../../../topology.ts";
 import type { Backlog } from "../../base/outbox/outbox.ts";
 import type { GroupRead } from "../../log/groups/group-reads.ts";
 import { waitingMarks } from "../rollups/rollup-marks.ts";
@@ -19,8 +20,12 @@ export interface Positions {
   readonly stages: readonly StagePosition[];
 }
 
-/** No figure is read from what these sinks store. */
-const BESIDE: ReadonlySet<string> = new Set(["archive", "identity", "velocity"]);
+/** Sinks of what no figure is read from: copies of records, and tables that say so. */
+const BESIDE: ReadonlySet<string> = new Set(
+  pipeline.nodes.flatMap((node) =>
+    node.is === "sink" && (!writesRows(node) || node.into.isBesideFigures === true) ? [node.name] : [],
+  ),
+);
 const ASKED_AGAIN_MS = 5_000;
 /** A screen waits two seconds for its figures, and may be the first that asks. */
 const PATIENCE_MS = 1_000;

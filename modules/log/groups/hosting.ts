@@ -2,6 +2,7 @@
 // one more group.
 import { type Chain, chain } from "../../../stream/chain.ts";
 import { type AnyCopy, type AnySink, type AnyTopic, type Topology, writesRows } from "../../../stream/flow.ts";
+import { readersOf } from "../../../stream/topology.ts";
 
 export type Group =
   | { readonly is: "chain"; readonly name: string; readonly reads: AnyTopic; readonly chain: Chain }
@@ -54,4 +55,22 @@ export const groupsOf = (topology: Topology, args: readonly string[]): readonly 
   }
   if (problems.length > 0) throw new Error(problems.join("\n"));
   return groups;
+};
+
+/**
+ * The groups of all that `hosted` leaves out: each stage alone, the sinks of one topic together,
+ * each copy alone. A group bears the name of its first sink, so a new sink stands in the topology
+ * behind those of its topic: before them it would rename their group, which reads from the
+ * beginning then.
+ */
+export const groupsBeside = (topology: Topology, hosted: readonly string[]): readonly string[] => {
+  const names = new Set(hosted.flatMap((arg) => arg.split(",")));
+  const left = readersOf(topology).filter(({ name }) => !names.has(name));
+  const stages = left.filter(({ is }) => is === "stage");
+  const sinks = left.filter((node): node is AnySink => node.is === "sink" && writesRows(node));
+  const copies = left.filter((node) => node.is === "sink" && !writesRows(node));
+  const together = [...new Set(sinks.map(({ from }) => from))].map((topic) =>
+    sinks.flatMap(({ from, name }) => (from === topic ? name : [])).join(","),
+  );
+  return [...stages.map(({ name }) => name), ...together, ...copies.map(({ name }) => name)];
 };

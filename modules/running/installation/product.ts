@@ -3,6 +3,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { App } from "../../../infra/embedded/app.ts";
 import type { Home } from "../../../infra/embedded/home.ts";
+import { pipeline } from "../../../topology.ts";
+import { groupsBeside } from "../../log/groups/hosting.ts";
 
 // A small heap bounds what a laptop gives away; a process may take 700 MiB. The events of a batch
 // live for as long as the batch: with V8's own 16 MiB of young generation they are copied out of it
@@ -16,6 +18,13 @@ const HEAP = [...SMALL, "--initial-old-space-size=300", "--heap-growing-percent=
 // All events of an insert are alive until it has been written, 60 MiB of them: they fit into what
 // is young, and nearly none of them grows old.
 const WIDE = [...HEAP, "--max-semi-space-size=128", "--initial-old-space-size=200"];
+
+/** Stages that hand their events on in memory, apart from those of money. */
+const CHAIN = "enrich,score,attribute";
+/** A stage or a sink of topology.ts that is not named here is hosted here. */
+const MONEY = groupsBeside(pipeline, [CHAIN]);
+/** Every group of the product, as the arguments of its workers. */
+export const workerGroups: readonly string[] = [CHAIN, ...MONEY];
 
 /** They start together, and stop in reverse order: who reads before who writes. */
 export const apps: readonly App[] = [
@@ -31,21 +40,14 @@ export const apps: readonly App[] = [
     name: "worker-chain",
     module: "apps/worker/main.js",
     login: "worker",
-    args: ["enrich,score,attribute"],
+    args: [CHAIN],
     nodeArgs: HEAP,
   },
   {
     name: "worker-money",
     module: "apps/worker/main.js",
     login: "worker",
-    args: [
-      "settle",
-      "commission",
-      "analytics,product-sales,app-events,identity,velocity,consent",
-      "conversions",
-      "ledger",
-      "archive",
-    ],
+    args: MONEY,
     nodeArgs: WIDE,
   },
   { name: "api", module: "apps/api/main.js", login: "api", nodeArgs: SMALL },

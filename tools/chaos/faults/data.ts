@@ -1,10 +1,12 @@
 // Bad and lost data: garbage in topics, one device that is nearly all traffic, an emptied Redis.
 import { randomBytes } from "node:crypto";
 import { until } from "../../../infra/runtime/timing/until.ts";
+import { readGroups } from "../hosting.ts";
 import { GARBAGE } from "../own-letters.ts";
 import { between, type Fault, pause } from "./fault.ts";
 
-const poisoned = ["events.raw", "claims", "conversions", "events.attributed", "ledger.entries"];
+/** Every topic that a stage or a sink reads. */
+const poisoned = [...new Set(readGroups.map(({ topic }) => topic))];
 
 const garbageOf = (random: () => number): readonly { readonly what: string; readonly value: Buffer | null }[] => {
   const unknown = Buffer.concat([Buffer.from([0]), Buffer.alloc(4, 0x7f), randomBytes(20)]);

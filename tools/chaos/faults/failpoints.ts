@@ -7,12 +7,13 @@ import { join } from "node:path";
 import { until } from "../../../infra/runtime/timing/until.ts";
 import { groupNamed } from "../../../modules/log/groups/hosting.ts";
 import { searchPath } from "../config.ts";
+import { sinkGroups, stageGroups } from "../hosting.ts";
 import { freePort } from "../stage/free-port.ts";
 import { between, type Fault, pause, pick, type Scene } from "./fault.ts";
 
 const JOIN_MS = 60_000;
-const groups = ["enrich,score,attribute", "settle", "commission"];
-const sinks = ["analytics,product-sales,app-events,identity,velocity,consent", "conversions", "ledger"];
+const stages = stageGroups.map(({ arg }) => arg);
+const sinks = sinkGroups.map(({ arg }) => arg);
 const steps = ["after-decode", "after-fold", "after-remember", "after-produce", "after-commit"];
 const sinkSteps = ["before-write", "after-write", "after-commit"];
 
@@ -81,7 +82,7 @@ const zombie: Fault = {
   name: "a zombie wakes",
   id: "F-12",
   run: async (scene) => {
-    const group = pick(scene.random, groups);
+    const group = pick(scene.random, stages);
     const one = await member(scene, group);
     try {
       await one.joined();
@@ -114,7 +115,7 @@ const storm: Fault = {
   name: "rebalance storm",
   id: "F-15",
   run: async (scene) => {
-    const group = pick(scene.random, groups);
+    const group = pick(scene.random, stages);
     const sizes: number[] = [];
     for (let n = 0; n < 2; n += 1) {
       const one = await member(scene, group);
@@ -133,7 +134,7 @@ const storm: Fault = {
 };
 
 export const memberFaults: readonly Fault[] = [
-  dies("a stage dies at a step", groups, steps),
+  dies("a stage dies at a step", stages, steps),
   dies("a sink dies at a step", sinks, sinkSteps),
   zombie,
   storm,

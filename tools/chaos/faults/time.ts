@@ -2,9 +2,14 @@
 // hash before and after is the proof and the law.
 
 import { execFile } from "node:child_process";
+import { rollupTables } from "../../../modules/figures/rollups/table.ts";
 import { groupNamed } from "../../../modules/log/groups/hosting.ts";
+import { hashedAnalytics } from "../../../modules/running/state-hash/clickhouse.ts";
+import { postgresTables } from "../../../modules/running/state-hash/sink-tables.ts";
 import { differingTables, type StateHash, stateHash } from "../../../modules/running/state-hash/state-hash.ts";
+import { ledger } from "../../../sinks/ledger/table.ts";
 import { searchPath } from "../config.ts";
+import { sinkGroups, stageGroups } from "../hosting.ts";
 import { unless } from "../laws/law.ts";
 import { rebuildInto } from "../rebuild.ts";
 import { between, type Fault, type Proof, pick, type Scene } from "./fault.ts";
@@ -98,9 +103,14 @@ const lost = (name: string, remove: (scene: Scene) => Promise<string>): Fault =>
 const partition = lost("a partition dropped and replayed", async ({ target }) => {
   const [month] = await target.select<{ month: string }>("select toString(toYYYYMM(max(ts))) as month from events");
   await target.command(`alter table events drop partition ${month!.month}`);
-  for (const table of ["rollups", "rollup_dimensions"]) await target.command(`truncate table ${table}`);
+  for (const { name: table } of rollupTables) await target.command(`truncate table ${table}`);
   return `the ClickHouse partition ${month!.month} and all rollups`;
 });
+/**
+ * Entries of the ledger stay: one that is new to the store brings its lines as new ones, and lines
+ * that were left of it would refuse them.
+ */
+const scattered = postgresTables.filter(({ name }) => name !== ledger.name);
 const rows = lost("rows deleted and replayed", async ({ target, random }) => {
   const seed = between(random, 1, 1_000_000);
   await target.clickhouse.command({
@@ -111,43 +121,34 @@ const rows = lost("rows deleted and replayed", async ({ target, random }) => {
   try {
     // Past the triggers that would refuse it: this is the hand of an accident.
     await connection.query("set session_replication_role = replica");
-    for (const table of ["product_sales", "app_events", "conversions", "ledger_lines", "commissions"])
+    for (const { name: table } of scattered)
       await connection.query(`delete from ${table} where abs(hashtextextended(${table}::text, ${seed})) % 20 = 0`);
     await connection.query("set session_replication_role = origin");
   } finally {
     connection.release();
   }
-  return "every twentieth row of six tables";
+  return `every twentieth row of ${scattered.length + 1} tables`;
 });
 const emptied = lost("all tables emptied and replayed", async ({ target }) => {
-  for (const table of ["events", "rollups", "rollup_dimensions", "receipts", "consent_changes"])
-    await target.command(`truncate table ${table}`);
+  for (const { name: table } of hashedAnalytics) await target.command(`truncate table ${table}`);
   const connection = await target.pool.connect();
   try {
     await connection.query("set session_replication_role = replica");
-    for (const table of [
-      "product_sales",
-      "app_events",
-      "conversions",
-      "ledger_lines",
-      "ledger_entries",
-      "commissions",
-      "identity_edges",
-    ])
-      await connection.query(`delete from ${table}`);
+    for (const { name: table } of postgresTables) await connection.query(`delete from ${table}`);
     await connection.query("set session_replication_role = origin");
     await target.redis.flushall();
   } finally {
     connection.release();
   }
-  return "every row of eleven tables and all of Redis";
+  const emptied = hashedAnalytics.length + postgresTables.length;
+  return `every row of ${emptied} tables and all of Redis`;
 });
 
 /**
  * What `tributary rewind` moves: a stage with those that are hosted behind it, or a sink with those
  * beside it.
  */
-const rewound = ["enrich", "settle", "commission", "analytics", "conversions", "ledger"];
+const rewound = [...stageGroups.map(({ chain }) => chain.name), ...sinkGroups.map(({ sinks }) => sinks[0]!.name)];
 interface RewindPlan {
   readonly partitions: readonly { readonly partition: number; readonly committed: number; readonly target: number }[];
 }

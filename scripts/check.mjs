@@ -15,7 +15,7 @@ const steps = {
   "columns, words, names, folders, cited paths, subjects": node("scripts/lints.mjs"),
   "dead exports and unused packages": bin("knip/bin/knip.js", "--no-progress"),
   "imports and topology": bin("vitest/vitest.mjs", "run", "--project", "fast", "tests/topology", "--reporter", "dot"),
-  "the diagram in README.md": node("dist/apps/cli/generate/describe.js", "--check"),
+  "diagram, hosting and compose match topology.ts": node("dist/apps/cli/generate/describe.js", "--check"),
   "docs/permissions.md": node("dist/apps/api/generate/permissions.js", "--check"),
   ".env.example": node("dist/apps/cli/generate/env-example.js", "--check"),
 };

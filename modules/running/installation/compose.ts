@@ -1,0 +1,50 @@
+// The services of docker-compose.yml that are apps of the product, as text; what they share stands
+// there by hand (`x-app`).
+import { appLogins } from "../../../infra/postgres/logins.ts";
+import { imageOptions, type ProductApp } from "./product.ts";
+
+const HOME = "/home/node/.tributary";
+/** Every app listens here in its container; the image says so. */
+const PORT = 8080;
+
+const nameOf = (option: string): string => option.split("=")[0]!;
+/** Node takes the last of equal options. */
+const lastOf = (options: readonly string[]): ReadonlyMap<string, string> =>
+  new Map(options.map((option) => [nameOf(option), option]));
+
+/** The options of Node that the image does not give. */
+const optionsOf = ({ nodeArgs = [] }: ProductApp): readonly string[] => {
+  const given = lastOf(imageOptions);
+  return [...lastOf(nodeArgs).values()].filter((option) => given.get(nameOf(option)) !== option);
+};
+
+const quoted = (word: string): string => (/^[\w./=-]+$/.test(word) ? word : JSON.stringify(word));
+const variableOf = (name: string): string => name.toUpperCase().replaceAll("-", "_");
+
+const serviceOf = (app: ProductApp): string => {
+  const { name, module, login, args = [], container = {} } = app;
+  const options = optionsOf(app);
+  const asked = (container.asks ?? []).map((other) => `http://${other}:${PORT}`);
+  const command = [...options, `dist/${module}`, ...args, ...asked].map(quoted).join(", ");
+  const { role } = appLogins[login];
+  const password = `\${POSTGRES_${variableOf(login)}_PASSWORD:-loopback-only}`;
+  return [
+    ...(container.comment === undefined ? [] : [`  # ${container.comment}`]),
+    `  ${name}:`,
+    "    <<: *app",
+    ...(options.length === 0 ? [] : ["    # Behind the options of the image; Node takes the last of equal ones."]),
+    `    command: [${command}]`,
+    ...(container.port === undefined
+      ? []
+      : ["    ports:", `      - 127.0.0.1:\${${variableOf(name)}_PORT:-${container.port}}:${PORT}`]),
+    "    environment:",
+    "      <<: *environment",
+    `      INSTANCE_NAME: ${name}`,
+    `      POSTGRES_URL: postgres://${role}:${password}@postgres:5432/tributary`,
+    ...(container.spool === undefined
+      ? []
+      : ["    volumes:", `      - tributary:${HOME}`, `      - ${container.spool}:${HOME}/spool`]),
+  ].join("\n");
+};
+
+export const servicesOf = (apps: readonly ProductApp[]): string => apps.map(serviceOf).join("\n\n");

@@ -24,7 +24,7 @@ export interface EventRow {
 }
 
 /** Those that are written, and the one that the store fills in. */
-export const storedEventColumns = [
+const storedEventColumns = [
   ...eventColumns,
   { name: "stored_at", type: "DateTime64(3, 'UTC')", volatile: "when the row was written" },
 ] as const satisfies readonly DeclaredColumn[];

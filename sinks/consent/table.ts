@@ -6,7 +6,7 @@ import { clickhouseTable } from "../stores/clickhouse.ts";
 import { consentMarks, devicesOf } from "./marks.ts";
 
 /** In the order in which `consentRows` lists the values. */
-export const consentColumns = [
+const consentColumns = [
   { name: "client_id", type: "UInt32" },
   { name: "did", type: "String" },
   { name: "event_id", type: "UUID" },

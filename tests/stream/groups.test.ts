@@ -43,7 +43,7 @@ test("a stage and a sink are not fused", () => expect(problemOf("pay,paid")).toC
 test("a group that stands there twice is refused", () =>
   expect(problemOf("settle", "settle")).toBe("tributary.settle stands there twice"));
 
-test("what is not hosted by name is hosted beside it: a stage alone, the sinks of a topic together, a copy alone", () => {
+test("what no group names is hosted too: a stage alone, the sinks of a topic together, a copy alone", () => {
   const copied = topology(
     "copied",
     toy.deadLetters,

@@ -1,12 +1,12 @@
-// How the product hosts the pipeline: the groups whose members die and are moved, and the parts of a
-// rebuild with the tables that are empty before it.
+// How the product hosts the pipeline: the groups whose members die and are moved, and the parts of
+// a rebuild with the tables that are empty before it.
 import { type Group, groupsOf } from "../../modules/log/groups/hosting.ts";
 import { workerGroups } from "../../modules/running/installation/product.ts";
 import { isPostgresTable } from "../../sinks/stores/postgres.ts";
 import { writesRows } from "../../stream/flow.ts";
 import { pipeline } from "../../topology.ts";
 
-type Hosted<Kind extends Group["is"]> = Extract<Group, { readonly is: Kind }> & { readonly arg: string };
+type GroupOf<Kind extends Group["is"]> = Extract<Group, { readonly is: Kind }> & { readonly arg: string };
 /** A group, the topic that it reads, and the argument of the worker that hosts it. */
 export interface ReadGroup {
   readonly name: string;
@@ -16,9 +16,9 @@ export interface ReadGroup {
 
 const groups = workerGroups.map((arg) => ({ ...groupsOf(pipeline, [arg])[0]!, arg }));
 /** In the order that data flows. */
-export const stageGroups = groups.filter((group): group is Hosted<"chain"> => group.is === "chain");
+export const stageGroups = groups.filter((group): group is GroupOf<"chain"> => group.is === "chain");
 /** Those that write rows. */
-export const sinkGroups = groups.filter((group): group is Hosted<"sinks"> => group.is === "sinks");
+export const sinkGroups = groups.filter((group): group is GroupOf<"sinks"> => group.is === "sinks");
 const readGroupOf = ({ name, reads, arg }: (typeof groups)[number]): ReadGroup => ({ name, topic: reads.name, arg });
 /**
  * All that follow the log at once. A copy commits what it has closed in files, up to a minute

@@ -1,8 +1,12 @@
 // Writes, from topics.yaml and schemas/*.avsc, the record types (schemas/generated.ts), the schemas
-// as data (schemas/generated-avro.ts) and the topic constants (topics.ts).
+// as data (schemas/generated-avro.ts), the topic constants (topics.ts), and what our own attributes
+// say of the fields of an event (schemas/generated-fields.ts, sinks/analytics/generated.ts).
 // Usage: node scripts/generate.mjs [--check]
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { parse } from "yaml";
+import { avroOf, checkAttributes } from "./generate/attributes.mjs";
+import { columnsText } from "./generate/columns.mjs";
+import { fieldsText } from "./generate/fields.mjs";
 
 const at = (path) => new URL(`../${path}`, import.meta.url);
 const schemas = new Map(
@@ -11,6 +15,7 @@ const schemas = new Map(
     .map((file) => JSON.parse(readFileSync(at(`schemas/${file}`), "utf8")))
     .map((schema) => [schema.name, schema]),
 );
+for (const schema of schemas.values()) checkAttributes(schema);
 const topics = parse(readFileSync(at("topics.yaml"), "utf8"));
 const primitive = {
   string: "string",
@@ -80,7 +85,10 @@ const inline = (type, seen) => {
   if (seen.has(type.name)) return `tributary.${type.name}`;
   seen.add(type.name);
   return type.fields
-    ? { ...type, fields: type.fields.map((field) => ({ ...field, type: inline(field.type, seen) })) }
+    ? {
+        ...avroOf(type),
+        fields: type.fields.map((field) => ({ ...avroOf(field), type: inline(field.type, seen) })),
+      }
     : type;
 };
 
@@ -149,6 +157,8 @@ export const schemas = {
 ${shapes.join("\n")}
 } as const;
 `,
+  "schemas/generated-fields.ts": fieldsText(schemas, DO_NOT_EDIT),
+  "sinks/analytics/generated.ts": columnsText(schemas, DO_NOT_EDIT),
   "topics.ts": `// Every topic of the log, from topics.yaml. ${DO_NOT_EDIT}
 import { topic } from "./infra/avro/codec.ts";
 import type {

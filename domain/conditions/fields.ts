@@ -1,5 +1,6 @@
 // The fields that a condition may ask for, and how each is read from an event.
 import type { Enrichment, EventReceived } from "../../schemas/generated.ts";
+import { conditionTexts } from "../../schemas/generated-fields.ts";
 import { mayName, type Props, propsOf } from "./props.ts";
 import { queryValueOf, type UrlParts, urlPartsOf } from "./url-parts.ts";
 
@@ -44,23 +45,15 @@ export class Subject {
  */
 export type ReadField = (subject: Subject) => unknown;
 
+/**
+ * Region and city need data that only an operator can bring; without it no event has these two.
+ */
 const texts: Readonly<Record<string, (subject: Subject) => string | null | undefined>> = {
+  ...conditionTexts,
   t: ({ event }) => eventTypeOf(event),
-  source: ({ event }) => event.source,
-  url: ({ event }) => event.url,
   "url.host": ({ url }) => url?.host,
   "url.path": ({ url }) => url?.path,
-  ref: ({ event }) => event.ref,
   "ref.host": ({ ref }) => ref?.host,
-  country: ({ enrichment }) => enrichment.country,
-  // Finer than a country needs data that only an operator can bring; without it no event has these
-  // two.
-  region: ({ enrichment }) => enrichment.region,
-  city: ({ enrichment }) => enrichment.city,
-  device: ({ enrichment }) => enrichment.device,
-  browser: ({ enrichment }) => enrichment.browser,
-  product_line: ({ event }) => event.product_line,
-  currency: ({ event }) => event.currency,
 };
 const queryPrefix = "url.query.";
 const propsPrefix = "props.";

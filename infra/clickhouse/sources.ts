@@ -44,6 +44,10 @@ export const sourcesOf = <T>() => ({
   made: <Value>(make: (event: Recorded<T>) => Value): MadeSource<T, Value> => ({ make }),
 });
 
+/** JSON of the items that `pick` makes; most lists are empty. */
+export const listAsJson = <Item>(items: readonly Item[], pick: (item: Item) => object): string =>
+  items.length === 0 ? "[]" : JSON.stringify(items.map(pick));
+
 /** The values of an event in the order of the columns. */
 export const valuesOf = <T, const Columns extends readonly DeclaredColumn[]>(
   columns: Columns,

@@ -1,6 +1,7 @@
 // What a second copy of one sale adds to the first: fields that were missing, and a server's money
 // in place of a pixel's.
-import type { Credit, Enrichment, EventAttributed, EventReceived } from "../../schemas/generated.ts";
+import type { Credit, EventAttributed, EventReceived } from "../../schemas/generated.ts";
+import { mergedEnrichment, mergedEvent, withoutLine } from "../../schemas/generated-fields.ts";
 import { namesCurrency } from "./props.ts";
 import { inDigitsOf } from "./spread.ts";
 
@@ -48,82 +49,11 @@ export const moneyOf = (
 };
 
 /** A copy of a whole order says nothing about the money and the goods of one line. */
-export const withoutGoods = (copy: EventAttributed): EventAttributed => ({
-  ...copy,
-  event: {
-    ...copy.event,
-    value_minor: null,
-    currency: null,
-    quantity: null,
-    product_line: null,
-    dedup_key: null,
-    sale_hash: null,
-  },
-});
+export const withoutGoods = (copy: EventAttributed): EventAttributed => ({ ...copy, event: withoutLine(copy.event) });
 
-/**
- * Address, browser text, consent and props stay those of the first copy: they describe its sender.
- */
-const mergedEvent = (
-  first: EventReceived,
-  copy: EventReceived,
-  { takesMoney, value_minor, currency }: Money,
-): EventReceived => ({
-  event_id: first.event_id,
-  sender_event_id: first.sender_event_id,
-  client_id: first.client_id,
-  did: first.did,
-  t: first.t,
-  custom_name: first.custom_name,
-  ts: first.ts,
-  source: first.source,
-  client_side: first.client_side,
-  url: first.url ?? copy.url,
-  ref: first.ref ?? copy.ref,
-  ip: first.ip,
-  ua: first.ua,
-  ip_source: first.ip_source,
-  ua_source: first.ua_source,
-  sid: first.sid ?? copy.sid,
-  click_id: first.click_id ?? copy.click_id,
-  consent: first.consent,
-  order_id: first.order_id ?? copy.order_id,
-  product_id: first.product_id ?? copy.product_id,
-  product_line: first.product_line ?? copy.product_line,
-  quantity: takesMoney ? (copy.quantity ?? first.quantity) : (first.quantity ?? copy.quantity),
-  value_minor,
-  currency,
-  partner_ref: first.partner_ref ?? copy.partner_ref,
-  dedup_key: first.dedup_key ?? copy.dedup_key,
-  lead_key: first.lead_key ?? copy.lead_key,
-  sale_hash: first.sale_hash ?? copy.sale_hash,
-  import_id: first.import_id ?? copy.import_id,
-  props: first.props,
-  warnings: first.warnings,
-  batch_id: first.batch_id,
-  personal_form: first.personal_form,
-  across: first.across,
-});
-
-const mergedEnrichment = (first: Enrichment, copy: Enrichment): Enrichment => ({
-  country: first.country ?? copy.country,
-  device: first.device === "unknown" ? copy.device : first.device,
-  browser: first.browser ?? copy.browser,
-  os: first.os ?? copy.os,
-  is_bot: first.is_bot,
-  consent: first.consent,
-  geo_built: first.geo_built ?? copy.geo_built,
-  errors: first.errors,
-  region: first.region ?? copy.region,
-  city: first.city ?? copy.city,
-  asn: first.asn ?? copy.asn,
-  asn_class: first.asn_class,
-  person: first.person ?? copy.person,
-  edges: first.edges,
-});
-
+/** A row that was remembered before a field was known lacks it, which is the same as null. */
 const sameFields = <T extends object>(a: T, b: T): boolean =>
-  (Object.keys(a) as (keyof T)[]).every((field) => a[field] === b[field]);
+  (Object.keys(a) as (keyof T)[]).every((field) => (a[field] ?? null) === (b[field] ?? null));
 
 /**
  * The first copy's row with what the second one adds, one version up; the same row when it adds

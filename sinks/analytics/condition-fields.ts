@@ -4,6 +4,8 @@ import { pathOf, queryNameOf } from "../../domain/conditions/fields.ts";
 import { urlForm } from "../../domain/conditions/url-parts.ts";
 import { bind, type Condition } from "../../infra/clickhouse/query.ts";
 import { literal, piece, plainPiece } from "../../infra/clickhouse/sql-fragments.ts";
+import { conditionTexts } from "../../schemas/generated-fields.ts";
+import { eventColumns } from "./generated.ts";
 
 /** Expressions that are never NULL; `text` counts where `isText` is 1. */
 export interface TextValue {
@@ -41,22 +43,18 @@ const pathPart: TextValue = {
   text: piece`if(empty(${partsOf("url")}[2]), '/', ${partsOf("url")}[2])`,
 };
 
+/** Those whose column has the name of the field, by what the column may hold. */
+const held = eventColumns
+  .filter(({ name }) => Object.hasOwn(conditionTexts, name))
+  .map(({ name, type }) => [name, type.startsWith("Nullable") ? nullable(name) : column(name)] as const);
+
 /** A custom event goes by its own name, as eventTypeOf says. */
 const known: Readonly<Record<string, TextValue>> = {
+  ...Object.fromEntries(held),
   t: column("if(t = 'custom' and isNotNull(custom_name), assumeNotNull(custom_name), t)"),
-  source: column("source"),
-  url: nullable("url"),
   "url.host": hostOf("url"),
   "url.path": pathPart,
-  ref: nullable("ref"),
   "ref.host": hostOf("ref"),
-  country: nullable("country"),
-  region: nullable("region"),
-  city: nullable("city"),
-  device: column("device"),
-  browser: nullable("browser"),
-  product_line: nullable("product_line"),
-  currency: nullable("currency"),
 };
 
 /** Throws RangeError on a field that is no text. */

@@ -18,6 +18,7 @@ import { piece, plainPiece } from "../../infra/clickhouse/sql-fragments.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { matching } from "./condition-sql.ts";
+import { columnsOfRecords, eventOf } from "./generated.ts";
 import { type LatestRow, partColumns, rowParts } from "./latest-rows.ts";
 import { eventReads } from "./table.ts";
 
@@ -100,14 +101,6 @@ const historyEnd = async (clickhouse: Clickhouse, scope: ClientScope, window: Hi
   }
 };
 
-const eventColumns = [
-  ...(["sender_event_id", "client_id", "did", "t", "custom_name", "ts", "source", "client_side"] as const),
-  ...(["url", "ref", "ip", "ua", "ip_source", "ua_source", "sid", "click_id", "consent_given"] as const),
-  ...(["order_id", "product_id", "product_line", "quantity", "value_minor", "currency"] as const),
-  ...(["partner_ref", "dedup_key", "lead_key", "sale_hash", "import_id", "props", "warnings"] as const),
-  ...(["batch_id", "received_at"] as const),
-] as const;
-
 const matchingHistory = async (
   clickhouse: Clickhouse,
   scope: ClientScope,
@@ -119,7 +112,7 @@ const matchingHistory = async (
   const pages = { ...window, from: Math.max(window.from, after?.ts ?? 0), to: Math.min(window.to, last.ts + 1) };
   const rows = await readRows(clickhouse, scope, {
     from: "events_decided",
-    columns: pickColumns(eventReads, ...partColumns, ...eventColumns),
+    columns: pickColumns(eventReads, ...partColumns, ...columnsOfRecords.event, "received_at"),
     where: [
       ...inWindow(pages),
       compared("<=", last),
@@ -129,12 +122,9 @@ const matchingHistory = async (
     orderBy: ORDER,
     limit,
   });
-  return rows.map((row) => {
-    const { received_at, consent_given, ...event } = pickColumns(row, ...eventColumns);
-    return {
-      ...rowParts(row),
-      received_at,
-      event: { ...event, event_id: row.event_id, consent: consent_given, personal_form: PERSONAL_FORM, across: [] },
-    };
-  });
+  return rows.map((row) => ({
+    ...rowParts(row),
+    received_at: row.received_at,
+    event: { ...eventOf(row), personal_form: PERSONAL_FORM },
+  }));
 };

@@ -4,8 +4,9 @@
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { pickColumns } from "../../infra/clickhouse/columns.ts";
 import { bind, type ClientScope, cond, readRows } from "../../infra/clickhouse/query.ts";
-import type { Candidate, Credit, Enrichment, Fraud, FraudReason } from "../../schemas/generated.ts";
+import type { Credit, Enrichment, Fraud } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
+import { columnsOfRecords, creditOf, enrichmentOf, fraudOf } from "./generated.ts";
 import { eventReads, foundColumns } from "./table.ts";
 
 export interface LatestRow {
@@ -38,26 +39,10 @@ export const latestRows = async (
 
 /** What `rowParts` reads. */
 export const partColumns = [
-  "event_id",
-  "version",
-  "merged_into",
-  "country",
-  "region",
-  "city",
-  "asn",
-  "asn_class",
-  "device",
-  "browser",
-  "os",
-  "is_bot",
-  "consent",
-  "geo_built",
-  "enrich_errors",
-  "person",
+  ...(["event_id", "version", "merged_into"] as const),
+  ...columnsOfRecords.enrichment,
   ...foundColumns,
-  "hint_address_conversions",
-  "hint_click_devices",
-  "hint_click_country",
+  ...columnsOfRecords.hints,
 ] as const;
 
 const rowsOf = (
@@ -90,36 +75,7 @@ const rowsOf = (
 export const rowParts = (row: Awaited<ReturnType<typeof rowsOf>>[number]): LatestRow => ({
   version: row.version,
   merged_into: row.merged_into,
-  enrichment: {
-    ...pickColumns(row, "country", "device", "browser", "os", "is_bot", "consent", "geo_built"),
-    errors: row.enrich_errors,
-    ...pickColumns(row, "region", "city", "asn", "asn_class", "person"),
-    edges: [],
-  },
-  fraud: {
-    score: row.fraud_score,
-    band: row.fraud_band as Fraud["band"],
-    reasons: JSON.parse(row.fraud_reasons) as readonly FraudReason[],
-    hints: hintsOf(row),
-  },
-  credit: {
-    status: row.credit_status as Credit["status"],
-    method: row.credit_method,
-    reason: row.credit_reason,
-    ...pickColumns(row, "partner_id", "campaign_id", "link_id", "rule_id", "rule_version", "clicked_at", "window_days"),
-    candidates: JSON.parse(row.candidates) as readonly Candidate[],
-    reference_as_of: row.reference_as_of,
-  },
+  enrichment: enrichmentOf(row),
+  fraud: fraudOf(row),
+  credit: creditOf(row),
 });
-
-/** None was given where all are unknown. */
-const hintsOf = (row: Awaited<ReturnType<typeof rowsOf>>[number]): Fraud["hints"] => {
-  const { hint_address_conversions, hint_click_devices, hint_click_country } = row;
-  return hint_address_conversions === null && hint_click_devices === null && hint_click_country === null
-    ? null
-    : {
-        address_conversions: hint_address_conversions,
-        click_devices: hint_click_devices,
-        click_country: hint_click_country,
-      };
-};

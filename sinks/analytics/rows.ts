@@ -2,9 +2,10 @@
 import { valuesOf } from "../../infra/clickhouse/sources.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { eventColumns } from "./columns.ts";
-import { eventSources, isSeen } from "./sources.ts";
+import { eventColumns } from "./generated.ts";
+import { eventSources } from "./sources.ts";
 import type { EventRow } from "./table.ts";
+import { isSeen } from "./visibility.ts";
 
 /** Stored without consent to analytics, and without what shows a visitor's way and device. */
 const storedAnyway: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "lead_submit", "install"]);

@@ -11,7 +11,7 @@ import { marks, type Recorded } from "../../stream/flow.ts";
 import { minutesOf } from "../rollup-marks/rows.ts";
 import { rollupMarks } from "../rollup-marks/table.ts";
 import { clickhouseTable } from "../stores/clickhouse.ts";
-import { eventColumns } from "./columns.ts";
+import { columnsOfRecords, eventColumns } from "./generated.ts";
 import { eventSources } from "./sources.ts";
 
 /** The key by name, all columns by position, and what they are read from. */
@@ -33,23 +33,7 @@ const storedEventColumns = [
 export const eventReads = columnsOf(storedEventColumns);
 
 /** What scoring and attribution found. */
-export const foundColumns = [
-  "fraud_score",
-  "fraud_band",
-  "fraud_reasons",
-  "credit_status",
-  "credit_method",
-  "credit_reason",
-  "partner_id",
-  "campaign_id",
-  "link_id",
-  "rule_id",
-  "rule_version",
-  "clicked_at",
-  "window_days",
-  "candidates",
-  "reference_as_of",
-] as const;
+export const foundColumns = [...columnsOfRecords.fraud, ...columnsOfRecords.credit] as const;
 
 /** What became of the events of a request; a view fills it from `events`. */
 const receipts: StoredTable = {

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
-import { eventColumns } from "../../sinks/analytics/columns.ts";
+import { eventColumns } from "../../sinks/analytics/generated.ts";
 import { type EventRow, events } from "../../sinks/analytics/table.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { sharedStack } from "../support/shared-stack.ts";

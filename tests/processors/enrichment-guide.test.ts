@@ -9,7 +9,7 @@ import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { networksOf } from "../../processors/enrich/networks.ts";
 import { rules } from "../../processors/score/rules.ts";
 import { score } from "../../processors/score/score.ts";
-import { eventColumns } from "../../sinks/analytics/columns.ts";
+import { eventColumns } from "../../sinks/analytics/generated.ts";
 import { topics } from "../../topics.ts";
 import { clientId, enriched, linkId, noon, partner, recorded, referenceWith } from "../support/builders.ts";
 

@@ -1,8 +1,10 @@
 // The life of one order: first copy, second copy, refund (docs/design/money.md, "Orders").
 import { describe, expect, test } from "vitest";
 import { order } from "../../processors/settle/memory/order.ts";
+import { mergeCopy, moneyOf } from "../../processors/settle/merge-copy.ts";
 import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
+import type { EventReceived } from "../../schemas/generated.ts";
 import { dayMs, hourMs, noon, partnerId } from "../support/builders.ts";
 import { netByPartner, pixelSale, refund, sale, settled } from "../support/money-builders.ts";
 import { bytesOf, stateFrom } from "../support/remembered.ts";
@@ -224,6 +226,21 @@ describe("a second copy", () => {
     expect(Math.max(...rows.filter((row) => row.event.event_id === first.id).map((row) => row.version))).toBe(version);
     expect(conversions).toHaveLength(version - 1);
     expect(rows.at(-1)?.merged_into).toBe(first.id);
+  });
+
+  test("that brings nothing changes no row that was remembered before a field was known", () => {
+    const { attributed: row } = sale().data;
+    const { import_id: _, ...event } = row.event;
+    const before = { ...row, event: event as EventReceived };
+    const copied = (copy: EventReceived) => {
+      const money = moneyOf(before.event, copy, { has_server_money: true, has_currency: true });
+      return mergeCopy(before, { ...row, event: copy }, money, false);
+    };
+    expect(copied(row.event)).toBe(before);
+    expect(copied({ ...row.event, import_id: "imp_1" })).toMatchObject({
+      version: 2,
+      event: { import_id: "imp_1" },
+    });
   });
 
   test("sent twice is answered with its record", () => {

@@ -1,6 +1,6 @@
 // What an attributed event becomes in the analytics table.
 import { expect, test } from "vitest";
-import { eventColumns } from "../../sinks/analytics/columns.ts";
+import { eventColumns } from "../../sinks/analytics/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { topics } from "../../topics.ts";
 import { attributed, clickCredit, recorded } from "../support/builders.ts";

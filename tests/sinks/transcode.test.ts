@@ -10,7 +10,7 @@ import { type Source, valuesOf } from "../../infra/clickhouse/sources.ts";
 import { transcoder } from "../../infra/clickhouse/transcode.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { schemas } from "../../schemas/generated-avro.ts";
-import { eventColumns } from "../../sinks/analytics/columns.ts";
+import { eventColumns } from "../../sinks/analytics/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { eventSources } from "../../sinks/analytics/sources.ts";
 import { events } from "../../sinks/analytics/table.ts";

@@ -1,0 +1,153 @@
+// What the schemas say of the fields of an event beside their types. Do not edit: npm run generate.
+import type { Enrichment, EventReceived, Fraud } from "./generated.ts";
+
+/** Nothing is known of it. */
+export const emptyEventReceived: EventReceived = {
+  event_id: "",
+  sender_event_id: null,
+  client_id: 0,
+  did: "",
+  t: "",
+  custom_name: null,
+  ts: 0,
+  source: "",
+  client_side: false,
+  url: null,
+  ref: null,
+  ip: null,
+  ua: null,
+  ip_source: null,
+  ua_source: null,
+  sid: null,
+  click_id: null,
+  consent: 0,
+  order_id: null,
+  product_id: null,
+  product_line: null,
+  quantity: null,
+  value_minor: null,
+  currency: null,
+  partner_ref: null,
+  dedup_key: null,
+  lead_key: null,
+  sale_hash: null,
+  import_id: null,
+  props: "{}",
+  warnings: [],
+  batch_id: null,
+  personal_form: 1,
+  across: [],
+};
+
+export const emptyEnrichment: Enrichment = {
+  country: null,
+  device: "unknown",
+  browser: null,
+  os: null,
+  is_bot: false,
+  consent: 0,
+  geo_built: null,
+  errors: [],
+  region: null,
+  city: null,
+  asn: null,
+  asn_class: "unknown",
+  person: null,
+  edges: [],
+};
+
+export const emptyFraud: Fraud = {
+  score: 0,
+  band: "ok",
+  reasons: [],
+  hints: null,
+};
+
+/** Whose money it is, and what it comes to. */
+interface Money extends Pick<EventReceived, "value_minor" | "currency"> {
+  readonly takesMoney: boolean;
+}
+
+/** The first copy of a sale with what a second one adds; what describes its sender stays. */
+export const mergedEvent = (first: EventReceived, copy: EventReceived, money: Money): EventReceived => ({
+  event_id: first.event_id,
+  sender_event_id: first.sender_event_id,
+  client_id: first.client_id,
+  did: first.did,
+  t: first.t,
+  custom_name: first.custom_name,
+  ts: first.ts,
+  source: first.source,
+  client_side: first.client_side,
+  url: first.url ?? copy.url,
+  ref: first.ref ?? copy.ref,
+  ip: first.ip,
+  ua: first.ua,
+  ip_source: first.ip_source,
+  ua_source: first.ua_source,
+  sid: first.sid ?? copy.sid,
+  click_id: first.click_id ?? copy.click_id,
+  consent: first.consent,
+  order_id: first.order_id ?? copy.order_id,
+  product_id: first.product_id ?? copy.product_id,
+  product_line: first.product_line ?? copy.product_line,
+  quantity: money.takesMoney ? (copy.quantity ?? first.quantity) : (first.quantity ?? copy.quantity),
+  value_minor: money.value_minor,
+  currency: money.currency,
+  partner_ref: first.partner_ref ?? copy.partner_ref,
+  dedup_key: first.dedup_key ?? copy.dedup_key,
+  lead_key: first.lead_key ?? copy.lead_key,
+  sale_hash: first.sale_hash ?? copy.sale_hash,
+  import_id: first.import_id ?? copy.import_id,
+  props: first.props,
+  warnings: first.warnings,
+  batch_id: first.batch_id,
+  personal_form: first.personal_form,
+  across: first.across,
+});
+
+export const mergedEnrichment = (first: Enrichment, copy: Enrichment): Enrichment => ({
+  country: first.country ?? copy.country,
+  device: first.device === "unknown" ? copy.device : first.device,
+  browser: first.browser ?? copy.browser,
+  os: first.os ?? copy.os,
+  is_bot: first.is_bot,
+  consent: first.consent,
+  geo_built: first.geo_built ?? copy.geo_built,
+  errors: first.errors,
+  region: first.region ?? copy.region,
+  city: first.city ?? copy.city,
+  asn: first.asn ?? copy.asn,
+  asn_class: first.asn_class,
+  person: first.person ?? copy.person,
+  edges: first.edges,
+});
+
+/** Without what is said of one line of an order. */
+export const withoutLine = (event: EventReceived): EventReceived => ({
+  ...event,
+  product_line: null,
+  quantity: null,
+  value_minor: null,
+  currency: null,
+  dedup_key: null,
+  sale_hash: null,
+});
+
+interface Subject {
+  readonly event: EventReceived;
+  readonly enrichment: Enrichment;
+}
+/** The texts that a condition may ask for by the names of their fields. */
+export const conditionTexts: Readonly<Record<string, (subject: Subject) => string | null>> = {
+  source: ({ event }) => event.source,
+  url: ({ event }) => event.url,
+  ref: ({ event }) => event.ref,
+  product_line: ({ event }) => event.product_line,
+  currency: ({ event }) => event.currency,
+  country: ({ enrichment }) => enrichment.country,
+  device: ({ enrichment }) => enrichment.device,
+  browser: ({ enrichment }) => enrichment.browser,
+  region: ({ enrichment }) => enrichment.region,
+  city: ({ enrichment }) => enrichment.city,
+};

@@ -21,6 +21,7 @@ import type { Wire } from "../../stream/wire.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import { workshop } from "../stack/home-for-test.ts";
+import { fillHome } from "./golden-home.ts";
 
 export { until };
 export const root = repositoryRoot();
@@ -119,6 +120,10 @@ export const environmentOf = (home: string): Readonly<Record<string, string | un
 
 const SERVICES: readonly ServiceName[] = ["kafka", "postgres", "clickhouse", "redis", "registry"];
 
+/** A test that needs few of the processes starts only those: each costs a second of a core. */
+export const appsNamed = (...names: readonly string[]): readonly App[] =>
+  names.map((name) => productApps.find((app) => app.name === name)!);
+
 /** Starts everything in a folder of its own; for beforeAll, with `clear` in afterAll. */
 export const startProduct = async (
   apps: readonly App[] = productApps,
@@ -128,6 +133,7 @@ export const startProduct = async (
     if (!existsSync(join(root, "dist", module)))
       throw new Error(`dist/${module} is missing; compile first: npm run build`);
   const here = workshop();
+  await fillHome(here.home);
   const stack = await here.start({ services: [...SERVICES, ...more], steps, apps });
   const { env } = stack;
   const kafka = openKafka({ brokers: env.KAFKA_BROKERS!, clientId: "test" });

@@ -87,6 +87,7 @@ export default defineConfig({
         test: {
           ...lane,
           name: "shared",
+          isolate: false,
           include: needServers.filter(sharesStack),
           globalSetup: "./tests/support/start-stack.ts",
           sequence: { groupOrder: 2 },

@@ -2,7 +2,7 @@
 // failure and with "N passed, N failed". --fast: only what needs no server.
 // Anything else is handed to vitest, e.g. npm test -- tests/guarantees -t "kill -9"
 import { spawn, spawnSync } from "node:child_process";
-import { availableParallelism, totalmem } from "node:os";
+import { totalmem } from "node:os";
 import { createInterface } from "node:readline";
 
 const isFast = process.argv.includes("--fast");
@@ -16,13 +16,17 @@ const run = (args) => {
 };
 
 /**
- * Runs some projects; their lines pass through, under a name where several runs share the screen.
- * What tests/support/count-reporter.ts writes at the end is kept for the end of all.
+ * Runs some projects, or a share of their files as `1/2`; their lines pass through, under a name
+ * where several runs share the screen. What tests/support/count-reporter.ts writes at the end is
+ * kept for the end of all.
  */
-const suites = (projects, name) =>
+const suites = ({ projects, share, name }) =>
   new Promise((resolve) => {
-    const args = [...vitest, ...projects.flatMap((project) => ["--project", project])];
-    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+    const chosen = projects.flatMap((project) => ["--project", project]);
+    const args = [...vitest, ...chosen, ...(share === undefined ? [] : ["--shard", share])];
+    // A lane is one file at a time, also where a project would take a worker for each core.
+    const env = name === undefined ? process.env : { ...process.env, VITEST_MAX_WORKERS: "1" };
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"], env });
     const counts = { passed: 0, failed: 0, skipped: 0 };
     const failures = [];
     const pass = (stream, to) =>
@@ -31,33 +35,40 @@ const suites = (projects, name) =>
         if (last !== null)
           [counts.passed, counts.failed, counts.skipped] = last.slice(1).map((count) => Number(count ?? 0));
         else if (line.startsWith("FAILED ")) failures.push(line);
-        else to.write(name === undefined ? `${line}\n` : `${name.padEnd(10)} | ${line}\n`);
+        else to.write(name === undefined ? `${line}\n` : `${name.padEnd(14)} | ${line}\n`);
       });
     pass(child.stdout, process.stdout);
     pass(child.stderr, process.stderr);
     child.once("close", (code, signal) => {
       if (code !== 0 && counts.failed === 0) {
         counts.failed = 1;
-        failures.push(`FAILED ${projects.join(", ")}: ended by ${signal ?? `code ${code}`} before its results`);
+        failures.push(`FAILED ${name ?? projects.join(", ")}: ended by ${signal ?? `code ${code}`} before its results`);
       }
       resolve({ ...counts, failures });
     });
   });
 
 const GIB = 1024 ** 3;
-/** Each has servers of its own, of about 2 GiB; two cores are busy with two of them. */
-const LANES = availableParallelism() >= 4 && totalmem() >= 12 * GIB ? 3 : 2;
+/** Each has servers of its own, of about 2 GiB, and waits for nearly half of its time. */
+const LANES = totalmem() >= 12 * GIB ? 3 : 2;
+const SHARES = [
+  { projects: ["shared"] },
+  { projects: ["suite"] },
+  { projects: [...FAST, "thorough"] },
+  { projects: ["guarantees"], share: "1/2" },
+  { projects: ["e2e"], share: "1/2" },
+  { projects: ["guarantees"], share: "2/2" },
+  { projects: ["e2e"], share: "2/2" },
+  { projects: ["servers"] },
+];
 
-/**
- * The projects with servers, the longest first: some run side by side, for they mostly wait, and
- * the next one starts when one has ended.
- */
-const withServers = async () => {
-  const waiting = ["guarantees", "shared", "e2e", "suite", "servers"];
+/** Several run side by side, the longest first, and the next one starts when one has ended. */
+const sideBySide = async () => {
+  const waiting = [...SHARES];
   const counts = [];
   const lane = async () => {
-    for (let project = waiting.shift(); project !== undefined; project = waiting.shift())
-      counts.push(await suites([project], project));
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
+      counts.push(await suites({ ...next, name: [next.projects[0], next.share].join(" ").trim() }));
   };
   await Promise.all(Array.from({ length: LANES }, lane));
   return counts;
@@ -67,8 +78,9 @@ run(["scripts/prepare.mjs", ...(isFast ? ["--no-servers"] : [])]);
 if (isFast || rest.length > 0)
   run([...vitest, ...(isFast ? FAST.flatMap((name) => ["--project", name]) : []), ...rest]);
 else {
-  const first = await suites([...FAST, "thorough", "gate"]);
-  const others = await withServers();
+  // It measures, so nothing runs beside it.
+  const first = await suites({ projects: ["gate"] });
+  const others = await sideBySide();
   const runs = [first, ...others];
   const sum = (count) => runs.reduce((total, one) => total + one[count], 0);
   const skipped = sum("skipped");

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Demo } from "../../modules/running/installation/seed.ts";
 import { type DemoShop, openShop } from "../../tools/stack/shop/shop.ts";
 import { launchChromium, USER_AGENT } from "../support/chromium.ts";
-import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { appsNamed, type Product, startProduct, until } from "../support/e2e-product.ts";
 import { pageErrors } from "../support/pixel-visit.ts";
 
 const LINK = "verde-jardin";
@@ -21,7 +21,10 @@ let page: Page;
 let errors: readonly string[];
 
 beforeAll(async () => {
-  [product, browser] = await Promise.all([startProduct(), launchChromium()]);
+  [product, browser] = await Promise.all([
+    startProduct(appsNamed("links", "pixel", "worker-chain", "worker-money")),
+    launchChromium(),
+  ]);
   const demo = product.stack.run.demo as unknown as Demo;
   const link = demo.links.find(({ code }) => code === LINK)!;
   clientId = link.client_id;

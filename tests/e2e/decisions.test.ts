@@ -9,7 +9,7 @@ import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import type { Claim } from "../../schemas/generated.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { asker } from "../support/ask.ts";
-import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { appsNamed, type Product, startProduct, until } from "../support/e2e-product.ts";
 
 const HOUR = 3_600_000;
 let product: Product;
@@ -23,7 +23,7 @@ let links: readonly {
 const start = Date.now();
 
 beforeAll(async () => {
-  product = await startProduct();
+  product = await startProduct(appsNamed("ingest", "worker-chain", "worker-money", "keeper"));
   shop = product.client("casa-verde");
   links = (product.stack.run.demo as { links: typeof links }).links.filter(({ client_id }) => client_id === shop.id);
 });

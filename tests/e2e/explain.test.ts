@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { forged } from "../support/builders.ts";
-import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { appsNamed, type Product, startProduct, until } from "../support/e2e-product.ts";
 import { browser } from "../support/link-host.ts";
 
 let product: Product;
@@ -35,7 +35,7 @@ const send = async (events: readonly object[]): Promise<any> => {
 };
 
 beforeAll(async () => {
-  product = await startProduct();
+  product = await startProduct(appsNamed("ingest", "links", "worker-chain", "worker-money"));
   client = product.client("casa-verde");
   const refund = { order_id: "explained", amount: "250.00", currency: "MXN", reason: "item_returned" };
   const events = [

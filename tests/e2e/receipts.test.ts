@@ -3,12 +3,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { forged } from "../support/builders.ts";
-import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { appsNamed, type Product, startProduct, until } from "../support/e2e-product.ts";
 
 let product: Product;
 let client: { readonly id: number; readonly token: string };
 beforeAll(async () => {
-  product = await startProduct();
+  product = await startProduct(appsNamed("ingest", "worker-chain", "worker-money"));
   client = product.client("casa-verde");
 }, 180_000);
 afterAll(() => product.clear());

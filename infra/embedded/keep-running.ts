@@ -1,6 +1,8 @@
 // Keeps one child running: spawned, waited for until it is well, started again with back-off when
 // it dies, ended when asked.
+
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../runtime/timing/until.ts";
 import { type Child, endProcess, isPaused, signal, spawnChild } from "./child.ts";
 import type { Roster } from "./roster.ts";
@@ -129,7 +131,7 @@ export async function keep(
       for (let isBack = false; !isBack && !isLeft(); ) {
         const pause = Math.min(FIRST_PAUSE_MS * 2 ** (deaths - 1), LONGEST_PAUSE_MS);
         tell({ kind: "child.died", name, text: `${name} ${how}; it is started again in ${pause / 1000} s.` });
-        await pauseOf(pause, leaving.signal);
+        await sleep(pause, undefined, { signal: leaving.signal }).catch(() => undefined);
         if (isLeft()) return;
         try {
           await start();
@@ -195,18 +197,6 @@ export async function keep(
     },
   };
 }
-
-const pauseOf = (ms: number, leaving: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (leaving.aborted) return resolve();
-    const timer = setTimeout(done, ms);
-    function done() {
-      clearTimeout(timer);
-      leaving.removeEventListener("abort", done);
-      resolve();
-    }
-    leaving.addEventListener("abort", done);
-  });
 
 /** The end of a log, short enough for one line on a screen. */
 function lastWords(log: string): string {

@@ -1,8 +1,10 @@
 // Brings a database up to the newest of the numbered .sql files, forward only, and says where it
 // stands.
+
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { groupRoles, roleStatements } from "./logins.ts";
@@ -234,7 +236,7 @@ const patiently = async (attempt: () => Promise<unknown>): Promise<void> => {
       return;
     } catch (error) {
       if ((error as pg.DatabaseError).code !== "XX000" || left === 0) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 50));
+      await sleep(20 + Math.random() * 50);
     }
   }
 };

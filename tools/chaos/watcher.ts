@@ -1,6 +1,8 @@
 // Looks at every group's offsets and every process's memory every two seconds while faults rage:
 // what only shows while it happens.
+
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { readGroups } from "./hosting.ts";
 import type { Target } from "./target.ts";
 
@@ -63,7 +65,7 @@ export const watch = (target: Target): Watcher => {
     while (!isStopping) {
       // A broker that is away shows nothing.
       await look().catch(() => undefined);
-      await new Promise((resolve) => setTimeout(resolve, SAMPLE_MS));
+      await sleep(SAMPLE_MS);
     }
   })();
   return {

@@ -1,5 +1,6 @@
 // Sends the story, waits until every event is stored and every commission booked, prints what came
 // out, and says what is not as it must be.
+import { setTimeout as sleep } from "node:timers/promises";
 import { clickIdKey } from "../../domain/click-id.ts";
 import { toDecimal } from "../../domain/money.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -136,7 +137,7 @@ export const tellStory = async (stage: Stage, print: (text: string) => void): Pr
     const deadline = performance.now() + PATIENCE_MS;
     let found = await read();
     while (problemsOf(story, refused, found.stored, found.booked).length > 0 && performance.now() < deadline) {
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      await sleep(POLL_MS);
       found = await read();
     }
     const { stored, booked } = found;

@@ -1,4 +1,5 @@
 // Waiting for a condition instead of for a time.
+import { setTimeout as sleep } from "node:timers/promises";
 
 // Often enough that a server that needs 30 ms is not held up by its own check, rare enough to cost
 // nothing beside a starting broker.
@@ -29,6 +30,6 @@ export async function until<T>(
           { cause: error },
         );
     }
-    await new Promise((resolve) => setTimeout(resolve, pause));
+    await sleep(pause);
   }
 }

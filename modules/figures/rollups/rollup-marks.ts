@@ -1,6 +1,7 @@
 // Takes the oldest marks, has their minutes computed, and then their hours; each is cleared only if
 // it has not moved meanwhile.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import { tryLockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { bigint, type Columns, givenRows, int, type StoredRow, time } from "../../../infra/postgres/columns.ts";
@@ -155,7 +156,7 @@ export const untilRollupsComputed = async (pool: Pool, withinMs: number): Promis
   const end = performance.now() + withinMs;
   while ((await waitingRollups(pool)).count > 0) {
     if (performance.now() > end) return false;
-    await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS));
+    await sleep(ASKED_EVERY_MS);
   }
   return true;
 };

@@ -1,5 +1,6 @@
 // The present state of an order: its lines, who is credited for each, and what it earns; and
 // whether a claim has been settled.
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient } from "pg";
 import { decodeOutcome } from "../../../infra/avro/outcome.ts";
 import { unpacked } from "../../../infra/postgres/packed.ts";
@@ -93,7 +94,7 @@ export const whenSettled = async (pool: Pool, claims: readonly string[]): Promis
   for (;;) {
     const settled = await settledOf(pool, claims);
     if (settled.size === claims.length || performance.now() > end) return settled;
-    await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS));
+    await sleep(ASKED_EVERY_MS);
   }
 };
 

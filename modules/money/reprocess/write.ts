@@ -1,5 +1,6 @@
 // Publishes the decisions of a difference and follows settle until it has answered each of them.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { hit } from "#failpoint";
 import { decodeOutcome } from "../../../infra/avro/outcome.ts";
 import type { Memory } from "../../../stream/memory/memory.ts";
@@ -74,7 +75,7 @@ export const answersTo = async (
     }
     tell(ids.length - waiting.size, ids.length);
     if (outcomes.size > 0) heard = performance.now();
-    else await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS));
+    else await sleep(ASKED_EVERY_MS);
   }
   return { applied: ids.length - waiting.size - overtaken.size, overtaken, waiting: waiting.size };
 };

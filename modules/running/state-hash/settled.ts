@@ -1,4 +1,5 @@
 // When a state hash means something: nothing is under way that would still change a table.
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Topology, writesRows } from "../../../stream/flow.ts";
 import { waitingRollups } from "../../figures/rollups/rollup-marks.ts";
 import { groupsNow } from "../../log/groups/group-reads.ts";
@@ -24,6 +25,6 @@ export const untilSettled = async (
     const lag = groups.reduce((sum, group) => sum + group.lag, 0);
     if (lag === 0 && (await waitingRollups(ports.pool)).count === 0) return true;
     if (performance.now() > end) return false;
-    await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS));
+    await sleep(ASKED_EVERY_MS);
   }
 };

@@ -46,7 +46,7 @@ export interface Fault {
   readonly run: (scene: Scene) => Promise<Proof>;
 }
 
-export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+export { setTimeout as pause } from "node:timers/promises";
 export const between = (random: () => number, low: number, high: number): number =>
   Math.floor(low + random() * (high - low));
 export const pick = <T>(random: () => number, from: readonly T[]): T => from[Math.floor(random() * from.length)]!;

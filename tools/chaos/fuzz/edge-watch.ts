@@ -1,6 +1,8 @@
 // Looks at the edge's process every second: its resident memory, and the longest that its event
 // loop was blocked.
+
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 
 export interface Sample {
   /** Since the watch began. */
@@ -56,7 +58,7 @@ export const watchEdge = (
   const running = (async () => {
     while (!isStopping) {
       await look().catch(() => undefined);
-      await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+      await sleep(EVERY_MS);
     }
   })();
   return {

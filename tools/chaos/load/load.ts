@@ -1,5 +1,6 @@
 // Sends what the generator makes, request after request, and writes down each before and after.
 // What is not answered is tried again, or given up.
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Generator, Sent, Tenant } from "./generator.ts";
 import type { Ending, Journal } from "./journal.ts";
 
@@ -83,7 +84,7 @@ export const startLoad = (settings: LoadSettings): Load => {
   let afterOk: ((ids: readonly string[]) => void) | undefined;
   let turn = 0;
   const started = Date.now().toString(36);
-  const pause = () => new Promise((resolve) => setTimeout(resolve, pauseMs));
+  const pause = () => sleep(pauseMs);
 
   const attempt = async (op: string, url: string, token: string, events: readonly Sent[]): Promise<boolean> => {
     const body = JSON.stringify({ events });

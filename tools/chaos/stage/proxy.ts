@@ -1,6 +1,8 @@
 // Stands before a TCP service and makes bad weather: delay, little bandwidth, silence, resets,
 // single bytes, answers cut short, slow ends, flipped bits.
+
 import { connect, createServer, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /**
  * What is wrong with the line; nothing by default. Bytes are counted from the server to the client,
@@ -46,7 +48,6 @@ export interface TcpProxy {
   readonly close: () => Promise<void>;
 }
 
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const calm = { delayed: 0, swallowed: 0, cut: 0, refused: 0, flipped: 0, sliced: 0, lateEnds: 0 };
 
 /** Listens on a loopback port; `target` is asked at each connection. */
@@ -61,7 +62,7 @@ export const openProxy = async (target: () => number, random: () => number): Pro
     const { latencyMs = 0, jitterMs = 0, bytesPerSecond, slice, cutAfter, corruptAt } = now;
     if (latencyMs + jitterMs > 0) {
       damage.delayed += 1;
-      await pause(latencyMs + random() * jitterMs);
+      await sleep(latencyMs + random() * jitterMs);
     }
     if (now.blackhole === true) {
       damage.swallowed += chunk.length;
@@ -84,7 +85,7 @@ export const openProxy = async (target: () => number, random: () => number): Pro
     for (let at = 0; at < chunk.length; at += size) {
       if (at > 0) {
         damage.sliced += 1;
-        await pause(bytesPerSecond === undefined ? 0 : 50);
+        await sleep(bytesPerSecond === undefined ? 0 : 50);
       }
       to.write(chunk.subarray(at, at + size));
     }
@@ -116,7 +117,7 @@ export const openProxy = async (target: () => number, random: () => number): Pro
         last = last.then(async () => {
           if (now.slowCloseMs !== undefined) {
             damage.lateEnds += 1;
-            await pause(now.slowCloseMs);
+            await sleep(now.slowCloseMs);
           }
           to.end();
         });

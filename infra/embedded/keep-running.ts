@@ -56,6 +56,163 @@ const LONGEST_PAUSE_MS = 10_000;
 // A child that was well for this long starts again with the shortest pause.
 const FORGIVEN_AFTER_MS = 60_000;
 
+/** One child, and what becomes of it. */
+class Keeper implements Kept {
+  readonly #charge: Charge;
+  readonly #roster: Roster;
+  readonly #tell: (event: KeeperEvent) => void;
+  readonly #changed: () => void;
+  readonly #leaving = new AbortController();
+  #child: Child | undefined;
+  #isWell = false;
+  #isStopping = false;
+  #restarting: Promise<void> | undefined;
+  #deaths = 0;
+  #watching: Promise<void> = Promise.resolve();
+
+  constructor(charge: Charge, roster: Roster, tell: (event: KeeperEvent) => void, changed: () => void) {
+    this.#charge = charge;
+    this.#roster = roster;
+    this.#tell = tell;
+    this.#changed = changed;
+  }
+
+  get name(): string {
+    return this.#charge.name;
+  }
+
+  readonly pid = (): number | undefined => (this.#isWell ? this.#child?.pid : undefined);
+  readonly signal = (by: NodeJS.Signals): boolean => this.#child !== undefined && signal(this.#child, by);
+  readonly state = (): ReturnType<Kept["state"]> => {
+    if (!this.#isWell || this.#child === undefined) return "starting";
+    return isPaused(this.#child.pid) ? "paused" : "running";
+  };
+  readonly restart = (withinMs?: number): Promise<void> => {
+    this.#restarting ??= this.#startAgain(withinMs).finally(() => {
+      this.#restarting = undefined;
+      // Whatever came of it, what runs now is watched, and what died is started again with
+      // back-off.
+      this.#watching = this.#watch();
+    });
+    return this.#restarting;
+  };
+  readonly ready = (deadlineMs = this.#charge.readyWithinMs): Promise<void> =>
+    until(`${this.name} is ready`, deadlineMs, () => {
+      if (!this.#isWell) throw new Error(`${this.name} is not running`);
+      return this.#charge.healthy();
+    });
+  readonly stop = async (): Promise<void> => {
+    this.#isStopping = true;
+    this.#leaving.abort(new Error("the stack is being stopped"));
+    await this.#end();
+    await this.#restarting?.catch(() => undefined);
+    await this.#watching;
+    // A successor that was being started when the stop came.
+    await this.#end();
+    this.#changed();
+  };
+
+  async begin(): Promise<void> {
+    try {
+      await this.#start();
+    } catch (error) {
+      await this.#end();
+      throw error;
+    }
+    this.#watching = this.#watch();
+  }
+
+  async #start(): Promise<void> {
+    const { name } = this;
+    const charge = this.#charge;
+    await charge.prepare();
+    const began = performance.now();
+    const born = await spawnChild(charge.command(), charge.log, charge.env());
+    this.#child = born;
+    this.#roster.add(name, born);
+    this.#tell({ kind: "child.started", name, pid: born.pid, text: `${name} starts as process ${born.pid}.` });
+    const died = new AbortController();
+    void born.exited.then(({ code, signal: by }) =>
+      died.abort(new Error(`${name} ended ${by === null ? `with code ${code}` : `by ${by}`}`)),
+    );
+    const ends = [died.signal, this.#leaving.signal, ...(charge.signal ? [charge.signal] : [])];
+    try {
+      await until(`${name} is ready`, charge.readyWithinMs, charge.healthy, AbortSignal.any(ends));
+    } catch (error) {
+      throw new Error(`${(error as Error).message}; ${lastWords(charge.log)}`, { cause: error });
+    }
+    this.#isWell = true;
+    const seconds = ((performance.now() - began) / 1000).toFixed(1);
+    this.#tell({ kind: "child.ready", name, pid: born.pid, text: `${name} is ready after ${seconds} s.` });
+    this.#changed();
+  }
+
+  async #end(withinMs = this.#charge.stopWithinMs): Promise<void> {
+    const { name } = this;
+    this.#isWell = false;
+    if (this.#child === undefined) return;
+    const wentByItself = await endProcess(this.#child, this.#charge.stopSignal, withinMs);
+    this.#roster.remove(name);
+    this.#child = undefined;
+    const late = `${name} did not end within ${withinMs / 1000} s and was killed.`;
+    this.#tell({ kind: "child.stopped", name, text: wentByItself ? `${name} has stopped.` : late });
+  }
+
+  get #isLeft(): boolean {
+    return this.#isStopping || this.#restarting !== undefined;
+  }
+
+  /** Waits for the death of the child and starts the next one, until it is asked to stop. */
+  async #watch(): Promise<void> {
+    while (!this.#isLeft && this.#child !== undefined) {
+      const wellSince = performance.now();
+      const { code, signal: by } = await this.#child.exited;
+      if (this.#isLeft) return;
+      this.#isWell = false;
+      this.#deaths = performance.now() - wellSince > FORGIVEN_AFTER_MS ? 1 : this.#deaths + 1;
+      this.#changed();
+      await this.#bringBack(by === null ? `exited with code ${code}` : `was ended by ${by}`);
+    }
+  }
+
+  /** `how` it died. */
+  async #bringBack(how: string): Promise<void> {
+    const { name } = this;
+    for (let isBack = false; !isBack && !this.#isLeft; ) {
+      const pause = Math.min(FIRST_PAUSE_MS * 2 ** (this.#deaths - 1), LONGEST_PAUSE_MS);
+      this.#tell({ kind: "child.died", name, text: `${name} ${how}; it is started again in ${pause / 1000} s.` });
+      await sleep(pause, undefined, { signal: this.#leaving.signal }).catch(() => undefined);
+      if (this.#isLeft) return;
+      try {
+        await this.#start();
+        isBack = true;
+      } catch (error) {
+        if (this.#isLeft) return;
+        this.#deaths += 1;
+        this.#tell({ kind: "child.died", name, text: `${name} did not come back: ${(error as Error).message}` });
+        await this.#kill();
+      }
+    }
+  }
+
+  async #startAgain(withinMs?: number): Promise<void> {
+    await this.#end(withinMs);
+    await this.#watching;
+    // A successor that was being started when the restart came.
+    await this.#end(withinMs);
+    try {
+      await this.#start();
+    } catch (error) {
+      await this.#kill();
+      throw error;
+    }
+  }
+
+  async #kill(): Promise<void> {
+    if (this.#child !== undefined) await endProcess(this.#child, "SIGKILL", 5_000);
+  }
+}
+
 /**
  * Starts a child and resolves when it is well.
  * @throws Error when it dies or stays unwell before its first deadline: one sentence, the last line
@@ -67,135 +224,9 @@ export async function keep(
   tell: (event: KeeperEvent) => void,
   changed: () => void,
 ): Promise<Kept> {
-  const { name } = charge;
-  let child: Child | undefined;
-  let isWell = false;
-  let isStopping = false;
-  let restarting: Promise<void> | undefined;
-  let deaths = 0;
-  let watching: Promise<void> = Promise.resolve();
-  const leaving = new AbortController();
-
-  const start = async (): Promise<void> => {
-    await charge.prepare();
-    const began = performance.now();
-    const born = await spawnChild(charge.command(), charge.log, charge.env());
-    child = born;
-    roster.add(name, born);
-    tell({ kind: "child.started", name, pid: born.pid, text: `${name} starts as process ${born.pid}.` });
-    const died = new AbortController();
-    void born.exited.then(({ code, signal: by }) =>
-      died.abort(new Error(`${name} ended ${by === null ? `with code ${code}` : `by ${by}`}`)),
-    );
-    try {
-      await until(
-        `${name} is ready`,
-        charge.readyWithinMs,
-        charge.healthy,
-        AbortSignal.any([died.signal, leaving.signal, ...(charge.signal ? [charge.signal] : [])]),
-      );
-    } catch (error) {
-      throw new Error(`${(error as Error).message}; ${lastWords(charge.log)}`, { cause: error });
-    }
-    isWell = true;
-    tell({
-      kind: "child.ready",
-      name,
-      pid: born.pid,
-      text: `${name} is ready after ${((performance.now() - began) / 1000).toFixed(1)} s.`,
-    });
-    changed();
-  };
-
-  const end = async (withinMs = charge.stopWithinMs): Promise<void> => {
-    isWell = false;
-    if (child === undefined) return;
-    const wentByItself = await endProcess(child, charge.stopSignal, withinMs);
-    roster.remove(name);
-    child = undefined;
-    const late = `${name} did not end within ${withinMs / 1000} s and was killed.`;
-    tell({ kind: "child.stopped", name, text: wentByItself ? `${name} has stopped.` : late });
-  };
-
-  /** Waits for the death of the child and starts the next one, until it is asked to stop. */
-  const watch = async (): Promise<void> => {
-    const isLeft = () => isStopping || restarting !== undefined;
-    while (!isLeft() && child !== undefined) {
-      const wellSince = performance.now();
-      const { code, signal: by } = await child.exited;
-      if (isLeft()) return;
-      isWell = false;
-      deaths = performance.now() - wellSince > FORGIVEN_AFTER_MS ? 1 : deaths + 1;
-      const how = by === null ? `exited with code ${code}` : `was ended by ${by}`;
-      changed();
-      for (let isBack = false; !isBack && !isLeft(); ) {
-        const pause = Math.min(FIRST_PAUSE_MS * 2 ** (deaths - 1), LONGEST_PAUSE_MS);
-        tell({ kind: "child.died", name, text: `${name} ${how}; it is started again in ${pause / 1000} s.` });
-        await sleep(pause, undefined, { signal: leaving.signal }).catch(() => undefined);
-        if (isLeft()) return;
-        try {
-          await start();
-          isBack = true;
-        } catch (error) {
-          if (isLeft()) return;
-          deaths += 1;
-          tell({ kind: "child.died", name, text: `${name} did not come back: ${(error as Error).message}` });
-          if (child !== undefined) await endProcess(child, "SIGKILL", 5_000);
-        }
-      }
-    }
-  };
-
-  const restart = async (withinMs?: number): Promise<void> => {
-    await end(withinMs);
-    await watching;
-    // A successor that was being started when the restart came.
-    await end(withinMs);
-    try {
-      await start();
-    } catch (error) {
-      if (child !== undefined) await endProcess(child, "SIGKILL", 5_000);
-      throw error;
-    }
-  };
-
-  try {
-    await start();
-  } catch (error) {
-    await end();
-    throw error;
-  }
-  watching = watch();
-  return {
-    name,
-    pid: () => (isWell ? child?.pid : undefined),
-    signal: (by) => child !== undefined && signal(child, by),
-    state: () => (!isWell || child === undefined ? "starting" : isPaused(child.pid) ? "paused" : "running"),
-    restart: (withinMs) => {
-      restarting ??= restart(withinMs).finally(() => {
-        restarting = undefined;
-        // Whatever came of it, what runs now is watched, and what died is started again with
-        // back-off.
-        watching = watch();
-      });
-      return restarting;
-    },
-    ready: (deadlineMs = charge.readyWithinMs) =>
-      until(`${name} is ready`, deadlineMs, () => {
-        if (!isWell) throw new Error(`${name} is not running`);
-        return charge.healthy();
-      }),
-    stop: async () => {
-      isStopping = true;
-      leaving.abort(new Error("the stack is being stopped"));
-      await end();
-      await restarting?.catch(() => undefined);
-      await watching;
-      // A successor that was being started when the stop came.
-      await end();
-      changed();
-    },
-  };
+  const keeper = new Keeper(charge, roster, tell, changed);
+  await keeper.begin();
+  return keeper;
 }
 
 /** The end of a log, short enough for one line on a screen. */

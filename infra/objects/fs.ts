@@ -33,16 +33,13 @@ const syncFolder = async (folder: string): Promise<void> => {
   }
 };
 
-/** `folder` is made when it is missing. */
-export const fsObjects = (folder: string): Objects => {
-  const pathOf = (key: string): string => join(folder, checkKey(key));
-
+/**
+ * What is erased must not live on in a draft. Storing is not stopped by it: what could not be
+ * removed is tried again with the next sweep.
+ */
+const sweeping = (folder: string) => {
   let sweptAt = Number.NEGATIVE_INFINITY;
-  /**
-   * What is erased must not live on in a draft. Storing is not stopped by it: what could not
-   * be removed is tried again with the next sweep.
-   */
-  const sweep = async (): Promise<void> => {
+  return async (): Promise<void> => {
     const now = Date.now();
     if (now - sweptAt < DRAFT_MS) return;
     sweptAt = now;
@@ -52,43 +49,53 @@ export const fsObjects = (folder: string): Objects => {
       if (found !== undefined && now - found.mtimeMs > DRAFT_MS) await rm(path, { force: true }).catch(() => undefined);
     }
   };
+};
 
+/** Answers where the draft of an object lies, synced. */
+const writeDraft = async (folder: string, body: Uint8Array): Promise<string> => {
+  const path = join(folder, DRAFTS, randomUUID());
+  await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
+  const handle = await open(path, "wx", FILE_MODE);
+  try {
+    await handle.writeFile(body);
+    await handle.sync();
+  } catch (error) {
+    await handle.close();
+    await rm(path, { force: true });
+    throw error;
+  }
+  await handle.close();
+  return path;
+};
+
+async function* walk(root: string, under: string, prefix: string, after: string): AsyncIterable<StoredObject> {
+  const entries = (await readdir(join(root, under), { withFileTypes: true }).catch(unlessMissing)) ?? [];
+  // A folder stands where its keys stand: `a/` sorts after `a-`, so names of folders are compared
+  // with their slash.
+  const named = entries
+    .filter(({ name }) => under !== "" || name !== DRAFTS)
+    .map((entry) => ({ entry, name: entry.isDirectory() ? `${entry.name}/` : entry.name }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  for (const { entry, name } of named) {
+    const key = under + name;
+    if (entry.isDirectory()) {
+      const isOnTheWay = key.startsWith(prefix) || prefix.startsWith(key);
+      if (isOnTheWay && (after < key || after.startsWith(key))) yield* walk(root, key, prefix, after);
+    } else if (key.startsWith(prefix) && key > after) {
+      // Deleted meanwhile: then it is not there.
+      const found = await stat(join(root, key)).catch(unlessMissing);
+      if (found !== undefined) yield { key, bytes: found.size, storedAt: Math.floor(found.mtimeMs) };
+    }
+  }
+}
+
+/** `folder` is made when it is missing. */
+export const fsObjects = (folder: string): Objects => {
+  const pathOf = (key: string): string => join(folder, checkKey(key));
+  const sweep = sweeping(folder);
   const draft = async (body: Uint8Array): Promise<string> => {
     await sweep();
-    const path = join(folder, DRAFTS, randomUUID());
-    await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
-    const handle = await open(path, "wx", FILE_MODE);
-    try {
-      await handle.writeFile(body);
-      await handle.sync();
-    } catch (error) {
-      await handle.close();
-      await rm(path, { force: true });
-      throw error;
-    }
-    await handle.close();
-    return path;
-  };
-
-  const walk = async function* (under: string, prefix: string, after: string): AsyncIterable<StoredObject> {
-    const entries = (await readdir(join(folder, under), { withFileTypes: true }).catch(unlessMissing)) ?? [];
-    // A folder stands where its keys stand: `a/` sorts after `a-`, so names of folders are compared
-    // with their slash.
-    const named = entries
-      .filter(({ name }) => under !== "" || name !== DRAFTS)
-      .map((entry) => ({ entry, name: entry.isDirectory() ? `${entry.name}/` : entry.name }))
-      .sort((a, b) => (a.name < b.name ? -1 : 1));
-    for (const { entry, name } of named) {
-      const key = under + name;
-      if (entry.isDirectory()) {
-        const isOnTheWay = key.startsWith(prefix) || prefix.startsWith(key);
-        if (isOnTheWay && (after < key || after.startsWith(key))) yield* walk(key, prefix, after);
-      } else if (key.startsWith(prefix) && key > after) {
-        // Deleted meanwhile: then it is not there.
-        const found = await stat(join(folder, key)).catch(unlessMissing);
-        if (found !== undefined) yield { key, bytes: found.size, storedAt: Math.floor(found.mtimeMs) };
-      }
-    }
+    return writeDraft(folder, body);
   };
 
   return {
@@ -130,7 +137,7 @@ export const fsObjects = (folder: string): Objects => {
     },
     // Begins in the folder that the prefix names: a store with years of hours is not read from its
     // top.
-    list: (prefix, after = "") => walk(prefix.slice(0, prefix.lastIndexOf("/") + 1), prefix, after),
+    list: (prefix, after = "") => walk(folder, prefix.slice(0, prefix.lastIndexOf("/") + 1), prefix, after),
     delete: async (key) => rm(pathOf(key), { force: true }),
     close: async () => undefined,
   };

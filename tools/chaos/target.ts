@@ -6,7 +6,7 @@ import type pg from "pg";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
-import { openHome, readJson, secretsOf } from "../../infra/embedded/home.ts";
+import { type Home, openHome, readJson, secretsOf } from "../../infra/embedded/home.ts";
 import type { BrokerName } from "../../infra/embedded/service.ts";
 import type { Run } from "../../infra/embedded/supervisor.ts";
 import { type Admin, type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
@@ -65,47 +65,10 @@ const PATIENCE_MS = 20_000;
 /** Reading every row of a table may take longer than a sink would wait. */
 const READING_MS = 60_000;
 
-/**
- * Opens what runs in a folder: the stack that this process started, or the one of `npm start`.
- * Throws one sentence when nothing runs there.
- */
-export const openTarget = async (homeFolder: string, proxies: Proxies = {}): Promise<Target> => {
-  const home = openHome(homeFolder);
-  const run = (): Run => {
-    const found = readJson<Run>(home.path("run.json"));
-    if (found === undefined) throw new Error(`nothing runs in ${home.folder}; start it in another terminal: npm start`);
-    return found;
-  };
-  const ports = readJson<Record<string, number>>(home.path("ports.json")) ?? {};
-  const secrets = secretsOf(home);
-  const { services } = run();
-  const urlOf = (name: "postgres" | "clickhouse" | "redis" | "registry", port: number | undefined): URL => {
-    const address = services[name];
-    if (address === undefined || !("url" in address)) throw new Error(`the stack in ${home.folder} runs no ${name}`);
-    const url = new URL(address.url);
-    if (port !== undefined) url.port = String(port);
-    return url;
-  };
-  const brokers = services.kafka !== undefined && "brokers" in services.kafka ? services.kafka.brokers : "";
-  const adminUrl = urlOf("postgres", ports.postgres);
-  adminUrl.username = "tributary_owner";
-  adminUrl.password = secrets.postgresOwner;
-  const folder = home.path("chaos");
-  mkdirSync(folder, { recursive: true });
+type UrlOf = (name: "postgres" | "clickhouse" | "redis" | "registry", port: number | undefined) => URL;
 
-  const kafka = openKafka({ brokers, clientId: "tributary-chaos" });
-  const wire = await openWire(Object.values(topics), openRegistry({ url: urlOf("registry", ports.registry).href }));
-  const pool = openPool(adminUrl.href, { name: "tributary-chaos", max: 2, timeoutMs: READING_MS });
-  const clickhouse = openClickhouse(urlOf("clickhouse", ports.clickhouse).href, {
-    name: "tributary-chaos",
-    timeoutMs: READING_MS,
-  });
-  const redis = new Redis(urlOf("redis", ports.redis).href, { lazyConnect: true, maxRetriesPerRequest: 2 });
-  redis.on("error", () => undefined);
-
-  const pid = (name: string): number | undefined =>
-    (readJson<{ name: string; pid: number }[]>(home.path("children.json")) ?? []).find((child) => child.name === name)
-      ?.pid;
+/** The processes of the stack by name: which one runs, whether it is well, and what it logs. */
+const processesOf = (home: Home, run: () => Run) => {
   const wellPid = (name: string): number | null => {
     const { apps, services: now } = run();
     return (apps[name] ?? (now as Run["apps"])[name])?.pid ?? null;
@@ -118,23 +81,9 @@ export const openTarget = async (homeFolder: string, proxies: Proxies = {}): Pro
     }
   };
   return {
-    home: home.folder,
-    root: home.root,
-    folder,
-    env: {
-      TRIBUTARY_SECRET: secrets.tributary,
-      TRIBUTARY_HOME: home.folder,
-      OBJECT_STORE_URL: `file://${home.path("objects")}`,
-      KAFKA_BROKERS: brokers,
-      CLICKHOUSE_URL: urlOf("clickhouse", undefined).href,
-      POSTGRES_URL: urlOf("postgres", undefined).href,
-      REDIS_URL: urlOf("redis", undefined).href,
-      SCHEMA_REGISTRY_URL: urlOf("registry", undefined).href,
-    },
-    run,
-    control: controlOf(run()),
-    proxies,
-    pid,
+    pid: (name) =>
+      (readJson<{ name: string; pid: number }[]>(home.path("children.json")) ?? []).find((child) => child.name === name)
+        ?.pid,
     well: (name, deadlineMs, not) =>
       until(`${name} is well`, deadlineMs, async () => {
         const now = wellPid(name);
@@ -150,6 +99,21 @@ export const openTarget = async (homeFolder: string, proxies: Proxies = {}): Pro
       const from = logText(name).length;
       return () => logText(name).slice(from);
     },
+  } satisfies Pick<Target, "pid" | "well" | "logSince">;
+};
+
+/** Clients of the stores and of the log, past the proxies where `ports` names one. */
+const clientsOf = async (brokers: string, adminUrl: string, urlOf: UrlOf, ports: Readonly<Record<string, number>>) => {
+  const kafka = openKafka({ brokers, clientId: "tributary-chaos" });
+  const wire = await openWire(Object.values(topics), openRegistry({ url: urlOf("registry", ports.registry).href }));
+  const pool = openPool(adminUrl, { name: "tributary-chaos", max: 2, timeoutMs: READING_MS });
+  const clickhouse = openClickhouse(urlOf("clickhouse", ports.clickhouse).href, {
+    name: "tributary-chaos",
+    timeoutMs: READING_MS,
+  });
+  const redis = new Redis(urlOf("redis", ports.redis).href, { lazyConnect: true, maxRetriesPerRequest: 2 });
+  redis.on("error", () => undefined);
+  return {
     kafka,
     wire,
     withAdmin: async (work) => {
@@ -161,7 +125,6 @@ export const openTarget = async (homeFolder: string, proxies: Proxies = {}): Pro
       }
     },
     pool,
-    adminUrl: adminUrl.href,
     rows: (statement) => until("Postgres answers", PATIENCE_MS, async () => (await pool.query(statement)).rows),
     clickhouse,
     select: <T>(statement: string) =>
@@ -179,5 +142,57 @@ export const openTarget = async (homeFolder: string, proxies: Proxies = {}): Pro
       await pool.end();
       await clickhouse.close();
     },
+  } satisfies Partial<Target>;
+};
+
+/**
+ * Opens what runs in a folder: the stack that this process started, or the one of `npm start`.
+ * Throws one sentence when nothing runs there.
+ */
+export const openTarget = async (homeFolder: string, proxies: Proxies = {}): Promise<Target> => {
+  const home = openHome(homeFolder);
+  const run = (): Run => {
+    const found = readJson<Run>(home.path("run.json"));
+    if (found === undefined) throw new Error(`nothing runs in ${home.folder}; start it in another terminal: npm start`);
+    return found;
+  };
+  const ports = readJson<Record<string, number>>(home.path("ports.json")) ?? {};
+  const secrets = secretsOf(home);
+  const { services } = run();
+  const urlOf: UrlOf = (name, port) => {
+    const address = services[name];
+    if (address === undefined || !("url" in address)) throw new Error(`the stack in ${home.folder} runs no ${name}`);
+    const url = new URL(address.url);
+    if (port !== undefined) url.port = String(port);
+    return url;
+  };
+  const brokers = services.kafka !== undefined && "brokers" in services.kafka ? services.kafka.brokers : "";
+  const adminUrl = urlOf("postgres", ports.postgres);
+  adminUrl.username = "tributary_owner";
+  adminUrl.password = secrets.postgresOwner;
+  const folder = home.path("chaos");
+  mkdirSync(folder, { recursive: true });
+
+  const environment = {
+    TRIBUTARY_SECRET: secrets.tributary,
+    TRIBUTARY_HOME: home.folder,
+    OBJECT_STORE_URL: `file://${home.path("objects")}`,
+    KAFKA_BROKERS: brokers,
+    CLICKHOUSE_URL: urlOf("clickhouse", undefined).href,
+    POSTGRES_URL: urlOf("postgres", undefined).href,
+    REDIS_URL: urlOf("redis", undefined).href,
+    SCHEMA_REGISTRY_URL: urlOf("registry", undefined).href,
+  };
+  return {
+    home: home.folder,
+    root: home.root,
+    folder,
+    env: environment,
+    run,
+    control: controlOf(run()),
+    proxies,
+    adminUrl: adminUrl.href,
+    ...processesOf(home, run),
+    ...(await clientsOf(brokers, adminUrl.href, urlOf, ports)),
   };
 };

@@ -22,6 +22,7 @@ export interface Story {
   readonly commissions: ReadonlyMap<string, bigint>;
 }
 const MINUTE_MS = 60_000;
+const PAGE = "https://www.casa-verde.example/jardin";
 const phone =
   "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) " +
   "Version/18.5 Mobile/15E148 Safari/604.1";
@@ -63,6 +64,7 @@ export const storyOf = (run: string, clientId: number, links: StoryLinks, key: C
     quantity: 1,
     ...more,
   });
+  const refund = { order_id: order(1), amount: "250.00", currency: "MXN", reason: "item_returned" };
   const chapters: readonly Chapter[] = [
     {
       says: "a visitor follows the link verde-jardin",
@@ -71,13 +73,7 @@ export const storyOf = (run: string, clientId: number, links: StoryLinks, key: C
     },
     {
       says: "looks at a page",
-      event: event(
-        "page_view",
-        "phone-1",
-        18,
-        { url: "https://www.casa-verde.example/jardin" },
-        { svc_click_id: jardin },
-      ),
+      event: event("page_view", "phone-1", 18, { url: PAGE }, { svc_click_id: jardin }),
       expect: "attributed click",
     },
     {
@@ -112,12 +108,7 @@ export const storyOf = (run: string, clientId: number, links: StoryLinks, key: C
     },
     {
       says: "a quarter of the first purchase is refunded",
-      event: event("refund", "phone-1", 2, {
-        order_id: order(1),
-        amount: "250.00",
-        currency: "MXN",
-        reason: "item_returned",
-      }),
+      event: event("refund", "phone-1", 2, refund),
       expect: "refund",
     },
     {

@@ -73,20 +73,23 @@ const problemsOf = (
   }),
 ];
 
-/**
- * Prints to `print`; resolves with the problems, none when everything came out as the story says.
- * Throws when the edge does not take the story.
- */
-export const tellStory = async (stage: Stage, print: (text: string) => void): Promise<readonly string[]> => {
-  const shop = stage.demo.clients.find(({ slug }) => slug === SHOP);
-  if (shop === undefined) throw new Error(`the demo client ${SHOP} is missing; remove .tributary to seed it again`);
-  const now = Date.now();
-  const links = Object.fromEntries(stage.demo.links.map(({ code, link_id }) => [code, link_id]));
-  const story = storyOf(now.toString(36), shop.id, links, clickIdKey(stage.secret, 1), now);
-  const response = await fetch(`${stage.ingestUrl}/ingest/batch`, {
+/** What is found of a story: its events by the ids that they were sent under, and its entries. */
+interface StoryRows {
+  readonly stored: ReadonlyMap<string, StoredEvent>;
+  readonly booked: readonly Booked[];
+}
+
+/** Answers the ids that the edge refused. Throws when it takes nothing of the story. */
+const sendStory = async (
+  { ingestUrl }: Stage,
+  token: string,
+  { chapters }: Story,
+  print: (text: string) => void,
+): Promise<ReadonlySet<string>> => {
+  const response = await fetch(`${ingestUrl}/ingest/batch`, {
     method: "POST",
-    headers: { authorization: `Bearer ${shop.ingest_token}`, "content-type": "application/json" },
-    body: JSON.stringify({ events: story.chapters.map(({ event }) => event) }),
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify({ events: chapters.map(({ event }) => event) }),
   });
   const answer = (await response.json()) as {
     accepted: number;
@@ -97,86 +100,95 @@ export const tellStory = async (stage: Stage, print: (text: string) => void): Pr
   if (!response.ok) throw new Error(`the edge answered ${response.status}: ${answer.detail ?? "no detail"}`);
   print(`POST /ingest/batch: ${answer.accepted} accepted, ${answer.rejected} rejected`);
   for (const error of answer.errors) print(`  ${error.field}: ${error.message} (${error.code})`);
-  const refused = new Set(answer.errors.map(({ event_id }) => event_id));
+  return new Set(answer.errors.map(({ event_id }) => event_id));
+};
+
+const readStory = async (
+  clickhouse: ReturnType<typeof openClickhouse>,
+  pool: ReturnType<typeof openPool>,
+  clientId: number,
+  { prefix }: Story,
+): Promise<StoryRows> => {
+  const rows = await readRows(clickhouse, scopeOf(clientId), {
+    from: "events",
+    columns: {
+      sender_event_id: optional(text("sender_event_id")),
+      t: text("t"),
+      order_id: optional(text("order_id")),
+      value_minor: optional(minor("value_minor")),
+      currency: optional(text("currency")),
+      credit_status: text("credit_status"),
+      credit_method: optional(text("credit_method")),
+      credit_reason: optional(text("credit_reason")),
+      partner_id: optional(count("partner_id")),
+      merged_into: optional(text("merged_into")),
+      version: count("version"),
+    },
+    where: [cond`startsWith(events.sender_event_id, ${bind("String", prefix)})`],
+    orderBy: ["version"],
+  });
+  const { rows: booked } = await transaction(
+    pool,
+    [clientId],
+    (tx) =>
+      tx.query<Booked>(sql`select order_id, entry.kind, entry.partner_id, entry.amount_minor, entry.currency,
+        entry.formula
+        from ledger_entries entry join conversions using (client_id, conversion_id)
+        where order_id like ${`${prefix}%`}
+          order by entry.occurred_at, entry.conversion_id, entry.conversion_version`),
+    { isReadOnly: true },
+  );
+  return { stored: new Map(rows.map((row) => [row.sender_event_id ?? "", row])), booked };
+};
+
+const chaptersTable = ({ chapters }: Story, refused: ReadonlySet<string>, { stored }: StoryRows): string =>
+  table(
+    ["what happened", "event", "value", "became", "partner", "version"],
+    chapters.map(({ says, event }) => {
+      const row = stored.get(event.event_id);
+      const became = refused.has(event.event_id) ? "refused" : becameOf(row);
+      return [says, String(event.t), amountOf(row), became, row?.partner_id ?? null, row?.version ?? null];
+    }),
+  );
+
+const entriesTable = ({ booked }: StoryRows): string =>
+  table(
+    ["order", "entry", "partner", "amount", "currency", "formula"],
+    booked.map(({ order_id, kind, partner_id, amount_minor, currency, formula }) => [
+      ...[order_id, kind, partner_id, toDecimal(amount_minor, currency)],
+      ...[currency, formula],
+    ]),
+  );
+
+/**
+ * Prints to `print`; resolves with the problems, none when everything came out as the story says.
+ * Throws when the edge does not take the story.
+ */
+export const tellStory = async (stage: Stage, print: (text: string) => void): Promise<readonly string[]> => {
+  const shop = stage.demo.clients.find(({ slug }) => slug === SHOP);
+  if (shop === undefined) throw new Error(`the demo client ${SHOP} is missing; remove .tributary to seed it again`);
+  const now = Date.now();
+  const links = Object.fromEntries(stage.demo.links.map(({ code, link_id }) => [code, link_id]));
+  const story = storyOf(now.toString(36), shop.id, links, clickIdKey(stage.secret, 1), now);
+  const refused = await sendStory(stage, shop.ingest_token, story, print);
 
   const clickhouse = openClickhouse(stage.clickhouseUrl);
   const pool = openPool(stage.postgresUrl, { name: "tributary-story", max: 2 });
   try {
-    const read = async () => {
-      const rows = await readRows(clickhouse, scopeOf(shop.id), {
-        from: "events",
-        columns: {
-          sender_event_id: optional(text("sender_event_id")),
-          t: text("t"),
-          order_id: optional(text("order_id")),
-          value_minor: optional(minor("value_minor")),
-          currency: optional(text("currency")),
-          credit_status: text("credit_status"),
-          credit_method: optional(text("credit_method")),
-          credit_reason: optional(text("credit_reason")),
-          partner_id: optional(count("partner_id")),
-          merged_into: optional(text("merged_into")),
-          version: count("version"),
-        },
-        where: [cond`startsWith(events.sender_event_id, ${bind("String", story.prefix)})`],
-        orderBy: ["version"],
-      });
-      const { rows: booked } = await transaction(
-        pool,
-        [shop.id],
-        (tx) =>
-          tx.query<Booked>(sql`select order_id, entry.kind, entry.partner_id, entry.amount_minor, entry.currency,
-            entry.formula
-            from ledger_entries entry join conversions using (client_id, conversion_id)
-            where order_id like ${`${story.prefix}%`}
-              order by entry.occurred_at, entry.conversion_id, entry.conversion_version`),
-        { isReadOnly: true },
-      );
-      return { stored: new Map(rows.map((row) => [row.sender_event_id ?? "", row])), booked };
-    };
     const deadline = performance.now() + PATIENCE_MS;
-    let found = await read();
+    let found = await readStory(clickhouse, pool, shop.id, story);
     while (problemsOf(story, refused, found.stored, found.booked).length > 0 && performance.now() < deadline) {
       await sleep(POLL_MS);
-      found = await read();
+      found = await readStory(clickhouse, pool, shop.id, story);
     }
-    const { stored, booked } = found;
     print(`stored after ${((Date.now() - now) / 1_000).toFixed(1)} s\n`);
-    print(
-      table(
-        ["what happened", "event", "value", "became", "partner", "version"],
-        story.chapters.map(({ says, event }) => {
-          const row = stored.get(event.event_id);
-          return [
-            says,
-            String(event.t),
-            amountOf(row),
-            refused.has(event.event_id) ? "refused" : becameOf(row),
-            row?.partner_id ?? null,
-            row?.version ?? null,
-          ];
-        }),
-      ),
-    );
-    print(
-      `\n${table(
-        ["order", "entry", "partner", "amount", "currency", "formula"],
-        booked.map((entry) => [
-          entry.order_id,
-          entry.kind,
-          entry.partner_id,
-          toDecimal(entry.amount_minor, entry.currency),
-          entry.currency,
-          entry.formula,
-        ]),
-      )}`,
-    );
+    print(chaptersTable(story, refused, found));
+    print(`\n${entriesTable(found)}`);
     const { isBalanced, balance } = await summary(pool, [shop.id]);
-    print(
-      `\nledger balance of ${SHOP}: ` +
-        `${balance.map(({ amount, currency }) => `${amount} ${currency}`).join(", ") || "empty"}`,
-    );
-    return [...problemsOf(story, refused, stored, booked), ...(isBalanced ? [] : ["the ledger does not balance"])];
+    const amounts = balance.map(({ amount, currency }) => `${amount} ${currency}`).join(", ");
+    print(`\nledger balance of ${SHOP}: ${amounts || "empty"}`);
+    const problems = problemsOf(story, refused, found.stored, found.booked);
+    return [...problems, ...(isBalanced ? [] : ["the ledger does not balance"])];
   } finally {
     await clickhouse.close();
     await pool.end();

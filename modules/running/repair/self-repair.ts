@@ -49,75 +49,95 @@ const CLOSING_ASKED_MS = 250;
 /** Alerts that wait in memory while Postgres is away; an incident makes three at most. */
 const MOST_PENDING = 30;
 
-/**
- * The order of durable effects: state and alerts are saved in one transaction, then the store is
- * restarted, then the alerts are reported. A keeper that dies before the restart, or is stopped
- * during it, has used it up: its successor finds `restarting`, probes again, and reports `down` if
- * nothing has changed. So an incident has one restart, never two. A keeper that dies before
- * reporting leaves unmailed alerts, which are tried again every minute for an hour. While Postgres
- * is away, the keeper that holds a store goes on from memory and saves later; others wait.
- */
-export const selfRepair = ({
-  name,
-  look,
-  restart,
-  book,
-  report,
-  log,
-  show,
-  clock = Date.now,
-  timing = {},
-}: Repair): Schedule => {
-  const { intervalMs = INTERVAL_MS, recheckMs = RECHECK_MS, probeMs = PROBE_MS } = timing;
-  // Two rounds may be missed before another keeper takes over.
-  const leaseMs = intervalMs + probeMs + Math.min(20_000, intervalMs);
-  let held: Probe | undefined;
-  let isSaved = true;
-  let pending: { alert: Alert; isMailed: boolean }[] = [];
+/** What a keeper knows of the store that it watches. */
+class StoreWatch {
+  readonly #repair: Repair;
+  readonly #clock: () => UnixMs;
+  readonly #leaseMs: number;
+  readonly #recheckMs: number;
+  readonly #probeMs: number;
+  #held: Probe | undefined;
+  #isSaved = true;
+  #pending: { alert: Alert; isMailed: boolean }[] = [];
 
-  const take = async (): Promise<Probe | undefined> => {
+  constructor(repair: Repair) {
+    const { intervalMs = INTERVAL_MS, recheckMs = RECHECK_MS, probeMs = PROBE_MS } = repair.timing ?? {};
+    this.#repair = repair;
+    this.#clock = repair.clock ?? Date.now;
+    this.#recheckMs = recheckMs;
+    this.#probeMs = probeMs;
+    // Two rounds may be missed before another keeper takes over.
+    this.#leaseMs = intervalMs + probeMs + Math.min(20_000, intervalMs);
+  }
+
+  async round(isClosing: () => boolean): Promise<number | "busy"> {
+    const { look, restart } = this.#repair;
+    const before = await this.#take();
+    if (before === undefined) return "busy";
+    const restarting = restart();
+    const error = await answerOf(look, this.#probeMs, alertedOf(before));
+    const first = step(before, { error, at: this.#clock() }, restarting !== undefined);
+    // Nothing is used up yet: the next keeper finds the same and restarts the store.
+    if (first.isRestart && isClosing()) return 1;
+    if (!(await this.#keep(first, first.isRestart ? this.#leaseMs + RESTART_LEASE_MS : this.#leaseMs))) return "busy";
+    if (first.isRestart) {
+      await unlessClosing(Promise.all([this.#restart(restarting!), this.#reportAll()]), isClosing);
+      await unlessClosing(sleep(this.#recheckMs), isClosing);
+      if (isClosing()) return 1;
+      const again = { error: await answerOf(look, this.#probeMs), at: this.#clock() };
+      if (!(await this.#keep(step(first.probe, again, true), this.#leaseMs))) return "busy";
+    }
+    await this.#reportAll();
+    await this.#reportUnmailed(isClosing);
+    return 1;
+  }
+
+  async #take(): Promise<Probe | undefined> {
+    const { name, book, log } = this.#repair;
     try {
-      const row = await book.take(name, leaseMs);
+      const row = await book.take(name, this.#leaseMs);
       if (row === undefined) {
         // Another keeper has it, and has reported its alerts.
-        held = undefined;
-        pending = [];
-        isSaved = true;
-      } else if (isSaved || held === undefined) held = probeOf(row);
+        this.#held = undefined;
+        this.#pending = [];
+        this.#isSaved = true;
+      } else if (this.#isSaved || this.#held === undefined) this.#held = probeOf(row);
     } catch (error) {
-      if (held === undefined) throw error;
+      if (this.#held === undefined) throw error;
       log.warn("probe.not_saved", { probe: name, error });
-      isSaved = false;
+      this.#isSaved = false;
     }
-    return held;
-  };
+    return this.#held;
+  }
 
   /** False when another keeper has taken the store. */
-  const keep = async ({ probe, alerts }: Step, leaseForMs: number): Promise<boolean> => {
-    if (probe.state !== held?.state)
+  async #keep({ probe, alerts }: Step, leaseForMs: number): Promise<boolean> {
+    const { name, book, log, show } = this.#repair;
+    if (probe.state !== this.#held?.state)
       log[probe.state === "healthy" ? "info" : "warn"]("probe.changed", {
         probe: name,
-        from: held?.state,
+        from: this.#held?.state,
         to: probe.state,
         error: probe.lastError,
       });
-    held = probe;
-    pending = [...pending, ...alerts.map((alert) => ({ alert, isMailed: false }))].slice(-MOST_PENDING);
+    this.#held = probe;
+    this.#pending = [...this.#pending, ...alerts.map((alert) => ({ alert, isMailed: false }))].slice(-MOST_PENDING);
     show?.(probe);
     try {
-      const isMine = await book.save(rowOf(probe, clock()), pending, leaseForMs);
-      isSaved = true;
-      if (!isMine) held = undefined;
+      const isMine = await book.save(rowOf(probe, this.#clock()), this.#pending, leaseForMs);
+      this.#isSaved = true;
+      if (!isMine) this.#held = undefined;
       return isMine;
     } catch (error) {
       log.warn("probe.not_saved", { probe: name, error });
-      isSaved = false;
+      this.#isSaved = false;
       return true;
     }
-  };
+  }
 
-  const reportAll = async (): Promise<void> => {
-    for (const entry of pending) {
+  async #reportAll(): Promise<void> {
+    const { report, log } = this.#repair;
+    for (const entry of this.#pending) {
       if (entry.isMailed) continue;
       try {
         entry.isMailed = await report(entry.alert);
@@ -126,40 +146,39 @@ export const selfRepair = ({
       }
     }
     // What is saved is tried again from there; what is not stays here until it is.
-    if (isSaved) pending = [];
-  };
+    if (this.#isSaved) this.#pending = [];
+  }
 
-  const round = async (isClosing: () => boolean): Promise<number | "busy"> => {
-    const before = await take();
-    if (before === undefined) return "busy";
-    const restarting = restart();
-    const first = step(
-      before,
-      { error: await answerOf(look, probeMs, alertedOf(before)), at: clock() },
-      restarting !== undefined,
-    );
-    // Nothing is used up yet: the next keeper finds the same and restarts the store.
-    if (first.isRestart && isClosing()) return 1;
-    if (!(await keep(first, first.isRestart ? leaseMs + RESTART_LEASE_MS : leaseMs))) return "busy";
-    if (first.isRestart) {
-      await unlessClosing(Promise.all([restartNow(restarting!), reportAll()]), isClosing);
-      await unlessClosing(sleep(recheckMs), isClosing);
-      if (isClosing()) return 1;
-      const second = step(first.probe, { error: await answerOf(look, probeMs), at: clock() }, true);
-      if (!(await keep(second, leaseMs))) return "busy";
-    }
-    await reportAll();
-    if (isSaved)
-      for (const alert of await book.unmailed(name).catch(() => []))
-        if (!isClosing()) await report(alert).catch(() => undefined);
-    return 1;
-  };
+  async #reportUnmailed(isClosing: () => boolean): Promise<void> {
+    const { name, book, report } = this.#repair;
+    if (!this.#isSaved) return;
+    for (const alert of await book.unmailed(name).catch(() => []))
+      if (!isClosing()) await report(alert).catch(() => undefined);
+  }
 
-  const restartNow = async (run: Restart): Promise<void> => {
+  async #restart(run: Restart): Promise<void> {
+    const { name, log } = this.#repair;
     log.warn("restart.begun", { probe: name });
     await run().catch((error: unknown) => log.error("restart.failed", { probe: name, error }));
+  }
+}
+
+/**
+ * The order of durable effects: state and alerts are saved in one transaction, then the store is
+ * restarted, then the alerts are reported. A keeper that dies before the restart, or is stopped
+ * during it, has used it up: its successor finds `restarting`, probes again, and reports `down` if
+ * nothing has changed. So an incident has one restart, never two. A keeper that dies before
+ * reporting leaves unmailed alerts, which are tried again every minute for an hour. While Postgres
+ * is away, the keeper that holds a store goes on from memory and saves later; others wait.
+ */
+export const selfRepair = (repair: Repair): Schedule => {
+  const watch = new StoreWatch(repair);
+  return {
+    name: `probe-${repair.name.replace("_", "-")}`,
+    pauseMs: repair.timing?.intervalMs ?? INTERVAL_MS,
+    fromStart: true,
+    work: (isClosing) => watch.round(isClosing),
   };
-  return { name: `probe-${name.replace("_", "-")}`, pauseMs: intervalMs, fromStart: true, work: round };
 };
 
 /**

@@ -76,67 +76,66 @@ export const tenantsOf = (demo: {
 
 const decimal = (cents: bigint): string => `${cents / 100n}.${String(cents % 100n).padStart(2, "0")}`;
 
-export const openGenerator = (random: () => number, secret: string, now: () => number = Date.now): Generator => {
-  const sent = new Map<string, Sent>();
-  const sales = new Map<string, Sale>();
-  const refunded = new Set<string>();
-  const recent = new Map<number, { readonly sale: Sale; readonly event: Sent }[]>();
-  const key = clickIdKey(secret, 1);
-  let prefix = "";
-  let number = 0;
-  let isHot = false;
-  const pick = <T>(from: readonly T[]): T | undefined => from[Math.floor(random() * from.length)];
+/** Draws events, and remembers what must become of them. */
+class EventGenerator implements Generator {
+  readonly sent = new Map<string, Sent>();
+  readonly sales = new Map<string, Sale>();
+  readonly refunded = new Set<string>();
+  readonly #recent = new Map<number, { readonly sale: Sale; readonly event: Sent }[]>();
+  readonly #random: () => number;
+  readonly #now: () => number;
+  readonly #key: ReturnType<typeof clickIdKey>;
+  #prefix = "";
+  #number = 0;
+  #isHot = false;
 
-  const saleOf = (tenant: Tenant, base: Omit<Sent, "t" | "props">, forged: boolean): Sent => {
-    const order = `${base.event_id}-order`;
-    const cents = BigInt(tenant.prime) * BigInt(1 + Math.floor(random() * 200));
-    const common = { order_id: order, quantity: 1, revenue: decimal(cents) };
-    const note = (percent: bigint | null, event: Sent): Sent => {
-      const sale = { order, tenant, cents, percent };
-      sales.set(order, sale);
-      const kept = recent.get(tenant.id) ?? [];
-      recent.set(tenant.id, [...kept.slice(-SALES_REMEMBERED), { sale, event }]);
-      return event;
-    };
-    if (tenant.slug === "casa-verde") {
-      const hasCoupon = random() < 0.8;
-      const coupon = hasCoupon ? { coupon: "VERDE10" } : {};
-      return note(hasCoupon ? 4n : 0n, {
-        ...base,
-        t: "purchase",
-        props: { ...common, product_id: "lamp", currency: "MXN", ...coupon },
-      });
-    }
-    if (tenant.slug === "viento-travel") {
-      const url = "https://www.viento-travel.example/?utm_source=guia-mochilera";
-      return note(null, { ...base, t: "purchase", url, props: { ...common, product_id: "flight", currency: "MXN" } });
-    }
-    const link = pick(tenant.links);
-    if ((random() < 0.15 || forged) && link !== undefined) {
-      const bytes = Uint8Array.from({ length: 8 }, () => Math.floor(random() * 256));
-      // A click from the future is never believed, however fast the sender's clock is.
-      const good = mint(link.linkId, Math.min(base.ts, now()) - 10 * MINUTE_MS, bytes, key);
-      // Its last characters are of the MAC: no partner may be credited for it.
-      const svc_click_id = forged ? `${good.slice(0, -4)}${good.endsWith("AAAA") ? "BBBB" : "AAAA"}` : good;
-      const event = {
-        ...base,
-        t: "purchase",
-        svc_click_id,
-        props: { ...common, product_id: "vinyl", currency: "USD" },
-      };
-      return note(forged ? 0n : percentOfLink[link.code]!, event);
-    }
-    return note(10n, { ...base, t: "purchase", props: { ...common, product_id: "cd", currency: "USD" } });
+  constructor(random: () => number, secret: string, now: () => number) {
+    this.#random = random;
+    this.#now = now;
+    this.#key = clickIdKey(secret, 1);
+  }
+
+  readonly begin = (prefix: string): void => {
+    this.#prefix = prefix;
+  };
+  readonly heat = (isHot: boolean): void => {
+    this.#isHot = isHot;
+  };
+  readonly next = (tenant: Tenant, count: number): readonly Sent[] => {
+    const batch: Sent[] = [];
+    for (let n = 0; n < count; n += 1) batch.push(this.#one(tenant, batch));
+    for (const event of batch) if (!this.sent.has(event.event_id)) this.sent.set(event.event_id, event);
+    return batch;
   };
 
-  const one = (tenant: Tenant, batch: readonly Sent[]): Sent => {
-    const kind = random();
-    const earlier = pick(recent.get(tenant.id) ?? []);
+  #pick<T>(from: readonly T[]): T | undefined {
+    return from[Math.floor(this.#random() * from.length)];
+  }
+
+  #one(tenant: Tenant, batch: readonly Sent[]): Sent {
+    const prefix = this.#prefix;
+    const kind = this.#random();
+    const earlier = this.#pick(this.#recent.get(tenant.id) ?? []);
     // The same event again, as from a sender that did not hear the answer: within the request, or
     // from one before.
-    if (kind < 0.03 && batch.length > 0) return pick(batch)!;
+    if (kind < 0.03 && batch.length > 0) return this.#pick(batch)!;
     if (kind < 0.07 && earlier !== undefined) return earlier.event;
-    number += 1;
+    const base = this.#base(tenant);
+    if (kind < 0.1) return { ...base, ts: 1, t: "page_view", props: { url: "https://shop.example/before-all-time" } };
+    if (kind < 0.16 && earlier !== undefined)
+      return { ...earlier.event, event_id: base.event_id, did: `${prefix}-server` };
+    if (kind < 0.2 && earlier !== undefined) {
+      this.refunded.add(earlier.sale.order);
+      return { ...base, t: "refund", props: { order_id: earlier.sale.order, reason: "item_returned" } };
+    }
+    if (kind < 0.5) return this.#saleOf(tenant, base, kind < 0.22);
+    const did = this.#isHot && this.#random() < 0.9 ? `${prefix}-hot` : base.did;
+    return { ...base, did, t: "page_view", props: { url: `https://shop.example/${tenant.slug}/${this.#number}` } };
+  }
+
+  #base(tenant: Tenant): Omit<Sent, "t" | "props"> {
+    const random = this.#random;
+    this.#number += 1;
     // Some come late, by up to three weeks, some by a clock that is up to 23 h fast; few hours are
     // touched, for each is counted again.
     const skew = random();
@@ -146,40 +145,55 @@ export const openGenerator = (random: () => number, secret: string, now: () => n
         : skew < 0.05
           ? 11 * 60 * MINUTE_MS * (1 + Math.floor(random() * 2))
           : 0;
-    const ts = now() - MINUTE_MS + aside;
-    const base = {
-      event_id: `${prefix}-${number}`,
+    const ts = this.#now() - MINUTE_MS + aside;
+    return {
+      event_id: `${this.#prefix}-${this.#number}`,
       ts,
       cid: tenant.id,
-      did: `${prefix}-d${Math.floor(random() * 150)}`,
+      did: `${this.#prefix}-d${Math.floor(random() * 150)}`,
     };
-    if (kind < 0.1) return { ...base, ts: 1, t: "page_view", props: { url: "https://shop.example/before-all-time" } };
-    if (kind < 0.16 && earlier !== undefined)
-      return { ...earlier.event, event_id: base.event_id, did: `${prefix}-server` };
-    if (kind < 0.2 && earlier !== undefined) {
-      refunded.add(earlier.sale.order);
-      return { ...base, t: "refund", props: { order_id: earlier.sale.order, reason: "item_returned" } };
-    }
-    if (kind < 0.5) return saleOf(tenant, base, kind < 0.22);
-    const did = isHot && random() < 0.9 ? `${prefix}-hot` : base.did;
-    return { ...base, did, t: "page_view", props: { url: `https://shop.example/${tenant.slug}/${number}` } };
-  };
+  }
 
-  return {
-    sent,
-    sales,
-    refunded,
-    begin: (given) => {
-      prefix = given;
-    },
-    heat: (hot) => {
-      isHot = hot;
-    },
-    next: (tenant, count) => {
-      const batch: Sent[] = [];
-      for (let n = 0; n < count; n += 1) batch.push(one(tenant, batch));
-      for (const event of batch) if (!sent.has(event.event_id)) sent.set(event.event_id, event);
-      return batch;
-    },
-  };
-};
+  #saleOf(tenant: Tenant, base: Omit<Sent, "t" | "props">, forged: boolean): Sent {
+    const random = this.#random;
+    const order = `${base.event_id}-order`;
+    const cents = BigInt(tenant.prime) * BigInt(1 + Math.floor(random() * 200));
+    const common = { order_id: order, quantity: 1, revenue: decimal(cents) };
+    const noted = (percent: bigint | null, event: Sent): Sent => this.#note({ order, tenant, cents, percent }, event);
+    if (tenant.slug === "casa-verde") {
+      const hasCoupon = random() < 0.8;
+      const coupon = hasCoupon ? { coupon: "VERDE10" } : {};
+      const props = { ...common, product_id: "lamp", currency: "MXN", ...coupon };
+      return noted(hasCoupon ? 4n : 0n, { ...base, t: "purchase", props });
+    }
+    if (tenant.slug === "viento-travel") {
+      const url = "https://www.viento-travel.example/?utm_source=guia-mochilera";
+      return noted(null, { ...base, t: "purchase", url, props: { ...common, product_id: "flight", currency: "MXN" } });
+    }
+    const link = this.#pick(tenant.links);
+    if ((random() < 0.15 || forged) && link !== undefined) {
+      const svc_click_id = this.#clickId(link.linkId, base.ts, forged);
+      const props = { ...common, product_id: "vinyl", currency: "USD" };
+      return noted(forged ? 0n : percentOfLink[link.code]!, { ...base, t: "purchase", svc_click_id, props });
+    }
+    return noted(10n, { ...base, t: "purchase", props: { ...common, product_id: "cd", currency: "USD" } });
+  }
+
+  #clickId(linkId: number, ts: number, forged: boolean): string {
+    const bytes = Uint8Array.from({ length: 8 }, () => Math.floor(this.#random() * 256));
+    // A click from the future is never believed, however fast the sender's clock is.
+    const good = mint(linkId, Math.min(ts, this.#now()) - 10 * MINUTE_MS, bytes, this.#key);
+    // Its last characters are of the MAC: no partner may be credited for it.
+    return forged ? `${good.slice(0, -4)}${good.endsWith("AAAA") ? "BBBB" : "AAAA"}` : good;
+  }
+
+  #note(sale: Sale, event: Sent): Sent {
+    this.sales.set(sale.order, sale);
+    const kept = this.#recent.get(sale.tenant.id) ?? [];
+    this.#recent.set(sale.tenant.id, [...kept.slice(-SALES_REMEMBERED), { sale, event }]);
+    return event;
+  }
+}
+
+export const openGenerator = (random: () => number, secret: string, now: () => number = Date.now): Generator =>
+  new EventGenerator(random, secret, now);

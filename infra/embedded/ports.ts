@@ -34,7 +34,7 @@ export const isFree = async (port: number): Promise<boolean> => {
  * One port by name, and whether a former choice had to be given up because another program listens
  * there.
  */
-export interface Chosen {
+interface Chosen {
   readonly name: string;
   readonly port: number;
   readonly movedFrom?: number;

@@ -9,8 +9,8 @@ import { type StackConfig, stackConfig } from "./config.ts";
 import { type Door, openDoor } from "./control-door.ts";
 import { type Crew, openCrew } from "./crew.ts";
 import { emptyHome, type Home, lockHome, openHome, secretsOf, writeJson } from "./home.ts";
-import { type Charge, type KeeperEvent, STOP_MS } from "./keep-running.ts";
-import { type Chosen, choosePorts } from "./ports.ts";
+import { type KeeperEvent, STOP_MS } from "./keep-running.ts";
+import { choosePorts } from "./ports.ts";
 import { killListed, openRoster, type Roster } from "./roster.ts";
 import type { Address, Place, Service, ServiceName } from "./service.ts";
 import { clickhouse } from "./services/clickhouse.ts";
@@ -104,11 +104,6 @@ export interface Stack {
   readonly ready: (name: string, deadlineMs?: number) => Promise<void>;
   /** Starts one more app, or one that was stopped before. */
   readonly start: (app: App) => Promise<void>;
-  /**
-   * Starts a program that is no part of the product, on a port of its own, and answers that port.
-   * It is restarted and stopped as the others are.
-   */
-  readonly add: (name: string, chargeOn: (port: number) => Charge) => Promise<number>;
   /**
    * Stops one service or app, which then stays down; without a name everything, in reverse order.
    * Resolves when it is gone.
@@ -249,12 +244,6 @@ async function raise(layout: Layout, roster: Roster, unlock: () => void): Promis
     restart: (name) => crew.known(name).restart(),
     ready: (name, deadlineMs) => crew.known(name).ready(deadlineMs),
     start: (app) => startApp(app, layout, crew, file),
-    add: async (name, chargeOn) => {
-      const { chosen, release } = await choosePorts(place.home, [name]);
-      const [{ port }] = chosen as [Chosen];
-      await crew.add(chargeOn(port)).finally(release);
-      return port;
-    },
     stop: async (name) => {
       if (name !== undefined) return crew.stop(name);
       stopping ??= stopEverything();

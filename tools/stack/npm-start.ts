@@ -5,15 +5,12 @@ import type { App } from "../../infra/embedded/app.ts";
 import { stackConfig } from "../../infra/embedded/config.ts";
 import { openHome } from "../../infra/embedded/home.ts";
 import { type Stack, type StackEvent, type Step, startStack } from "../../infra/embedded/supervisor.ts";
-import { observe } from "./observe.ts";
 
 export interface Flags {
   /** Run the story once, print what was stored, and exit. */
   readonly isOnce: boolean;
   /** Send demo traffic. */
   readonly hasDemo: boolean;
-  /** Run Prometheus and Grafana beside it. */
-  readonly isObserved: boolean;
 }
 
 /** The part that people see; without one, plain lines are printed. */
@@ -46,10 +43,9 @@ export function flagsOf(args: readonly string[]): Flags {
     options: {
       once: { type: "boolean", default: false },
       "no-demo": { type: "boolean", default: false },
-      observe: { type: "boolean", default: false },
     },
   });
-  return { isOnce: values.once, hasDemo: !values["no-demo"], isObserved: values.observe };
+  return { isOnce: values.once, hasDemo: !values["no-demo"] };
 }
 
 /** Resolves with the exit code once everything has stopped. */
@@ -82,7 +78,6 @@ export async function npmStart({ apps, steps, show = {} }: Product, flags: Flags
       signal: leaving.signal,
     });
     if (show.onEvent === undefined) printAddresses(stack);
-    if (flags.isObserved) await observe(stack, config.PATH, (text) => onEvent({ kind: "stack.note", text }));
     const shown = show.whenReady?.(stack, flags, leaving.signal) ?? Promise.resolve();
     await Promise.race([shown, aborted(leaving.signal)]);
     if (!flags.isOnce) await aborted(leaving.signal);

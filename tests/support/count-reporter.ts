@@ -1,8 +1,10 @@
-// Ends a run with what scripts and people look for: a line for each failure, then N passed, N
-// failed. They stand last, because of a remote run often only the end is shown.
+// Ends a run with what scripts and people look for: what was waited for the longest, a line for
+// each failure, then N passed, N failed. They stand last, because of a remote run often only the
+// end is shown.
 import { relative } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import type { Reporter, SerializedError, TestCase, TestModule, TestSuite } from "vitest/node";
+import { longestWaits } from "./waits.ts";
 
 /** Characters of a message, and of the lines in which two values differ. */
 const LONGEST = 300;
@@ -50,7 +52,10 @@ process.once("exit", (code) => {
   if (counts.failed === 0 && code !== 0) fail(["the run"], [{ message: `ended with code ${code}` }]);
   const { passed, failed, skipped } = counts;
   const lines = failures.map((failure) => `FAILED ${failure}\n`).join("");
-  process.stdout.write(`\n${lines}${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}\n`);
+  const waits = longestWaits().map((line) => `${line}\n`);
+  process.stdout.write(
+    `\n${waits.join("")}${lines}${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}\n`,
+  );
 });
 
 export default class CountReporter implements Reporter {

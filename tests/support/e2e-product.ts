@@ -11,7 +11,6 @@ import type { ServiceName } from "../../infra/embedded/service.ts";
 import type { App, Stack } from "../../infra/embedded/supervisor.ts";
 import { type Admin, type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
 import { createToken } from "../../modules/access/tokens/tokens.ts";
 import { groupsOf } from "../../modules/log/groups/hosting.ts";
 import { apps as productApps } from "../../modules/running/installation/product.ts";
@@ -22,6 +21,7 @@ import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import { workshop } from "../stack/home-for-test.ts";
 import { fillHome } from "./golden-home.ts";
+import { until } from "./waits.ts";
 
 export { until };
 export const root = repositoryRoot();

@@ -1,5 +1,5 @@
-// What people do with dead letters, audited: retry and discard, for the command line and the
-// platform API.
+// Retries and discards dead letters for a person, with an audit entry. The command line and the
+// platform API call these functions.
 import type { Pool } from "pg";
 import { beginOperation, type OperationPorts } from "../../base/operations/operations.ts";
 import type { Letter } from "./letter.ts";
@@ -11,7 +11,7 @@ export interface ActionPorts {
 }
 export interface Done {
   readonly operation: string;
-  /** Letters that were touched. */
+  /** Letters that the action changed. */
   readonly ids: readonly string[];
 }
 
@@ -19,8 +19,8 @@ const said = (filter: LetterFilter): string =>
   filter.ids?.join(" ") ?? (JSON.stringify(filter) === "{}" ? "all" : JSON.stringify(filter));
 
 /**
- * Waiting and parked letters are due now, and the keeper sends them within seconds. Written to the
- * audit before and after; dying in between, the letters are due or they are not.
+ * Makes waiting and parked letters due now; the keeper sends them within seconds. Writes to the
+ * audit before and after. A crash in between leaves them either due or unchanged.
  */
 export const retryLetters = async (
   { pool, audit }: ActionPorts,
@@ -38,7 +38,7 @@ export const retryLetters = async (
   }
 };
 
-/** Open letters are given up for good, with who and why in the letter and in the audit. */
+/** Discards open letters for good. The letter and the audit record who did it and why. */
 export const discardLetters = async (
   { pool, audit }: ActionPorts,
   filter: LetterFilter,
@@ -59,14 +59,19 @@ export const discardLetters = async (
   }
 };
 
-/** One letter within a scope (null: every letter); undefined when there is none in it. */
+/**
+ * Returns one letter within a scope (null: every letter), or undefined when the scope has no such
+ * letter.
+ */
 export const findLetter = async (pool: Pool, letterId: string, scope: LetterScope): Promise<Letter | undefined> =>
   (await listLetters(pool, { ids: [letterId] }, { scope, limit: 1 }))[0];
 
-/** For a route: undefined is 404, `wrong_state` is 409, else the letter as it is now. */
+/**
+ * A route maps undefined to 404 and `wrong_state` to 409, and otherwise returns the changed letter.
+ */
 type Answer = Letter | "wrong_state" | undefined;
 
-/** A waiting or parked one is due now. */
+/** Makes a waiting or parked letter due now. */
 export const retryLetter = async (
   ports: ActionPorts,
   letterId: string,
@@ -79,7 +84,7 @@ export const retryLetter = async (
   return ids.length === 0 ? "wrong_state" : findLetter(ports.pool, letterId, by.scope);
 };
 
-/** An open one is given up. */
+/** Discards an open letter. */
 export const discardLetter = async (
   ports: ActionPorts,
   letterId: string,

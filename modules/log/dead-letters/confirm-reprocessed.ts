@@ -1,5 +1,5 @@
-// When a letter that was sent again counts as reprocessed: every reader has gone past it, and none
-// of them wrote a further failure.
+// Decides when a letter that was sent again counts as reprocessed: every reader has committed past
+// it, and none of them wrote a new failure.
 
 import type { Admin } from "../../../infra/kafka/kafka.ts";
 import { type Topology, writesRows } from "../../../stream/flow.ts";
@@ -12,9 +12,10 @@ import type { Attempt } from "./letter-index.ts";
 export const INDEX_GROUP = "tributary.dead-letters";
 
 /**
- * Who has to pass, in the order that data flows: of every stage, and of every sink that may refuse,
- * the group that hosts it. The index comes at the end, so that a failure on the way is known
- * before anything is called passed. What no worker ever hosted is not waited for.
+ * Returns the groups that have to pass, in the order of the data flow: the host of every stage, and
+ * of every sink that may refuse. The index comes last, so that a failure on the way is indexed
+ * before a letter is marked as passed. A stage or sink that no worker ever hosted is not waited
+ * for.
  */
 const hopsOf = (topology: Topology, hosts: Hosts): readonly Hop[] => {
   const readers = readersOf(topology).filter((node) => node.is === "stage" || writesRows(node));
@@ -35,19 +36,20 @@ export interface SeeingPorts {
 interface Walk {
   readonly letters: readonly Attempt[];
   readonly hops: readonly Hop[];
-  /** The hop at which it is, and where its topic ended when the walk came there. */
+  /** The index of the current hop, and the end offsets of its topic when the walk reached it. */
   at: number;
   ends: ReadonlyMap<number, number> | undefined;
 }
 
 /**
- * One look a call, without waiting: goes on where the last one ended. A walk takes the letters that
- * were sent before it began, and notes the end of each topic only when everything before it has
- * passed; a group commits when its outputs, dead letters among them, are acknowledged. So at the
- * end of the walk either the letter has come through, or its next failure is in the index and has
- * ended this attempt, and `passed` leaves it alone. Should a reader be slower than it seemed, its
- * failure opens the letter again: nothing is lost by haste. Kept in this process alone; its
- * successor walks again.
+ * Returns a function that advances one walk as far as it can without waiting; the next call
+ * continues where it stopped. It returns how many letters passed.
+ * A walk takes the letters that were sent before it began. It notes the end of a topic only when
+ * every earlier hop has passed, and a group commits only after its outputs, dead letters included,
+ * are acknowledged. So at the end of the walk a letter has either come through, or its next failure
+ * is indexed and has ended this attempt; `passed` then skips it.
+ * If a reader was slower than it seemed, its failure reopens the letter, so an early verdict loses
+ * nothing. The walk lives in memory only: a restarted process starts a new one.
  */
 export const confirmReprocessed = (
   topology: Topology,

@@ -1,4 +1,4 @@
-// Letters with the records that they keep, as people and files show them.
+// Letters together with the records they keep, formatted for people and for files.
 import type { Pool } from "pg";
 import type { Kafka } from "../../../infra/kafka/kafka.ts";
 import { placeOf } from "../../../infra/kafka/kafka.ts";
@@ -14,7 +14,7 @@ export interface ContentPorts {
 }
 const PAGE = 500;
 
-/** Places and times in words. */
+/** Formats positions and times as text. */
 export const shownLetter = (letter: Letter) => ({
   ...letter,
   source: placeOf(letter.source),
@@ -39,11 +39,11 @@ export const contentsOf = async ({ kafka, wire }: ContentPorts, letters: readonl
   );
 };
 
-/** Why a letter failed, each time, oldest first. */
+/** Every failure of a letter, oldest first. */
 export const failuresShown = async (pool: Pool, letterId: string) =>
   (await failuresOf(pool, letterId)).map((one) => ({ ...one, failed_at: new Date(one.failed_at).toISOString() }));
 
-/** Page by page, so that any number of them fits into memory. */
+/** Yields letters page by page, so that any number of them fits into memory. */
 export async function* eachWithContents(pool: Pool, ports: ContentPorts, filter: LetterFilter) {
   for (let after: Letter | undefined; ; ) {
     const letters = await listLetters(pool, filter, { scope: null, limit: PAGE, ...(after && { after }) });

@@ -1,5 +1,5 @@
-// Reads a record of a dead-letter topic: what failed, whose event it holds, and where it goes when
-// it is tried again.
+// Reads a record of a dead-letter topic: what failed, which client's event it holds, and which
+// topic it goes back to when it is retried.
 import { createHash } from "node:crypto";
 import { uuidOf } from "../../../domain/ids.ts";
 import type { Hides } from "../../../domain/personal/suppression.ts";
@@ -14,22 +14,24 @@ import { pipeline } from "../../../topology.ts";
 import { type Failure, letterKindOf } from "./letter.ts";
 
 const readers = pipeline.nodes.filter((node) => node.is !== "edge");
-/** Every topic that a stage or sink reads, hence every one that a letter can come from. */
+/** Every topic that a stage or sink reads, hence every topic that a letter can come from. */
 const sources: ReadonlyMap<string, AnyTopic> = new Map(readers.map(({ from }) => [from.name, from]));
-/** What each of them reads. */
+/** The input topic of each stage and sink. */
 const readBy: ReadonlyMap<string, AnyTopic> = new Map(readers.map(({ name, from }) => [name, from]));
-/** What a wire must have been opened for to read letters. */
+/** The topics that a wire must be opened for to read letters. */
 export const letterSources: readonly AnyTopic[] = [...sources.values()];
 
 type Kept = Pick<InputMessage, "key" | "value" | "headers">;
 
-/** Without U+0000, which no text of the index may hold. */
+/** Returns a header as text without U+0000, which Postgres does not store. */
 const textOf = (headers: InputMessage["headers"], name: string): string | undefined =>
   headers[name]?.toString().replaceAll("\0", "");
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const INT = 2 ** 31;
 
-/** Where the refused record lay; undefined when no reader of the pipeline wrote this. */
+/**
+ * Returns the position of the refused record; undefined when no reader of the pipeline wrote it.
+ */
 const sourceOf = ({ headers }: Kept): Position | undefined => {
   const topic = textOf(headers, letterHeaders.topic);
   const partition = Number(textOf(headers, letterHeaders.partition) ?? Number.NaN);
@@ -39,28 +41,29 @@ const sourceOf = ({ headers }: Kept): Position | undefined => {
   return topic !== undefined && sources.has(topic) && isPlace ? { topic, partition, offset } : undefined;
 };
 /**
- * A stage that is fused with others was given what the topic between them would hold, and its
- * letter says where the log was read.
+ * Returns the topic whose schema the record has. A stage that is fused with others read its input
+ * in memory, while its letter names the position in the log that the chain read.
  */
 const topicOf = ({ headers }: Kept, source: Position): AnyTopic =>
   readBy.get(textOf(headers, letterHeaders.stage) ?? "") ?? sources.get(source.topic)!;
 
-/** What a refused record holds, when it can be read. */
+/** The contents of a refused record that could be decoded. */
 interface Held {
   readonly topic: AnyTopic;
   readonly record: Recorded<any>;
   /**
-   * The event that goes through the pipeline again; null: the record itself goes back to where it
-   * came from.
+   * The event to send through the whole pipeline again; null when the record itself goes back to
+   * its own topic.
    */
   readonly event: EventReceived | null;
 }
 
 /**
- * An event goes through everything again, for mending may have been anywhere on its way. A later
- * version of a row was made by a decision or a second copy, and the event alone would not bring it
- * back; a decision, a conversion and a ledger entry are no events: these go back as they are, and
- * are answered with the recorded outcome or written under their own id.
+ * Returns the event in a record, so that it passes every stage again, since the fault may have been
+ * fixed anywhere on its way.
+ * Null for records that go back as they are: a later version of a row was made by a decision or a
+ * second copy, and the event alone would not restore it; decisions, conversions and ledger entries
+ * are not events. Their readers return the recorded outcome or write under the same id.
  */
 const eventIn = (name: string, data: any): EventReceived | null => {
   if (name === topics.eventsRaw.name) return data;
@@ -70,7 +73,10 @@ const eventIn = (name: string, data: any): EventReceived | null => {
   return null;
 };
 
-/** Undefined: unreadable. Rejects while a schema that is not known yet cannot be asked for. */
+/**
+ * Decodes a kept record; undefined when it is unreadable. Rejects while the registry is unreachable
+ * and the schema is not cached.
+ */
 const heldIn = async (wire: Wire, kept: Kept, source: Position): Promise<Held | undefined> => {
   const topic = topicOf(kept, source);
   const decode = (): Recorded<any> | undefined => {
@@ -102,13 +108,13 @@ const digestOf = ({ key, value }: Bytes): string =>
     .update(value === null ? "null" : "")
     .digest("hex");
 
-/** The same whenever a reader meets the same bytes in the same place. */
+/** Returns the same id whenever a reader meets the same bytes at the same position. */
 export const failureIdOf = (stage: string, { topic, partition, offset }: Position, bytes: Bytes): string =>
   uuidOf("failure", stage, topic, partition, offset, digestOf(bytes));
 
 /**
- * The root that a record which was sent again carries, else that of its own place and bytes: places
- * are given again when a log is lost, bytes are not.
+ * Returns the root in the header of a record that was sent again, else an id of its position and
+ * bytes. The bytes count because positions are reused after a log is lost.
  */
 const rootOf = (kept: Kept, source: Position): string => {
   const carried = textOf(kept.headers, letterHeaders.letter);
@@ -119,7 +125,7 @@ const rootOf = (kept: Kept, source: Position): string => {
 
 const clientOf = (data: any): number | null =>
   data.client_id ?? data.event?.client_id ?? data.attributed?.event.client_id ?? null;
-/** What an edge refused was never a record: its letter says whose it is. */
+/** Returns the client from the letter's header: what an edge refused never became a record. */
 const clientNamed = ({ headers }: Kept): number | null => {
   const id = Number(textOf(headers, letterHeaders.client) ?? Number.NaN);
   return Number.isInteger(id) && id > 0 && id < INT ? id : null;
@@ -133,12 +139,15 @@ const eventIdOf = ({ record, event }: Held): string =>
       record.id,
   ).replaceAll("\0", "");
 
-/** Of a record that nothing of ours wrote: it is kept, counted, and goes nowhere by itself. */
+/**
+ * The code of a record that no component of ours wrote: it is kept and counted, but never retried
+ * automatically.
+ */
 const FOREIGN = "foreign_record";
 
 /**
- * `appendedAt` is when the log took the record. Every record of a dead-letter topic is a failure of
- * some letter: none is passed over.
+ * Turns every record of a dead-letter topic into a failure; none is skipped. `appendedAt` is when
+ * the log took the record.
  */
 export const failureOf = async (wire: Wire, kept: Kept, at: Position, appendedAt: UnixMs): Promise<Failure> => {
   const source = sourceOf(kept);
@@ -171,8 +180,8 @@ export const failureOf = async (wire: Wire, kept: Kept, at: Position, appendedAt
 };
 
 /**
- * A claim is asked about by the event that it is about; a decision on a whole order holds a blank
- * one with the order's id.
+ * Tests whether the subject is erased. A claim is checked by its event; a decision on a whole order
+ * holds a blank event with the order's id.
  */
 const isErased = ({ topic, record, event }: Held, hides: Hides | undefined): boolean => {
   if (hides === undefined) return false;
@@ -181,8 +190,8 @@ const isErased = ({ topic, record, event }: Held, hides: Hides | undefined): boo
 };
 
 /**
- * The message that takes a letter's record into the pipeline again; `no_way_back`: the record is
- * not of the pipeline; `erased`: its subject must not come back (law R4).
+ * Returns the message that takes a letter's record into the pipeline again. `no_way_back`: the
+ * record is not one of the pipeline. `erased`: its subject must not come back (law R4).
  */
 export const reentryOf = async (
   wire: Wire,
@@ -200,7 +209,7 @@ export const reentryOf = async (
   if (held !== undefined && isErased(held, hides)) return "erased";
   if (held === undefined || held.event === null || held.topic === eventsRaw)
     return { topic: held?.topic.name ?? source.topic, key: kept.key, value: kept.value, headers };
-  // The same id, times and content as when an edge took it; where it enters is its new place.
+  // Id, times and content are those of the first arrival; only the position is new.
   const { at, receivedAt } = held.record;
   const key = eventsRaw.keyOf(held.event);
   const position = { topic: eventsRaw.name, partition: -1, offset: -1 };
@@ -209,7 +218,7 @@ export const reentryOf = async (
 };
 
 /**
- * A letter as a person reads it: the record as JSON where it can be read, else the bytes as hex.
+ * Formats a letter for people: the record as JSON where it can be decoded, else the bytes as hex.
  */
 export const shownOf = async (
   wire: Wire,

@@ -1,16 +1,16 @@
-// Reads the dead-letter topics into the index: one transaction a batch, then the offsets.
+// Reads the dead-letter topics into the index: commits one transaction a batch, then the offsets.
 import { hit } from "#failpoint";
 import type { Control, FetchedBatch } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
 import { failureOf } from "./failure.ts";
 import type { Failure } from "./letter.ts";
 
-/** A transaction of so many is over in a second. */
+/** A transaction of 500 failures takes less than a second. */
 const FAILURES_AT_ONCE = 500;
 
 /**
- * Small and prompt: dead letters are few, and their number is wanted now. A garbage
- * of megabytes still comes one at a time.
+ * Favours latency over batch size: dead letters are few, and people want their number at once.
+ * Records of several megabytes are still fetched one at a time.
  */
 export const indexReading = {
   fetch: { minBytes: 1, maxWaitTimeInMs: 500, maxBytesPerPartition: 1024 * 1024, maxBytes: 4 * 1024 * 1024 },
@@ -19,9 +19,9 @@ export const indexReading = {
 };
 
 /**
- * The function that a consumer calls. The transaction first, then the offset: dying in between
- * costs a second reading, in which every failure is known.
- * No record is passed over: one that says nothing about where it came from is a letter as well.
+ * Returns the consumer's batch handler. It commits the transaction before the offset; a crash in
+ * between costs a second reading, which finds every failure already indexed. No record is skipped:
+ * one without a source header becomes a letter too.
  */
 export const indexing =
   (wire: Wire, index: (failures: readonly Failure[]) => Promise<unknown>) =>

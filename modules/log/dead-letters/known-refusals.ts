@@ -1,5 +1,4 @@
-// Which of the records that a reading of the past refuses lie in the dead letters since they
-// first came.
+// Finds which records refused by a replay are already dead letters from their first reading.
 import type { Pool } from "pg";
 import type { Letter } from "../../../stream/messages.ts";
 import type { UnreadableCode } from "../../../stream/wire.ts";
@@ -7,7 +6,10 @@ import { pipeline } from "../../../topology.ts";
 import { failureIdOf } from "./failure.ts";
 import { knownFailures } from "./letter-index.ts";
 
-/** Such bytes are reported by the first sink of their group, which another hosting changes. */
+/**
+ * Codes of undecodable bytes. The first sink of a group reports these, and that sink changes with
+ * the hosting.
+ */
 const unreadable: ReadonlySet<string> = new Set([
   "not_framed",
   "unknown_schema",
@@ -17,11 +19,11 @@ const unreadable: ReadonlySet<string> = new Set([
 const sinksOf = (topic: string): readonly string[] =>
   pipeline.nodes.filter((node) => node.is === "sink" && node.from.name === topic).map(({ name }) => name);
 
-/** Every id under which the index may know this refusal. */
+/** Every id under which the index may hold this refusal. */
 const idsOf = ({ stage, code, position, key, value }: Letter): readonly string[] =>
   (unreadable.has(code) ? sinksOf(position.topic) : [stage]).map((by) => failureIdOf(by, position, { key, value }));
 
-/** Of the given letters those that are failures of the index already. */
+/** Returns the letters that the index already holds as failures. */
 export const knownRefusals = async (pool: Pool, letters: readonly Letter[]): Promise<ReadonlySet<Letter>> => {
   if (letters.length === 0) return new Set();
   const ids = new Map(letters.map((letter) => [letter, idsOf(letter)]));

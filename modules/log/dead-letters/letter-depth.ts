@@ -1,5 +1,5 @@
-// How many dead letters are open, by kind: from the index, with what it has not read yet and what
-// waits because a store is down.
+// Counts open dead letters by kind: those in the index, those it has not read yet, and events that
+// wait because a store is down.
 
 import type { Admin } from "../../../infra/kafka/kafka.ts";
 import { type AnyReader, writesRows } from "../../../stream/flow.ts";
@@ -12,13 +12,13 @@ import { letterTopics } from "./letter.ts";
 import type { Depth } from "./letter-index.ts";
 
 export type Counts = Readonly<Record<string, number>>;
-/** `isStale`: somebody could not be asked, and what he said last stands for him. */
+/** `isStale`: the last read failed, so `counts` are from the read before. */
 export interface Known {
   readonly counts: Counts;
   readonly isStale: boolean;
 }
 
-/** The last answer stands while there is no new one; null while there never was one. */
+/** Wraps a read so that its last result stands while it fails; null until the first success. */
 export const lastKnown = (ask: () => Promise<Counts>): (() => Promise<Known | null>) => {
   let last: Counts | undefined;
   return async () => {
@@ -32,8 +32,8 @@ export const lastKnown = (ask: () => Promise<Counts>): (() => Promise<Known | nu
 };
 
 /**
- * Adds up by kind. What is not known at all makes the whole unknown, for a number would be
- * believed.
+ * Adds up by kind. Returns null when any part was never read, because a partial sum would look like
+ * a true one.
  */
 export const sumOf = (
   parts: readonly (Known | null)[],
@@ -48,8 +48,8 @@ export const sumOf = (
 };
 
 /**
- * Records of each dead-letter topic that the index has not read; a letter that fails again counts
- * twice for as long as that takes.
+ * Counts records of each dead-letter topic that the index has not read. A letter that failed again
+ * counts twice until the index has read that failure.
  */
 export const unreadLetters = async (admin: Admin): Promise<Counts> => {
   const lag = await admin.lag(INDEX_GROUP, Object.values(letterTopics));
@@ -61,25 +61,30 @@ export const unreadLetters = async (admin: Admin): Promise<Counts> => {
 };
 
 /**
- * docs/design/contracts.md, "Dead letters": a store that was down for so long is more than a
- * restart.
+ * A store that is down for longer than this is more than a restart (docs/design/contracts.md, "Dead
+ * letters").
  */
 const DOWN_MS = 60_000;
 type Store = "analytics" | "cache";
-/** Without what a stage or sink stands still. */
+/** Returns the stores without which a stage or sink stands still. */
 const needs = (node: AnyReader): readonly Store[] => {
   if (node.is === "stage") return node.memory?.driver === "fast" || node.facts?.store === "redis" ? ["cache"] : [];
   if (!writesRows(node)) return [];
   return node.into.store === "clickhouse" ? ["analytics"] : node.into.store === "redis" ? ["cache"] : [];
 };
 
-/** Why a group stands still: of all that it hosts one such store is down. The sinks' own first. */
+/**
+ * Returns the store that stops a group: one that is down and that any stage or sink of it needs. A
+ * sink's store comes first.
+ */
 const heldUpBy = (nodes: readonly string[], isDown: Readonly<Record<Store, boolean>>): Store | undefined => {
   const needed = readersOf(pipeline).flatMap((node) => (nodes.includes(node.name) ? needs(node) : []));
   return (["analytics", "cache"] as const).find((store) => isDown[store] && needed.includes(store));
 };
 
-/** How many records wait at a hop, and whether one of them has waited for longer than a restart. */
+/**
+ * Counts the records that wait at a hop, and tells whether one has waited longer than `DOWN_MS`.
+ */
 const waitingAt = async (
   asked: Pick<Admin, "lag" | "offsetsAt">,
   { group, topic }: Hop,
@@ -101,9 +106,9 @@ export interface StorePorts {
 }
 
 /**
- * Events that wait for a store that is down, once the oldest of them has waited for a minute; the
- * log cannot tell of a waiting record what source it has, so all of them count. Nothing is asked
- * while both stores are well.
+ * Counts events that wait for a store that is down, once the oldest has waited for a minute. A lag
+ * does not reveal which source a record has, so all of them count. Sends no query while both stores
+ * are up.
  */
 export const waitingForStores = async (
   { admin, hosts }: StorePorts,

@@ -1,4 +1,5 @@
-// The index of the dead letters: failures go in, due letters are claimed, sent and seen through.
+// The index of the dead letters in Postgres: adds failures, claims due letters, and marks them as
+// sent and passed.
 
 import type { Pool, PoolClient } from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
@@ -14,11 +15,11 @@ import {
   subjectKey,
 } from "./letter.ts";
 
-/** Letters of every tenant and of none are worked on under the role of schedules. */
+/** Runs work as the role of the keeper, which may see the letters of every client and of none. */
 const asKeeper = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
   transaction(pool, null, work, { role: "tributary_keeper" });
 
-/** Offsets as numbers, times as milliseconds. */
+/** Reads offsets as numbers and times as milliseconds. */
 export const letterColumns = `letter_id, kind, state, stage, code, message,
   json_build_object('topic', source_topic, 'partition', source_partition, 'offset', source_offset) as source,
   json_build_object('topic', kept_topic, 'partition', kept_partition, 'offset', kept_offset) as kept,
@@ -63,9 +64,9 @@ const TELL = `
     message text, failed_at float8)`;
 
 /**
- * One transaction: letters and failures are there together. A reader of another partition of the
- * dead letters waits, for two failures of one event may lie in two of them. Dying before the commit
- * of the offsets costs a second reading, which changes nothing.
+ * Indexes a batch in one transaction, so that letters and failures appear together. Takes locks,
+ * because two failures of one event may lie in two partitions that different readers index. A crash
+ * before the offset commit costs a second reading, which changes nothing.
  */
 export const indexInPostgres = (
   pool: Pool,
@@ -78,8 +79,8 @@ export const indexInPostgres = (
     const ids = [...new Set(failures.map(letterIdOf))];
     const subjects = [...new Set(failures.flatMap(({ subject }) => subject ?? []))];
     const { rows: found } = await tx.query<Letter>(KNOWN, [ids, subjects]);
-    // Of a subject only those of a stage that is concerned, but a lock more is cheaper than a pair
-    // of arrays.
+    // Locks a subject for all stages: a few unneeded locks are cheaper than passing arrays of
+    // pairs.
     const concerned = new Set(
       failures.flatMap(({ subject, stage }) => (subject === null ? [] : subjectKey(subject, stage))),
     );
@@ -100,7 +101,7 @@ export const indexInPostgres = (
     return indexed;
   });
 
-/** Of the given ids those that the index has. */
+/** Returns the ids that the index already holds. */
 export const knownFailures = (pool: Pool, ids: readonly string[]): Promise<ReadonlySet<string>> =>
   asKeeper(pool, async (tx) => {
     const { rows } = await tx.query<Pick<Failure, "failure_id">>(KNOWN_FAILURES, [ids]);
@@ -108,8 +109,8 @@ export const knownFailures = (pool: Pool, ids: readonly string[]): Promise<Reado
   });
 
 /**
- * A letter in the state in which it was sent: a process that finds it in another one leaves it
- * alone.
+ * A letter with the attempt in which it was sent. A process that finds another attempt in the index
+ * leaves the letter alone.
  */
 export type Attempt = Pick<Letter, "letter_id" | "attempts">;
 
@@ -123,8 +124,8 @@ const CLAIM = `
   returning ${letterColumns}`;
 
 /**
- * Takes at most `most` letters that are due, or whose sender died; no other process gets them
- * before the lease has ended.
+ * Claims at most `most` letters that are due or whose sender died. No other process gets them
+ * before the lease ends.
  */
 export const claimLetters = async (
   pool: Pool,
@@ -141,14 +142,17 @@ const attempted = (letters: readonly Attempt[]) => [
   letters.map(({ attempts }) => attempts),
 ];
 
-/** The log has them again. One that has failed meanwhile is no attempt of ours any more. */
+/**
+ * Marks letters as appended to the log again. Skips those that have failed meanwhile: their attempt
+ * is over.
+ */
 export const markSent = async (pool: Pool, letters: readonly Attempt[], now: UnixMs): Promise<void> => {
   await asKeeper(pool, (tx) =>
     tx.query(`update dead_letters set sent_at = $3 ${OF_ATTEMPT}`, [...attempted(letters), new Date(now)]),
   );
 };
 
-/** They came through without failing again. Answers how many. */
+/** Marks letters as reprocessed: they came through without a new failure. Returns how many. */
 export const markPassed = (pool: Pool, letters: readonly Attempt[], now: UnixMs): Promise<number> =>
   asKeeper(pool, async (tx) => {
     const statement =
@@ -157,13 +161,13 @@ export const markPassed = (pool: Pool, letters: readonly Attempt[], now: UnixMs)
     return (await tx.query(statement, [...attempted(letters), new Date(now)])).rowCount ?? 0;
   });
 
-/** Nothing can be sent, now or later: a person decides. */
+/** Parks letters that can never be sent: a person decides about them. */
 export const parkLetters = async (pool: Pool, letters: readonly Attempt[], message: string): Promise<void> => {
   const statement = `update dead_letters set state = 'parked', lease_until = null, message = $3 ${OF_ATTEMPT}`;
   await asKeeper(pool, (tx) => tx.query(statement, [...attempted(letters), message]));
 };
 
-/** Given up without being asked: what must not come back. */
+/** Discards claimed letters without a request by a person, because their subject is erased. */
 export const discardClaimed = async (
   pool: Pool,
   letters: readonly Attempt[],
@@ -176,7 +180,7 @@ export const discardClaimed = async (
   await asKeeper(pool, (tx) => tx.query(statement, [...attempted(letters), new Date(now), reason]));
 };
 
-/** Sent, and not yet seen through. */
+/** Letters that were sent and are not confirmed yet. */
 export const lettersUnderWay = (pool: Pool): Promise<readonly Attempt[]> =>
   asKeeper(
     pool,
@@ -190,7 +194,7 @@ export const lettersUnderWay = (pool: Pool): Promise<readonly Attempt[]> =>
 
 export type Depth = Readonly<Record<LetterKind, number>>;
 
-/** Open letters of each kind: waiting, on their way, parked. */
+/** Counts open letters of each kind: waiting, retrying and parked. */
 export const letterDepth = async (pool: Pool): Promise<Depth> => {
   const { rows } = await transaction(
     pool,
@@ -210,7 +214,7 @@ export interface OpenLetters {
   readonly kind: LetterKind;
   readonly state: "waiting" | "retrying" | "parked";
   readonly count: number;
-  /** Since the oldest of them failed first. */
+  /** Time since the oldest letter first failed. */
   readonly seconds: number;
 }
 export const openLetters = async (pool: Pool): Promise<readonly OpenLetters[]> =>
@@ -225,12 +229,12 @@ export const openLetters = async (pool: Pool): Promise<readonly OpenLetters[]> =
       ).rows,
   );
 
-/** Names as in `probe_states`. */
+/** The names that `probe_states` uses. */
 export type ProbedStore = "analytics_store" | "cache_store" | "relational_store";
 
 /**
- * What a store refused before it turned healthy is tried at once: each letter once a recovery, for
- * one that fails again has failed after it. Answers how many were woken.
+ * Makes letters that a store refused before it recovered due now. Each letter is woken once a
+ * recovery, since a letter that fails again has failed after it. Returns how many were woken.
  */
 export const wakeLetters = (pool: Pool, stages: Readonly<Record<ProbedStore, readonly string[]>>): Promise<number> =>
   asKeeper(pool, async (tx) => {
@@ -246,12 +250,13 @@ export const wakeLetters = (pool: Pool, stages: Readonly<Record<ProbedStore, rea
     return woken;
   });
 
-/** Processes read what was saved half a second later; what they refused by then is woken too. */
+/** Processes load saved settings within half a second; 2 s covers what they refused until then. */
 const IN_FORCE_MS = 2_000;
 
 /**
- * What was refused before its source or processor was saved is tried at once, parked ones too: each
- * letter once a saving, for one that fails again has failed after it. Answers how many were woken.
+ * Makes letters that were refused before their source or payment provider was saved due now, parked
+ * ones included. Each letter is woken once a saving, since a letter that fails again has failed
+ * after it. Returns how many were woken.
  */
 export const wakeCorrected = (pool: Pool): Promise<number> =>
   asKeeper(pool, async (tx) => {

@@ -1,4 +1,4 @@
-// Dead letters as the platform API lists them: all of them, unreadable ones too.
+// Lists dead letters for the platform API, unreadable ones included.
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -10,7 +10,7 @@ export interface ListedLetters {
   readonly stage?: string | undefined;
   readonly code?: string | undefined;
   readonly client_id?: number | undefined;
-  /** When it failed last: the first moment, and the first one that is left out. */
+  /** Range of the last failure: `from` inclusive, `to` exclusive. */
   readonly failed?: { readonly from: UnixMs; readonly to: UnixMs };
 }
 
@@ -19,7 +19,7 @@ const place = (name: "source" | "kept"): Sql => ({
   values: [],
 });
 
-/** For administrators: they count as the operator's own. */
+/** Dead letters are the operator's data, so only administrators may list them. */
 export const letterRows = ({ kind, state, stage, code, client_id, failed }: ListedLetters): RowsQuery => {
   const given: readonly (Sql | undefined)[] = [
     kind === undefined ? undefined : sql`kind = ${kind}`,
@@ -57,7 +57,7 @@ export const letterRows = ({ kind, state, stage, code, client_id, failed }: List
     sorts: {
       last_failed_at: { by: sql`last_failed_at`, type: "timestamptz" },
       first_failed_at: { by: sql`first_failed_at`, type: "timestamptz" },
-      // What is sent no more comes last.
+      // Letters that are never sent again sort last.
       next_try_at: { by: sql`coalesce(next_attempt_at, 'infinity')`, type: "timestamptz" },
     },
     id: { by: sql`letter_id`, type: "text" },

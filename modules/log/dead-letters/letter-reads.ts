@@ -1,11 +1,11 @@
-// Dead letters looked for, retried and given up by people: one, many by a filter, or all.
+// Finds, retries and discards letters for people: one, many by a filter, or all.
 import type { Pool, PoolClient } from "pg";
 import { type Sql, sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Letter, LetterKind, LetterState } from "./letter.ts";
 import { letterColumns } from "./letter-index.ts";
 
-/** What is not given leaves nothing out. */
+/** A field that is absent filters nothing. */
 export interface LetterFilter {
   readonly ids?: readonly string[];
   readonly kind?: LetterKind;
@@ -14,12 +14,12 @@ export interface LetterFilter {
   readonly code?: string;
   readonly client_id?: number;
   readonly event_id?: string;
-  /** Failed last at this time or later. */
+  /** The last failure was at this time or later. */
   readonly since?: UnixMs;
 }
 /**
- * Whose letters may be seen: those of some clients by row-level security, or all (`null`: operators
- * only), unreadable ones too.
+ * Whose letters are visible: those of some clients by row-level security, or all (`null`: operators
+ * only), unreadable ones included.
  */
 export type LetterScope = readonly number[] | null;
 
@@ -49,13 +49,13 @@ const where = (filter: LetterFilter): Sql => {
 };
 const columns: Sql = { text: letterColumns, values: [] };
 
-/** Behind the last letter of the page before. */
+/** The last letter of the page before. */
 export interface LetterCursor {
   readonly last_failed_at: UnixMs;
   readonly letter_id: string;
 }
 
-/** Newest first, at most `limit`. */
+/** Returns at most `limit` letters, newest first. */
 export const listLetters = (
   pool: Pool,
   filter: LetterFilter,
@@ -86,7 +86,7 @@ export interface LetterCount {
   readonly count: number;
   readonly oldest: UnixMs;
 }
-/** By kind, state, stage and code, the largest first. */
+/** Counts by kind, state, stage and code, the largest first. */
 export const countLetters = (pool: Pool, filter: LetterFilter, scope: LetterScope): Promise<readonly LetterCount[]> =>
   scoped(
     pool,
@@ -121,7 +121,7 @@ export const failuresOf = async (pool: Pool, letterId: string): Promise<readonly
     true,
   );
 
-/** Waiting and parked ones are due now; the keeper sends them. Answers which. */
+/** Makes waiting and parked letters due now; the keeper sends them. Returns their ids. */
 export const makeDue = (pool: Pool, filter: LetterFilter, now: UnixMs): Promise<readonly string[]> =>
   scoped(pool, null, async (tx) => {
     const { rows } = await tx.query<{ letter_id: string }>(sql`
@@ -131,8 +131,8 @@ export const makeDue = (pool: Pool, filter: LetterFilter, now: UnixMs): Promise<
   });
 
 /**
- * Open ones are given up for good; one that is on its way may still come through, and stays
- * discarded when it fails. Answers which.
+ * Discards open letters for good. A letter that is being retried may still come through; if it
+ * fails, it stays discarded. Returns their ids.
  */
 export const discardOpen = (
   pool: Pool,

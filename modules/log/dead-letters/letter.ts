@@ -1,14 +1,14 @@
-// The life of a dead letter: opened by a failure, sent again until it passes, parked when that
-// never helps, discarded by a person.
+// The life of a dead letter: a failure opens it, it is sent again until it passes, it is parked
+// after too many failures, and a person may discard it.
 
 import { prefixed, uuidOf } from "../../../domain/ids.ts";
 import type { Position, UnixMs } from "../../../stream/flow.ts";
 
-/** Who refused what: a dead-letter topic without its ending. */
+/** The name of a dead-letter topic without its suffix: which kind of edge or reader refused. */
 export type LetterKind = "clicks" | "pixel" | "s2s";
 export const letterKinds: readonly LetterKind[] = ["clicks", "pixel", "s2s"];
 
-/** The dead-letter topics and the kind of what lies in each. */
+/** The kind of the letters in each dead-letter topic. */
 export const letterTopics: Readonly<Record<LetterKind, string>> = {
   clicks: "clicks.dlq",
   pixel: "pixel.dlq",
@@ -19,38 +19,41 @@ export const letterKindOf = (topic: string): LetterKind =>
   (Object.keys(letterTopics) as LetterKind[]).find((kind) => letterTopics[kind] === topic) ?? "s2s";
 
 /**
- * waiting: will be sent again at `next_attempt_at`. retrying: is being sent, or was sent and has
- * not come through yet. reprocessed: came through.
- * parked: ten times in vain, waits for a person. discarded: a person gave it up, with a reason.
- * Every letter is in exactly one of them (law C4).
+ * waiting: will be sent again at `next_attempt_at`.
+ * retrying: is being sent, or was sent and is not confirmed yet.
+ * reprocessed: came through.
+ * parked: failed ten times and waits for a person.
+ * discarded: a person gave it up, with a reason.
+ * Every letter is in exactly one state (law C4).
  */
 export type LetterState = "waiting" | "retrying" | "reprocessed" | "parked" | "discarded";
 export const letterStates: readonly LetterState[] = ["waiting", "retrying", "reprocessed", "parked", "discarded"];
 
-/** What one record of a dead-letter topic says. */
+/** The contents of one record of a dead-letter topic. */
 export interface Failure {
   /**
-   * Who refused which bytes, and where they lay: the same when it is reported twice, or read again.
+   * Made of the reader, the refused bytes and their position, so that it is the same when the
+   * failure is reported or read twice.
    */
   readonly failure_id: string;
   readonly kind: LetterKind;
-  /** Of what was refused first; a record that is sent again carries it in a header. */
+  /** Id of the first refusal; a record that is sent again carries it in a header. */
   readonly root: string;
   /**
-   * What would be sent again, where it can be read: finds the letter of a failure that lost its
-   * header on the way.
+   * Id of what would be sent again, where it can be decoded. It finds the letter of a failure whose
+   * header was lost on the way.
    */
   readonly subject: string | null;
   readonly stage: string;
   readonly code: string;
   readonly message: string;
-  /** Where the record lay that was refused. */
+  /** The position of the refused record. */
   readonly source: Position;
-  /** Where its bytes are kept. */
+  /** The position of its bytes in the dead-letter topic. */
   readonly kept: Position;
   readonly event_id: string | null;
   readonly client_id: number | null;
-  /** Whose settings read it: src_7, or a payment processor; null: no one's. */
+  /** Whose settings read it: a source (src_7) or a payment provider; null: neither. */
   readonly sender: string | null;
   readonly first_failed_at: UnixMs;
   readonly failed_at: UnixMs;
@@ -74,11 +77,11 @@ export interface Letter {
   readonly attempts: number;
   readonly first_failed_at: UnixMs;
   readonly last_failed_at: UnixMs;
-  /** Of a waiting one. */
+  /** Set while it is waiting. */
   readonly next_attempt_at: UnixMs | null;
-  /** Of one that is being sent: no other process takes it until then. */
+  /** Set while it is being sent: no other process claims it until then. */
   readonly lease_until: UnixMs | null;
-  /** When the log had it again. */
+  /** When the log took it again. */
   readonly sent_at: UnixMs | null;
   readonly closed_at: UnixMs | null;
   readonly closed_by: string | null;
@@ -87,20 +90,20 @@ export interface Letter {
 
 const MINUTE_MS = 60_000;
 /**
- * Before the first, second, ... further attempt; the last one before every later one
+ * Waits before the first, second, ... retry; the last one applies to every later retry
  * (docs/design/contracts.md, "Dead letters").
  */
 const WAITS_MS = [1, 5, 25, 120, 720].map((minutes) => minutes * MINUTE_MS);
-/** Up to a fifth longer, never shorter: what failed together does not come back together. */
+/** Adds up to a fifth and never shortens, so that letters that failed together spread out. */
 const JITTER = 0.2;
 /** 1 + 5 + 25 min + 2 h + 6 x 12 h: 3.1 days, within the week that events.raw is kept. */
 export const MOST_ATTEMPTS = 10;
 
-/** `random` in [0, 1). */
+/** Milliseconds until the next retry. `random` is in [0, 1). */
 export const waitBefore = (attempts: number, random: number): number =>
   Math.round(WAITS_MS[Math.min(attempts, WAITS_MS.length - 1)]! * (1 + JITTER * random));
 
-/** One reader's letter of one refused record: the same however often the log is read. */
+/** The id of one reader's letter for one refused record; the same however often the log is read. */
 export const letterIdOf = ({ root, stage }: Pick<Failure, "root" | "stage">): string =>
   prefixed("dl", uuidOf("dead letter", root, stage));
 
@@ -108,12 +111,15 @@ const isOpen = ({ state }: Pick<Letter, "state">): boolean =>
   state === "waiting" || state === "retrying" || state === "parked";
 
 /**
- * An operator took the record out of the way because it stops its reader: sent again by itself it
- * would stop it again.
+ * The code of a record that an operator set aside because it stops its reader. It is not retried
+ * automatically, since it would stop the reader again.
  */
 export const SET_ASIDE = "set_aside";
 
-/** When it is tried next: at its time, or when a person says so. */
+/**
+ * Returns the state after a failure: waiting until the next retry, or parked until a person
+ * decides.
+ */
 const next = (
   { code, failed_at }: Failure,
   attempts: number,
@@ -148,10 +154,10 @@ const opened = (failure: Failure, random: number): Letter => ({
 });
 
 /**
- * A failure of what was sent again ends that attempt; it also reopens a letter that had been taken
- * for passed (its reader was slower than thought).
- * Any other one, of a second copy of the event, is nothing new: the letter waits already, or was
- * given up.
+ * Applies a further failure to a letter. A failure of the record that was sent again ends that
+ * attempt, and reopens a letter that was marked as passed too early because its reader was slow.
+ * A failure of a second copy of the event changes nothing: the letter waits already, or was
+ * discarded.
  */
 const failedAgain = (letter: Letter, failure: Failure, random: number): Letter => {
   const updated = {
@@ -174,26 +180,26 @@ const failedAgain = (letter: Letter, failure: Failure, random: number): Letter =
 };
 
 /**
- * What is known before a batch: letters by id, those of a subject and stage, and the ids of
- * failures that are known already.
+ * The state before a batch: letters by id, letters by subject and stage, and the ids of failures
+ * that are already indexed.
  */
 export interface Known {
   readonly letters: readonly Letter[];
   readonly failures: ReadonlySet<string>;
 }
 export interface Indexed {
-  /** New and changed ones, as they are after the batch. */
+  /** New and changed letters, as they are after the batch. */
   readonly letters: readonly Letter[];
-  /** Failures seen for the first time, each with its letter. */
+  /** Failures that the index did not hold yet, each with its letter. */
   readonly failures: readonly { readonly letter_id: string; readonly failure: Failure }[];
 }
 
 export const subjectKey = (subject: string, stage: string): string => `${subject} ${stage}`;
 
 /**
- * Folds failures into letters, in order. The letter of a failure is that of its root and stage;
- * else, where the record can be read, the one that is not discarded of its subject and stage; else
- * a new one. The same failures again, in any cut, change nothing.
+ * Folds failures into letters, in order. A failure belongs to the letter of its root and stage;
+ * else, where the record can be decoded, to the letter of its subject and stage that is not
+ * discarded; else to a new one. Folding the same failures again, split in any way, changes nothing.
  */
 export const indexFailures = (known: Known, failures: readonly Failure[], random: () => number): Indexed => {
   const byId = new Map<string, Letter>();
@@ -224,7 +230,7 @@ export const indexFailures = (known: Known, failures: readonly Failure[], random
   return { letters: [...changed].map((id) => byId.get(id)!), failures: fresh };
 };
 
-/** Is due, or was taken by a process that did not come to the end of sending it. */
+/** True when it is due, or when its lease has expired because the sender died. */
 export const mayBeClaimed = (letter: Letter, now: UnixMs): boolean =>
   letter.state === "waiting"
     ? letter.next_attempt_at! <= now

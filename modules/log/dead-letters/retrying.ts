@@ -1,4 +1,5 @@
-// Sends due letters into the pipeline again: claim, produce the kept bytes under the same id, mark.
+// Sends due letters into the pipeline again: claims them, produces the kept bytes under the same
+// id, and marks them as sent.
 import { hit } from "#failpoint";
 import type { Hides } from "../../../domain/personal/suppression.ts";
 import { placeOf } from "../../../infra/kafka/kafka.ts";
@@ -12,7 +13,10 @@ import type { Attempt } from "./letter-index.ts";
 
 type Kept = Pick<InputMessage, "key" | "value" | "headers">;
 
-/** What sending needs of the index; modules/log/dead-letters/letter-index.ts has it. */
+/**
+ * The operations of the index that sending needs; modules/log/dead-letters/letter-index.ts
+ * implements them.
+ */
 export interface Claims {
   readonly claim: (most: number, now: UnixMs, leaseMs: number) => Promise<readonly Letter[]>;
   readonly sent: (letters: readonly Attempt[], now: UnixMs) => Promise<void>;
@@ -21,16 +25,19 @@ export interface Claims {
 }
 export interface RetryPorts {
   readonly claims: Claims;
-  /** Kept records by `placeOf`; one that the log has no more is left out. */
+  /** Kept records by `placeOf`; a record that retention has removed is absent. */
   readonly pick: (places: readonly Position[]) => Promise<ReadonlyMap<string, Kept>>;
   readonly produce: Produce;
   readonly wire: Wire;
   /**
-   * What becomes of something that an edge refused, tried once more: records, or its letter again.
-   * Undefined for what no edge has kept.
+   * Runs the admission of an edge once more on what it refused. Returns records, or the letter
+   * again; undefined when no edge kept it.
    */
   readonly readmit: (kept: Kept, root: string) => Promise<readonly OutputMessage[] | undefined>;
-  /** Who was erased; rejects while that is not known, and then nothing is sent. */
+  /**
+   * Returns the test for erased subjects. Rejects while it is unavailable, and then nothing is
+   * sent.
+   */
   readonly hides: () => Promise<Hides | undefined>;
   readonly clock: () => UnixMs;
 }
@@ -38,18 +45,18 @@ export interface RetryPorts {
 type Reentry = readonly OutputMessage[] | "bytes_lost" | "no_way_back" | "erased";
 
 /**
- * Sending takes seconds; a minute outlasts a broker that starts again, and is how long a letter of
+ * Sending takes seconds; a minute outlasts the restart of a broker. It is also how long a letter of
  * a killed keeper waits.
  */
 const LEASE_MS = 60_000;
 
 /**
- * Sends at most `most` letters; answers how many were claimed. What one refused record left with
- * several readers is sent once. The order of effects:
- *  1 claim, with a lease -> dying here: the lease ends, and another one claims it
- * 2 produce the kept bytes, with the letter in a header -> dying here: claimed again and sent
- * again, the same id, one row  3 mark as sent -> it is confirmed (confirm-reprocessed.ts), by the
- * keeper that looks next
+ * Sends at most `most` letters and returns how many were claimed. A record that several readers
+ * refused is sent once. The order of effects:
+ * 1. Claim, with a lease. After a crash here the lease ends, and another process claims.
+ * 2. Produce the kept bytes, with the letter in a header. After a crash here they are sent again
+ * under the same id, which makes one row.
+ * 3. Mark as sent. The next keeper that looks confirms it (confirm-reprocessed.ts).
  */
 export const sendDue = async (
   { claims, pick, produce, hides, clock, ...ports }: RetryPorts,
@@ -68,7 +75,7 @@ export const sendDue = async (
     erased: [],
   };
   for (const { root, kept: place } of letters) {
-    // What one letter of a root has lost another one may still have.
+    // If the bytes of one letter of a root are lost, another letter of it may still have them.
     if ((messages.get(root) ?? "bytes_lost") !== "bytes_lost") continue;
     const record = kept.get(placeOf(place));
     messages.set(root, record === undefined ? "bytes_lost" : await reentry(ports, record, root, hidden));
@@ -101,7 +108,10 @@ const reentry = async (
   return typeof again === "string" ? again : [again];
 };
 
-/** A subject that was erased does not come back by way of a letter that no one could read. */
+/**
+ * Drops admitted records of erased subjects: a letter that no one could decode must not bring them
+ * back.
+ */
 const admittedNow = (
   wire: Wire,
   messages: readonly OutputMessage[] | undefined,

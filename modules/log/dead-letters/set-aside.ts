@@ -1,5 +1,5 @@
-// Takes one record that stops its reader out of the way: the only forward move of an offset that
-// there is, audited (docs/design/laws.md L5).
+// Moves one record that stops its reader into the dead letters. This is the only operation that
+// moves an offset forward, and it is audited (docs/design/laws.md L5).
 import { hit } from "#failpoint";
 import { placeOf } from "../../../infra/kafka/kafka.ts";
 import { deadLetterOf } from "../../../stream/dead-letters.ts";
@@ -30,7 +30,7 @@ export interface AsideRequest {
 export interface Aside {
   readonly hosting: Found;
   readonly record: InputMessage;
-  /** Undefined: it cannot be read. */
+  /** Undefined: the record cannot be decoded. */
   readonly event: Recorded<any> | undefined;
   readonly to: string;
 }
@@ -38,14 +38,14 @@ export interface Aside {
 export interface SetAside {
   readonly operation: string;
   readonly group: string;
-  /** Null: an earlier run of the command had written it. */
+  /** Null: an earlier run of the command had written the letter. */
   readonly to: string | null;
   readonly event: Recorded<any> | undefined;
 }
 
 /**
- * What would be set aside. Throws RewindRefused for any record but the one at which the group
- * stands.
+ * Returns the record that would be set aside. Throws RewindRefused for any record but the one at
+ * which the group stands.
  */
 export const planAside = async (
   ports: AsidePorts,
@@ -82,15 +82,16 @@ const readable = (wire: Wire, topic: AnyTopic, { value }: InputMessage, place: P
 };
 
 /**
- * The order of effects, each of which may be the last before this process dies; the same command
- * goes on:
- * 1 the audit, then the hold -> an operation that began and never ended; the group stays left until
- * the command is run again, or the group released  2 once the group is empty: the record into
- * the dead letters -> written again, one letter, for it is named after the record  3 the memory
- * marks of the stages, else they would take the gap for lost memory -> a mark ahead of its offset
- * is what a stage leaves that dies before it commits  4 the offset, one on, read back and compared
- * -> the group stands behind the record, and the command has nothing more to set aside  5 the hold
- * is ended: the workers join again
+ * Sets the record aside. A crash after any step is repaired by running the same command again:
+ * 1. Write the audit, then the hold. A crash leaves an operation without an end, and the group
+ * stays left until the command runs again or the group is released.
+ * 2. Once the group is empty, write the record to the dead letters. Written twice it is still one
+ * letter, because the letter's id is made of the record.
+ * 3. Advance the memory marks of the stages, which would otherwise take the gap for lost memory. A
+ * mark ahead of its offset is also what a stage leaves that dies before it commits.
+ * 4. Advance the offset by one, read it back and compare. The group then stands behind the record,
+ * and the command has nothing more to set aside.
+ * 5. End the hold, so that the workers join again.
  */
 export const setAside = async (ports: AsidePorts, request: AsideRequest): Promise<SetAside> => {
   const { admin, pool, audit, produce, onStep } = ports;
@@ -101,14 +102,14 @@ export const setAside = async (ports: AsidePorts, request: AsideRequest): Promis
   return holds.alone(group, async () => {
     const plan = { kind: "set_aside" as const, actor, target: `${group} ${placeOf(place)}`, reason };
     const held = await holds.of(group);
-    // Of a hold by an earlier release nothing says which record it was taken for.
+    // A hold that an earlier release wrote does not name its record.
     const open = held?.plan?.to ?? placeOf(place);
     if (held?.kind === "set_aside" && open !== placeOf(place))
       throw new RewindRefused(
         `${group} is held by ${held.operation}, which sets ${open} aside; run that again, or: tributary ` +
           `groups release ${group}`,
       );
-    // Its command died after the offset had moved: only the hold is left of it.
+    // The command died after the offset had moved: only the hold is left to end.
     if (held?.kind === "set_aside" && (await admin.committed(group, topic)).get(partition) === offset + 1) {
       await resumeOperation(audit, held.operation, plan).end("succeeded", { group, ...place });
       await holds.end(held.operation);
@@ -134,7 +135,7 @@ export const setAside = async (ports: AsidePorts, request: AsideRequest): Promis
     try {
       onStep?.(`${group} is held; waiting until its workers have left it`);
       await untilEmpty(ports, group);
-      // Asked again now that nothing can move it.
+      // Plans again, now that the group is empty and nothing can move it.
       const aside = await planAside(ports, request);
       const { key, value, headers } = aside.record;
       const reader = nodes[0]!;
@@ -158,8 +159,8 @@ export const setAside = async (ports: AsidePorts, request: AsideRequest): Promis
     } catch (error) {
       const isRefused = error instanceof RewindRefused;
       await operation.end(isRefused ? "refused" : "failed", { problem: (error as Error).message });
-      // Nothing has moved when it is refused; after any other error the group stays held, and the
-      // same command goes on.
+      // A refusal has moved nothing. After any other error the group stays held, and the same
+      // command continues.
       if (isRefused) await holds.end(operation.id);
       throw error;
     }
@@ -167,8 +168,8 @@ export const setAside = async (ports: AsidePorts, request: AsideRequest): Promis
 };
 
 /**
- * Only where memory reaches up to the record: a mark further back says that memory was lost, and
- * must go on saying so.
+ * Advances a mark only where memory reaches up to the record. A mark further back shows that memory
+ * was lost, and must keep showing it.
  */
 const moveMarks = async (
   { memories, topology }: AsidePorts,

@@ -1,5 +1,5 @@
-// The sink that keeps the archive: it copies records, shares its reading with no other sink, and so
-// always has the group of its own name.
+// Finds the sink that keeps the archive. It copies records and shares its group with no other sink,
+// so its group always has the sink's own name.
 import { archive } from "../../../sinks/archive/archive.ts";
 import type { Archiving } from "../../../sinks/archive/check.ts";
 import { sinkInto } from "../../../stream/topology.ts";

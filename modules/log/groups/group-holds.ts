@@ -1,5 +1,5 @@
-// Which consumer groups are held, by what and how far it has come; and which stages and sinks each
-// group hosts.
+// Reads and writes which consumer groups are held, by what operation and how far it is, and which
+// stages and sinks each group hosts.
 
 import type pg from "pg";
 import { withLockOrThrow } from "../../../infra/postgres/advisory-lock.ts";
@@ -8,7 +8,7 @@ import type { UnixMs } from "../../../stream/flow.ts";
 import type { Hold, Holds } from "../rewind/rewind.ts";
 import type { RewindPlan } from "../rewind/rewind-plan.ts";
 
-/** Another command is at work on the group. */
+/** Another command is working on the group. */
 export class HeldElsewhere extends Error {}
 
 export interface Hosting {
@@ -41,7 +41,7 @@ const holdOf = (row: HoldRow): Hold => ({
 });
 const columns = sql`group_name, operation_id, kind, actor, reason, since, plan, released_at`;
 
-/** For commands. Group names are without the prefix of the cluster. */
+/** Opens the holds for commands. Group names are without the prefix of the cluster. */
 export const openHolds = (pool: pg.Pool): Holds => {
   const changed = async (
     operation: string,
@@ -81,15 +81,15 @@ export const openHolds = (pool: pg.Pool): Holds => {
   };
 };
 
-/** The hold of an operation; null when there is none any more. */
+/** Returns the hold of an operation; null when it has ended. */
 export const holdOfOperation = async (pool: pg.Pool, operation: string): Promise<Hold | null> => {
   const { rows } = await pool.query<HoldRow>(sql`select ${columns} from group_holds where operation_id = ${operation}`);
   return rows[0] === undefined ? null : holdOf(rows[0]);
 };
 
 /**
- * Of the given groups those that must be left or not be joined, with what holds them. One query,
- * for workers that ask every second.
+ * Returns those of `groups` that are held, with what holds each. Uses one query, because every
+ * worker calls it every second.
  */
 export const heldAmong = async (pool: pg.Pool, groups: readonly string[]): Promise<ReadonlyMap<string, string>> => {
   const { rows } = await pool.query<{ group_name: string; operation_id: string; kind: string; actor: string }>(
@@ -120,7 +120,10 @@ export const hostings = async (pool: pg.Pool): Promise<readonly Hosting[]> =>
     )
   ).rows;
 
-/** The replay that writes to one of these sinks, or is about to; null when there is none. */
+/**
+ * Returns the open replay that writes to one of these sinks or is about to; null when there is
+ * none.
+ */
 export const openReplayOf = async (pool: pg.Pool, nodes: readonly string[]): Promise<string | null> => {
   const { rows } = await pool.query<{ replay_id: string }>(
     sql`select replay_id from replays where state in ('waiting', 'running') and sinks && ${nodes}::text[]

@@ -1,5 +1,4 @@
-// What is known of the consumer groups: who is in them, what they host, how far they are behind,
-// what holds them.
+// Reads the state of the consumer groups: members, hosted stages and sinks, lag, and holds.
 
 import { appendedAt, type Lag } from "../../../infra/kafka/kafka.ts";
 import type { AnyReader } from "../../../stream/flow.ts";
@@ -14,7 +13,7 @@ import { revisionsInForce } from "./stage-revisions.ts";
 type Sources = Pick<Rewinding, "pool" | "kafka" | "admin" | "topology">;
 
 export interface PartitionLag extends Lag {
-  /** When the oldest record that waits was appended; null when none waits. */
+  /** When the oldest waiting record was appended; null when none waits. */
   readonly waitingSince: number | null;
 }
 export interface GroupRead {
@@ -22,18 +21,18 @@ export interface GroupRead {
   readonly topic: string;
   /** Stages or sinks, in the order of the chain. */
   readonly nodes: readonly string[];
-  /** The same for people, with the revision where one is known. */
+  /** The same names for people, with the revision where it is recorded. */
   readonly hosts: readonly string[];
   readonly state: string;
   readonly members: readonly { readonly clientId: string; readonly host: string }[];
   readonly partitions: readonly PartitionLag[];
   readonly lag: number;
-  /** Age of the oldest record that waits. */
+  /** Age of the oldest waiting record. */
   readonly seconds: number;
   readonly hold: Hold | null;
 }
 
-/** Of all partitions, also of those that hold nothing. */
+/** Returns the lag of all partitions, empty ones included. */
 const lagOf = async (
   { kafka, admin }: Pick<Sources, "kafka" | "admin">,
   group: string,
@@ -49,7 +48,7 @@ const lagOf = async (
   return known.map((one) => ({ ...one, waitingSince: since.get(one.partition) ?? null }));
 };
 
-/** A group that there may be: its topic, and what was recorded to be hosted in it. */
+/** A group that may exist: its topic, and the hosting that workers recorded. */
 interface KnownGroup {
   readonly group: string;
   readonly topic: string;
@@ -64,8 +63,8 @@ const knownGroups = (nodes: readonly AnyReader[], hosted: readonly Recorded[]): 
 };
 
 /**
- * In the order that data flows. A group that no worker hosts any more, and whose members are gone,
- * is left out.
+ * Returns the groups in the order of the data flow. Leaves out a group that no worker hosts any
+ * more and that has no members.
  */
 export const groupsNow = async (sources: Sources, now: number): Promise<readonly GroupRead[]> => {
   const { pool, admin, topology } = sources;
@@ -82,7 +81,7 @@ export const groupsNow = async (sources: Sources, now: number): Promise<readonly
 
   const read = async ({ group, topic, recorded }: KnownGroup): Promise<readonly GroupRead[]> => {
     const hold = holds.find((one) => one.group === group) ?? null;
-    // A group without members keeps what no other group has taken over from it.
+    // A group without members keeps only the stages and sinks that no other group has taken over.
     const left = nodes.map(hosts).flatMap((host, n) => (host.isRecorded && host.group === group ? names[n]! : []));
     if (!hasMembers(group) && hold === null && left.length === 0) return [];
     const hosted = hasMembers(group) || left.length === 0 ? recorded : left;
@@ -114,7 +113,7 @@ const withRevision = (
   revisions: readonly { readonly stage: string; readonly revision: number }[],
 ): string => {
   const own = revisions.filter(({ stage }) => stage === name);
-  // Two of them while a partition has had no event since the update.
+  // A stage has two revisions in force while a partition has had no event since the update.
   return own.length === 0
     ? name
     : `${name}@${[...new Set(own.map(({ revision }) => revision))].sort((a, b) => a - b).join("/")}`;

@@ -1,5 +1,5 @@
-// Which consumer groups a worker hosts: a comma fuses stages (or sinks of one topic), a space adds
-// one more group.
+// Parses which consumer groups a worker hosts: a comma fuses stages (or sinks of one topic), a
+// space adds one more group.
 import { type Chain, chain } from "../../../stream/chain.ts";
 import { type AnyCopy, type AnySink, type AnyTopic, type Topology, writesRows } from "../../../stream/flow.ts";
 import { readersOf } from "../../../stream/topology.ts";
@@ -9,13 +9,13 @@ export type Group =
   | { readonly is: "sinks"; readonly name: string; readonly reads: AnyTopic; readonly sinks: readonly AnySink[] }
   | { readonly is: "copy"; readonly name: string; readonly reads: AnyTopic; readonly copy: AnyCopy };
 
-/** The group of a worker is named after the first stage or sink that it hosts. Never rename one. */
+/** A group is named after the first stage or sink that it hosts. Never rename one. */
 export const groupNamed = (first: string): string => `tributary.${first}`;
 
 const sinksOf = ({ nodes }: Topology, names: readonly string[]): readonly (AnySink | AnyCopy)[] =>
   names.flatMap((name) => nodes.filter((node) => node.is === "sink").filter((node) => node.name === name));
 
-/** Throws one Error with the problems of every group. */
+/** Throws one Error that lists the problems of every group. */
 export const groupsOf = (topology: Topology, args: readonly string[]): readonly Group[] => {
   const problems: string[] = [];
   const groups = args.flatMap((arg): readonly Group[] => {

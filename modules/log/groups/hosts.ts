@@ -1,4 +1,4 @@
-// Who hosts each stage and sink now, and which groups an event passes on its way: derived from the
+// Derives who hosts each stage and sink now, and which groups an event passes on its way, from the
 // pipeline and from what workers record when they join.
 import type { Pool } from "pg";
 import type { Admin } from "../../../infra/kafka/kafka.ts";
@@ -12,7 +12,8 @@ export interface Hop {
   readonly group: string;
   readonly topic: string;
   /**
-   * All stages or sinks that the group hosts, in the order of the chain; none: nothing reads it.
+   * All stages or sinks that the group hosts, in the order of the chain; empty when no worker hosts
+   * it.
    */
   readonly nodes: readonly string[];
 }
@@ -24,8 +25,8 @@ export type Hosts = (node: Pick<AnyReader, "name">) => Host;
 export type Recorded = Pick<Hosting, "group" | "topic" | "nodes">;
 
 /**
- * The group with members among those that workers recorded for it, else the one that was joined
- * last, else the group of its own name. `recorded` has the newest first.
+ * Picks, among the groups that workers recorded for a stage or sink, the one with members, else the
+ * one joined last, else the group of its own name. `recorded` has the newest first.
  */
 export const hostsOf = (
   topology: Topology,
@@ -53,7 +54,9 @@ export const unhosted = (topology: Topology, recorded: readonly Pick<Recorded, "
   return readersOf(topology).flatMap(({ name }) => (hosted.has(name) ? [] : name));
 };
 
-/** Groups that claim a stage or sink which another group claims too: only members can decide. */
+/**
+ * Groups that claim a stage or sink which another group claims too. Only their members can decide.
+ */
 const disputed = (topology: Topology, recorded: readonly Recorded[]): readonly string[] => [
   ...new Set(
     readersOf(topology).flatMap(({ name }) => {
@@ -70,7 +73,10 @@ export interface HostPorts {
   readonly describeGroups: Admin["describeGroups"];
 }
 
-/** Asks the record, and the broker only where two groups claim the same stage or sink. */
+/**
+ * Reads the recorded hostings, and asks the broker only when two groups claim the same stage or
+ * sink.
+ */
 export const hostsNow = async ({ topology, recorded, describeGroups }: HostPorts): Promise<Hosts> => {
   const known = await recorded();
   const asked = disputed(topology, known);
@@ -79,8 +85,8 @@ export const hostsNow = async ({ topology, recorded, describeGroups }: HostPorts
 };
 
 /**
- * While Postgres is away its last answer stands: a worker cannot record another hosting either.
- * Rejects when there never was an answer.
+ * Keeps the last result while Postgres is down: workers cannot record another hosting then either.
+ * Rejects until the first success.
  */
 export const recordedHostings = (pool: Pool): HostPorts["recorded"] => {
   let last: readonly Recorded[] | undefined;
@@ -95,9 +101,9 @@ export const recordedHostings = (pool: Pool): HostPorts["recorded"] => {
 };
 
 /**
- * The groups that an event passes into `sink`, in the order that data flows. A stage that is fused
- * with the one before it has two: the group it is hosted in, and the one of its own name, for its
- * topic may still hold what was written while it was hosted apart.
+ * Returns the groups that an event passes into `sink`, in the order of the data flow. A stage that
+ * is fused with the one before it has two: the group that hosts it, and the group of its own name,
+ * whose topic may still hold records from when it was hosted apart.
  */
 export const hopsTo = (topology: Topology, sink: AnyReader, hosts: Hosts): readonly Hop[] => {
   const hops = wayTo(topology, sink).flatMap((node): readonly Hop[] => {

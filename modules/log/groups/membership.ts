@@ -1,5 +1,5 @@
-// Keeps this process in its consumer groups, and out of those that are held: leaves them in order,
-// and joins again when released.
+// Keeps this process in its consumer groups and out of those that are held: leaves a held group
+// cleanly, and joins again once it is released.
 
 import { setTimeout } from "node:timers/promises";
 import type { Consumer } from "../../../infra/kafka/kafka.ts";
@@ -8,26 +8,28 @@ import type { Resource } from "../../../infra/runtime/scope.ts";
 import { within } from "../../../infra/runtime/timing/within.ts";
 
 /**
- * What a command at the other end waits for is that the group is Empty; asking a second apart costs
- * a worker one small query.
+ * A command at the other end waits until the group is Empty. One small query a second a worker
+ * keeps that wait short.
  */
 const ASKED_EVERY_MS = 1_000;
 /**
- * infra/kafka/README.md K11: leaving can hang on requests in flight. Then the process ends, and its
- * successor finds the hold before it joins.
+ * Leaving can hang on requests in flight (infra/kafka/README.md K11). The process then ends, and
+ * its successor finds the hold before it joins.
  */
 const LEFT_WITHIN_MS = 20_000;
 
 export interface Membership {
   readonly group: string;
-  /** Throws unless the group is read, says why when it is held, else nothing. */
+  /**
+   * Throws when the group is not being read; returns the reason when it is held, else undefined.
+   */
   readonly check: () => string | undefined;
 }
 
 export interface MembershipSettings {
   readonly group: string;
   readonly join: () => Promise<Consumer>;
-  /** How long a silent member still counts as one. */
+  /** How long a silent member still counts as alive. */
   readonly sessionTimeoutMs: number;
   readonly log: Pick<Log, "info">;
   readonly fail: (error: Error) => void;
@@ -35,14 +37,14 @@ export interface MembershipSettings {
 
 interface Member extends Membership {
   /**
-   * By what the group is held; null when it is not. Resolves when the group has been left or joined
-   * accordingly.
+   * Takes what holds the group, or null when nothing does. Resolves when the group has been left or
+   * joined accordingly.
    */
   readonly follow: (heldBy: string | null) => Promise<void>;
   readonly stop: () => Promise<void>;
 }
 
-/** One group: joined or left, never both at once, whatever is asked meanwhile. */
+/** One group: either joined or left, even when calls overlap. */
 const member = ({ group, join, sessionTimeoutMs, log }: Omit<MembershipSettings, "fail">): Member => {
   let heldBy: string | null = null;
   let consumer: Consumer | undefined;
@@ -52,7 +54,7 @@ const member = ({ group, join, sessionTimeoutMs, log }: Omit<MembershipSettings,
   const leave = async (): Promise<void> => {
     const leaving = consumer;
     consumer = undefined;
-    // The batch under way is finished and committed first: afterwards committed = processed.
+    // stop() finishes and commits the batch in progress, so that committed = processed afterwards.
     await leaving?.stop();
   };
   const settle = async (): Promise<void> => {
@@ -70,14 +72,14 @@ const member = ({ group, join, sessionTimeoutMs, log }: Omit<MembershipSettings,
     check: () => {
       if (heldBy !== null && consumer === undefined) return `held by ${heldBy}`;
       if (consumer === undefined) throw new Error("the group is not joined yet");
-      // Readiness is progress, not a connection: a member that its group has not heard for a
-      // session does no work.
+      // Readiness means progress, not a connection: a member that its group has not heard for a
+      // whole session does no work.
       if (consumer.silentMs() >= sessionTimeoutMs) throw new Error("the group has not heard this member for a session");
       return undefined;
     },
     follow: (by) => {
       heldBy = by;
-      // A turn that failed was reported by its caller.
+      // The caller of the earlier turn has already reported its failure.
       turn = turn.catch(() => undefined).then(settle);
       return turn;
     },
@@ -90,9 +92,9 @@ const member = ({ group, join, sessionTimeoutMs, log }: Omit<MembershipSettings,
 };
 
 /**
- * Resolves once every group is joined or known to be held: until `heldAmong` has answered once,
- * nothing is joined. Later a question without an answer changes nothing. What cannot be joined or
- * left ends the process through `fail`.
+ * Resolves once every group is joined or found to be held; nothing is joined before the first
+ * result of `heldAmong`. A later failure of `heldAmong` changes nothing. A group that cannot be
+ * joined or left ends the process through `fail`.
  */
 export const openMemberships = async (
   settings: readonly MembershipSettings[],
@@ -110,7 +112,8 @@ export const openMemberships = async (
       isUnanswered = false;
       return held;
     } catch (error) {
-      // Logged once: what is known stays, and the next question is a second away.
+      // Logged once per outage: the last result stays in force, and the next query follows in a
+      // second.
       if (!isUnanswered) log.warn("holds.unknown", { error });
       isUnanswered = true;
       return null;
@@ -130,7 +133,7 @@ export const openMemberships = async (
   };
   let before = await first();
   try {
-    // Together: each may have to wait for the session of a member that was killed.
+    // In parallel: each may have to wait for the session of a killed member to end.
     await Promise.all(members.map((one) => one.follow(before.get(one.group) ?? null)));
   } catch (error) {
     await stop();

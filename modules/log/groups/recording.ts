@@ -1,12 +1,13 @@
-// Records what a worker hosts before it joins, or as soon as Postgres takes it: receipts, lag and
-// alerts ask for it.
+// Records what a worker hosts before it joins, or once Postgres is back. Receipts, lag and alerts
+// read this record.
 import type { Log } from "../../../infra/runtime/log.ts";
 import { type Clock, retry } from "../../../infra/runtime/timing/retry.ts";
 
 const MOST_WAIT_MS = 5_000;
 
 /**
- * Resolves when it is recorded, or was tried once: a Postgres that is away keeps no group waiting.
+ * Resolves after the first try, whether it succeeded or not, because an outage of Postgres must not
+ * keep a group waiting. Retries go on in the background until `signal` fires.
  */
 export const recordedSoon = (
   record: () => Promise<void>,

@@ -1,4 +1,4 @@
-// Which revision of a stage decided what, by the offsets of its input (law R12,
+// Records which revision of a stage decided what, by the offsets of its input (law R12,
 // docs/decisions/0011).
 import type pg from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -10,8 +10,8 @@ export interface StageRevision {
   readonly partition: number;
   readonly revision: number;
   /**
-   * The first offset of the partition that this revision decided on; what lies before it was
-   * decided by an earlier one.
+   * The first offset of the partition that this revision decided; an earlier revision decided what
+   * lies before it.
    */
   readonly began: number;
   readonly since: UnixMs;
@@ -26,7 +26,7 @@ interface Row {
   readonly since: UnixMs;
 }
 
-/** Of every partition of these stages' inputs the revision in force. */
+/** Returns the revision in force for every partition of these stages' inputs. */
 export const revisionsInForce = async (
   pool: pg.Pool | pg.PoolClient,
   stages: readonly string[],
@@ -40,11 +40,11 @@ export const revisionsInForce = async (
   ).rows.map((row) => ({ ...row, began: Number(row.began) }));
 
 /**
- * To be called before the first batch of a partition that a worker took over: writes down where the
- * partition went over to another revision, and nothing when it did not. A stage that never had
- * another one decided everything that there is: it began at 0. Throws while a rewind of the
- * partition is still catching up: what lies before its stored offset was decided by the former
- * revision, and only a reprocess may decide it again.
+ * Records at which offset a partition changed to another revision; writes nothing when it did not
+ * change. Call it before the first batch of a partition that a worker took over.
+ * A stage that never had another revision decided everything in its input: it began at 0.
+ * Throws while a rewind of the partition is still catching up: the former revision decided what
+ * lies before the stored offset, and only a reprocess may decide it again.
  */
 export const recordRevisions = (
   pool: pg.Pool,

@@ -1,32 +1,32 @@
-// Whether live traffic flows, and whether it is kept waiting: by the log itself, records that a
-// group at work should have committed by now.
+// Measures in the log whether live traffic flows and whether it is late, that is, whether it has
+// records that an active group should have committed by now.
 import type { Admin } from "../../../infra/kafka/kafka.ts";
 import { type Topology, writesRows } from "../../../stream/flow.ts";
 import { edgesOf, readersOf } from "../../../stream/topology.ts";
 import { groupNamed } from "../groups/hosting.ts";
 
 export interface LiveTraffic {
-  /** Records that live groups have not committed although they were appended more than 3 s ago. */
+  /** Records appended more than 3 s ago that live groups have not committed. */
   readonly late: number;
-  /** Something was appended since the last look. */
+  /** Something was appended since the last measurement. */
   readonly isFlowing: boolean;
 }
 
-/** A fetch of a sink takes a second, its write another; what is older waits. */
+/** A sink needs a second to fetch and another to write; older records count as late. */
 const LATE_AFTER_MS = 3_000;
 const ASKED_EVERY_MS = 1_000;
 
 /**
- * Asked at most once a second. A group without members is stopped, held or hosted under another
- * name: nothing waits for it.
+ * Returns a function that measures at most once a second. Skips groups without members: they are
+ * stopped, held or hosted under another name, so nothing waits for them.
  */
 export const liveTrafficOf = (
   admin: Admin,
   topology: Topology,
   clock: () => number = Date.now,
 ): (() => Promise<LiveTraffic>) => {
-  // A copy of the log gathers a file before it commits: it is late by design, and nothing waits for
-  // it.
+  // The archive gathers a whole file before it commits, so it is late by design, and nothing waits
+  // for it.
   const reading = readersOf(topology).filter((node) => node.is === "stage" || writesRows(node));
   const readers = reading.map(({ name, from }) => ({ group: groupNamed(name), topic: from.name }));
   const entrances = [...new Set(edgesOf(topology).map(({ to }) => to.name))];

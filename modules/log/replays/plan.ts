@@ -1,5 +1,5 @@
-// What a replay would read, before it is asked for: records by topic, how long it may take, and
-// what the log no longer holds of the window.
+// Estimates a replay before it is requested: records by topic, duration, and the part of the window
+// that retention has removed.
 import type { Pool } from "pg";
 import type { Admin } from "../../../infra/kafka/kafka.ts";
 import type { AnySink } from "../../../stream/flow.ts";
@@ -8,15 +8,15 @@ import { listReplays, type Segment, type WantedReplay } from "./replays.ts";
 
 const DAY_MS = 86_400_000;
 /**
- * What one keeper did on two cores without live traffic (bench/replay.ts); the last replay that
- * came through says it better.
+ * Measured with one keeper on two cores without live traffic (bench/replay.ts). The rate of the
+ * last completed replay takes precedence.
  */
 const EVENTS_A_SECOND = 20_000;
 
 export interface PlanPorts {
   readonly pool: Pool;
   readonly admin: Admin;
-  /** Of every topic how long it keeps records; negative: for good. */
+  /** How long each topic keeps its records; negative: forever. */
   readonly topics: readonly { readonly name: string; readonly retentionMs: number }[];
 }
 
@@ -32,7 +32,7 @@ export interface ReplayPlan {
   }[];
   readonly events: number;
   readonly estimated_seconds: number;
-  /** What the log no longer holds of the window. */
+  /** Parts of the window that the log no longer holds. */
   readonly missing: readonly string[];
   readonly segments: readonly Segment[];
 }

@@ -1,5 +1,5 @@
-// Reads a window of the log and has it written to the stores again, nothing computed again, and
-// makes way for live traffic.
+// Reads a window of the log and has the sinks write it to the stores again, without computing
+// anything again. Yields to live traffic.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import type { Admin, Kafka } from "../../../infra/kafka/kafka.ts";
@@ -16,32 +16,32 @@ export interface LanePorts extends WritePorts {
   readonly traffic: () => Promise<LiveTraffic>;
 }
 
-// About 12,000 events of 600 bytes: as many as a live sink joins at full rate.
+// About 12,000 events of 600 bytes: as many as a live sink batches at full rate.
 const fetch = { minBytes: 1, maxWaitTimeInMs: 500, maxBytesPerPartition: 2 * 1024 * 1024, maxBytes: 8 * 1024 * 1024 };
 const PARTITIONS_AT_ONCE = 64;
 /**
- * While live traffic is late a turn is made this often, so that a group which stands for good does
- * not stop an operator who repairs it.
+ * Longest wait for late live traffic before the lane takes a turn anyway. Without it, a group that
+ * never recovers would block the operator who repairs it.
  */
 const PATIENCE_MS = 10_000;
 const ASKED_AGAIN_MS = 500;
 /**
- * While live traffic flows, two thirds of the time and of the stores are left to it
- * (bench/replay.ts).
+ * While live traffic flows, the lane rests for twice the time that it worked, which leaves two
+ * thirds of the time and of the stores to live traffic (bench/replay.ts).
  */
 const RESTS = 2;
 
-/** The turn is over; what is left is for the next one. */
+/** Thrown to end a turn; the next turn continues from the position. */
 class TurnOver extends Error {}
 
 /**
- * Works off a replay that was claimed, from where it stands to its end, or until `isOver` says so.
- * "done" when everything has been written. Rejects with LaneLost when it is another's by now, and
- * with whatever a store or the log threw: then it stays open, and goes on from its position.
- *
- * Of each batch: 1 read; 2 write, and mark what was touched, as a live sink does; 3 position and
- * counts, in one statement. Dying after 2 writes the same rows again under the same keys and
- * versions, and counts them once.
+ * Runs a claimed replay from its position to its end, or until `isOver` returns true. Returns
+ * "done" when everything has been written. Rejects with LaneLost when another process has taken the
+ * replay, and with any error of a store or the log; the replay then stays open and continues from
+ * its position later.
+ * Each batch takes three steps: 1. read; 2. write and mark what changed, as a live sink does; 3.
+ * store position and counts in one statement. A crash after 2 writes the same rows again under the
+ * same keys and versions, and counts them once.
  */
 export const workOff = async (
   replay: Replay,
@@ -70,7 +70,7 @@ export const workOff = async (
           if (isLeft || isOver()) throw new TurnOver();
           const startedAt = performance.now();
           const written = writes.write(batch);
-          // Its failure is met by `room` or `settled`, which comes first.
+          // `room` or `settled` reports the failure, whichever is awaited first.
           written.catch(() => undefined);
           if (!isFlowing) return writes.room(heartbeat);
           await written;
@@ -79,9 +79,9 @@ export const workOff = async (
       });
     await writes.settled();
   } catch (error) {
-    // Nothing may be under way when the replay is left: this process may claim it again at once, as
-    // the same owner, and a write that ends late would then move the position of the new attempt
-    // back, and count its records twice.
+    // Waits until no write is in progress. This process may claim the replay again at once as the
+    // same owner; a write that ends late would then move the position of the new attempt back and
+    // count its records twice.
     isLeft = true;
     const settled = writes.settled();
     if (error instanceof TurnOver) {
@@ -95,7 +95,7 @@ export const workOff = async (
   return "done";
 };
 
-/** All batches of one fetch wait for the same turn, and rest together. */
+/** All batches of one fetch share one turn and one rest. */
 const paceOf = (traffic: LanePorts["traffic"], isOver: () => boolean) => {
   type Heartbeat = () => Promise<void>;
   const shared = () => {
@@ -113,7 +113,10 @@ const paceOf = (traffic: LanePorts["traffic"], isOver: () => boolean) => {
       await sleep(Math.max(0, Math.min(ASKED_AGAIN_MS, end - performance.now())));
   };
   return {
-    /** Waits while live groups are late, but never for good. True while live traffic flows. */
+    /**
+     * Waits while live groups are late, at most `PATIENCE_MS`. Returns true while live traffic
+     * flows.
+     */
     turn: (heartbeat: Heartbeat) =>
       turns(async () => {
         const end = performance.now() + PATIENCE_MS;
@@ -141,7 +144,8 @@ const offsetsOf = (
 };
 
 /**
- * Which records: by the time at which the broker appended them, up to the end that the log has now.
+ * Returns the offsets of the window, by the time at which the broker appended the records, up to
+ * the current end of the log.
  */
 export const rangesOf = async (
   admin: Admin,
@@ -178,8 +182,8 @@ const decided = async (
 };
 
 /**
- * What an earlier lane has written of the range since this replay was asked for; of several the
- * largest, what the others wrote is written again.
+ * Returns the part of the range that an earlier lane has written since this replay was requested.
+ * Of several parts it returns the largest; the other parts are written again.
  */
 export const skippedOf = (
   range: Segment,

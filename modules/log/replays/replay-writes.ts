@@ -1,5 +1,5 @@
-// The writing half of the replay lane: the sinks' own runner, a few writes under way, and a
-// position that never passes a write.
+// Writes the batches of a replay: uses the sinks' own runner, allows a few writes at once, and
+// keeps a position that never passes an unfinished write.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { classify } from "../../../infra/runtime/errors.ts";
@@ -12,19 +12,19 @@ import { LaneLost, type OwnedReplay, placeOf, type Replay, type ReplayError, typ
 export interface WritePorts extends Pick<SinkPorts, "wire" | "stores" | "retry" | "log"> {
   readonly topology: Topology;
   readonly withholds: () => Promise<Withholds | undefined>;
-  /** Of what is refused now, what lies in the dead letters since it first came. */
+  /** Returns those of the refused records that are dead letters since they first came. */
   readonly knownRefusals: (letters: readonly Letter[]) => Promise<ReadonlySet<Letter>>;
 }
 
 /**
- * While one writes, the other maps what it writes next; a partition always has the same one, which
- * keeps its order.
+ * While one runner writes, the other prepares its next write. A partition always has the same
+ * runner, which keeps its order.
  */
 const RUNNERS = 2;
-/** Two fetches of 600-byte events, about 15 MiB: one that is written, one that is mapped. */
+/** Two fetches of 600-byte events, about 15 MiB: one being written, one being prepared. */
 const MOST_UNDER_WAY = 30_000;
 const HEARD_EVERY_MS = 2_000;
-/** Of one batch: the first tell enough, and all are counted. */
+/** Errors kept of one batch: the first few are enough to diagnose it, and all are counted. */
 const ERRORS_OF_A_BATCH = 3;
 
 interface UnderWay {
@@ -36,16 +36,16 @@ interface UnderWay {
 }
 
 export interface ReplayWrites {
-  /** The offset before which everything has been handed over. */
+  /** The offset before which everything has been handed to `write`. */
   readonly positionOf: (range: Segment) => number;
   /**
-   * Hands a batch over. The promise ends when it is written and the position has moved; batches of
-   * a partition end in their order.
+   * Writes a batch. Resolves when it is written and the position has moved; batches of a partition
+   * resolve in order.
    */
   readonly write: (batch: InputBatch) => Promise<void>;
-  /** Resolves when there is room for more. Rejects with the first write that failed. */
+  /** Resolves when another batch may be handed over. Rejects with the first write that failed. */
   readonly room: (heartbeat: () => Promise<void>) => Promise<void>;
-  /** Resolves when nothing is under way. */
+  /** Resolves when no write is in progress. */
   readonly settled: () => Promise<void>;
 }
 
@@ -76,8 +76,8 @@ export const openWrites = (
     retry: ports.retry,
     classify,
     log: ports.log,
-    // A token is remembered by the store: one that had been used before would swallow the very rows
-    // that are to come back.
+    // ClickHouse remembers insert tokens: a token that was used before would drop the very rows
+    // that have to be restored.
     run: `${replay.replay_id}/${replay.attempts}`,
     withholds: async () => {
       const isWithheld = await ports.withholds();
@@ -88,8 +88,8 @@ export const openWrites = (
         return true;
       };
     },
-    // A second dead letter would count as another event. What is one already is counted; the rest
-    // is an error.
+    // A second dead letter would count as another event. A refusal that is a dead letter already is
+    // counted; any other is an error.
     deadLetters: ports.topology.deadLetters,
     deadLetter: (letter: Letter) => {
       holding(letter.position).refused.push(letter);
@@ -108,7 +108,8 @@ export const openWrites = (
   );
 
   /**
-   * The sinks' part. Committing is ours: it comes when the batch before this one has been counted.
+   * The sinks write the batch. The offset commit is left to this file, since the position may move
+   * only after the batch before it has been counted.
    */
   const stored = async (batch: InputBatch): Promise<void> => {
     if (batch.messages.length === 0) return;
@@ -146,8 +147,8 @@ export const openWrites = (
     const segment = segments.get(place);
     if (segment === undefined) return;
     const from = positionOf(segment);
-    // A reading begins before its position is set, and may come again after a pause: what was
-    // handed over is not handed over again.
+    // The reader starts before its position is set, and may deliver again after a pause. Records
+    // that were handed over are dropped here.
     const messages = batch.messages.filter(({ offset }) => offset >= from && offset < segment.end);
     const [first] = messages;
     if (first === undefined) return;
@@ -160,15 +161,15 @@ export const openWrites = (
     messagesUnderWay += messages.length;
     const before = lastOf.get(place) ?? Promise.resolve();
     const end = (async () => {
-      // The batch before it must have come through: a position that passed over a failed write
-      // would lose rows in silence.
+      // The batch before must have been written: a position that passes a failed write would lose
+      // rows silently.
       await Promise.all([before, stored({ ...batch, messages: given })]);
       const gone =
         first.offset > from
           ? [{ file: fileOf(segment), message: `offsets ${from} to ${first.offset - 1} are no longer in the log` }]
           : [];
       const errors = [...gone, ...(await errorsOf(one))];
-      // Two sinks may refuse one event.
+      // Two sinks may refuse the same event.
       const refused = new Set(one.refused.map(({ position }) => position.offset)).size;
       await owned.advance({
         place,

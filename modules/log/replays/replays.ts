@@ -1,5 +1,5 @@
-// Windows of the log that are written to the stores again: asked for, claimed by one lane at a
-// time, moved on, ended.
+// Stores replays, which are windows of the log to be written to the stores again: requests them,
+// claims them for one lane at a time, advances and ends them.
 
 import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
@@ -8,8 +8,8 @@ import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 /**
- * One partition's part of a window: [start, end), of which [skip_from, skip_to) was written by an
- * earlier lane since this replay was asked for.
+ * One partition's part of a window: [start, end). An earlier lane wrote [skip_from, skip_to) after
+ * this replay had been requested.
  */
 export interface Segment {
   readonly topic: string;
@@ -19,7 +19,7 @@ export interface Segment {
   readonly skip_from: number;
   readonly skip_to: number;
 }
-/** By `placeOf`: the offset to go on from. */
+/** The offset to continue from, by `placeOf`. */
 export type Positions = Readonly<Record<string, number>>;
 export const placeOf = ({ topic, partition }: { readonly topic: string; readonly partition: number }): string =>
   `${topic}-${partition}`;
@@ -31,7 +31,7 @@ export interface Replay {
   readonly actor: string;
   readonly hours: number | null;
   readonly from_at: UnixMs;
-  /** Null: up to what the log holds when the lane begins. */
+  /** Null: up to the end of the log when the lane begins. */
   readonly to_at: UnixMs | null;
   readonly sinks: readonly string[];
   readonly met: Readonly<Record<string, Positions>>;
@@ -41,7 +41,7 @@ export interface Replay {
   readonly requeued: number;
   readonly skipped: number;
   readonly suppressed: number;
-  /** Events that could not be read, or that no store would take; `errors` has the new ones. */
+  /** Events that could not be decoded or that no store accepted; `errors` lists the new ones. */
   readonly refused: number;
   readonly errors: readonly ReplayError[];
   readonly attempts: number;
@@ -56,11 +56,11 @@ export interface ReplayError {
 }
 
 /**
- * A lane that has not moved for so long may be taken over; it says that it lives every third of
- * this.
+ * Another process may take over a lane that has not moved for this long. The lane renews its lease
+ * every third of it.
  */
 export const leaseMs = 10_000;
-/** The first of each kind tell enough. */
+/** Errors kept of a replay: the first of each kind are enough to diagnose it. */
 const ERRORS_KEPT = 100;
 
 const columns = `replay_id, state, actor, hours, from_at, to_at, sinks, met, ranges, positions, requeued::float8,
@@ -69,7 +69,7 @@ const columns = `replay_id, state, actor, hours, from_at, to_at, sinks, met, ran
 const lease = `clock_timestamp() + interval '${leaseMs} milliseconds'`;
 
 const REPLAYS = "tributary.replays";
-/** Requests and claims take turns, so that two calls at once find each other. */
+/** Serialises requests and claims, so that two concurrent calls see each other. */
 const withAdvisoryLock = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
   transaction(pool, null, async (tx) => {
     await lockUntilCommit(tx, REPLAYS);
@@ -85,10 +85,12 @@ export interface WantedReplay {
 }
 
 /**
- * Asks for a window. One that covers it and has not begun is joined: its answer is the answer. One
- * that has begun is not, for what was lost behind its position, or came after it had decided where
- * to end, is nothing that it brings back: then the new one waits its turn, and remembers where the
- * lane stands now, since what that writes from here on need not be written again.
+ * Requests a window. Joins an open replay that covers the window and has not begun: its result is
+ * the result.
+ * A replay that has begun is not joined, because it does not restore what was lost behind its
+ * position or appended after it had fixed its end. The new replay then waits its turn. It stores
+ * the positions of the running lanes, since what they write from there on need not be written
+ * again.
  */
 export const requestReplay = (
   pool: Pool,
@@ -96,7 +98,9 @@ export const requestReplay = (
 ): Promise<{ readonly replay_id: string; readonly isJoined: boolean }> =>
   transaction(pool, null, (tx) => requestReplayWithin(tx, wanted));
 
-/** The same inside a transaction of the caller, which has to be short: others wait. */
+/**
+ * The same inside the caller's transaction, which has to be short because it blocks other requests.
+ */
 export const requestReplayWithin = async (
   tx: PoolClient,
   wanted: WantedReplay,
@@ -129,14 +133,14 @@ export const readReplay = async (pool: Pool, replayId: string): Promise<Replay |
 export const listReplays = async (pool: Pool, limit: number): Promise<readonly Replay[]> =>
   (await pool.query<Replay>(`select ${columns} from replays order by created_at desc limit $1`, [limit])).rows;
 
-/** What waits or runs, the oldest first. */
+/** Waiting and running replays, the oldest first. */
 export const openReplays = async (pool: Pool): Promise<readonly Replay[]> =>
   (await pool.query<Replay>(`select ${columns} from replays where state in ('waiting', 'running') order by created_at`))
     .rows;
 
 /**
- * Replays of which something had been written when `replay` was asked for, or was since, and that
- * came through.
+ * Returns completed replays that wrote something after `replay` was requested, including those that
+ * were running then.
  */
 export const earlierReplays = async (pool: Pool, replay: Replay): Promise<readonly Replay[]> =>
   (
@@ -146,8 +150,8 @@ export const earlierReplays = async (pool: Pool, replay: Replay): Promise<readon
   ).rows;
 
 /**
- * The replay whose turn it is: the oldest that is open. `busy` while another owner works on it,
- * undefined when none is open.
+ * Claims the oldest open replay. Returns `busy` while another owner works on it, undefined when
+ * none is open.
  */
 export const claimReplay = (pool: Pool, owner: string): Promise<Replay | "busy" | undefined> =>
   withAdvisoryLock(pool, async (tx) => {
@@ -167,10 +171,7 @@ export const claimReplay = (pool: Pool, owner: string): Promise<Replay | "busy" 
     return rows[0]!;
   });
 
-/**
- * Another process works on this replay now, or it was cancelled: nothing more is to be
- * written.
- */
+/** Another process has this replay now, or it was cancelled: the lane must write nothing more. */
 export class LaneLost extends Error {
   readonly verdict = "transient";
   constructor(replayId: string) {
@@ -179,14 +180,18 @@ export class LaneLost extends Error {
   }
 }
 
-/** What one lane may do to its replay. Each rejects with LaneLost once another process has it. */
+/**
+ * The operations of a lane on its replay. Each rejects with LaneLost once another process has it.
+ */
 export interface OwnedReplay {
-  /** Once, before anything is read: a lane that goes on finds what the first one decided. */
+  /**
+   * Called once, before anything is read. A lane that resumes finds the ranges of the first one.
+   */
   readonly decide: (ranges: readonly Segment[]) => Promise<void>;
-  /** Position and counts in one statement. */
+  /** Stores position and counts in one statement. */
   readonly advance: (step: Advance) => Promise<void>;
   readonly renew: () => Promise<void>;
-  /** Leaves it to the next process. */
+  /** Ends the lease early, so that the next process can claim the replay. */
   readonly release: () => Promise<void>;
   readonly end: (state: "done" | "failed", error?: ReplayError) => Promise<void>;
 }
@@ -228,7 +233,7 @@ export const ownedReplay = (pool: Pool, replayId: string, owner: string): OwnedR
   };
 };
 
-/** What was written stays; the rest is not. False when it has ended already. */
+/** Cancels a replay; what was written stays. Returns false when it has ended already. */
 export const cancelReplay = async (pool: Pool, replayId: string): Promise<boolean> => {
   const { rowCount } = await pool.query(
     "update replays set state = 'cancelled', ended_at = clock_timestamp() where replay_id = $1 and " +

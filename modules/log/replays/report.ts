@@ -1,38 +1,36 @@
-// A replay as people see it: the report of docs/design/contracts.md, "Replay", and the waiting for
-// its end. Shared by the HTTP route, the command line and the fault suite.
+// The report of a replay for people (docs/design/contracts.md, "Replay"), and the wait for its end.
+// The HTTP route, the command line and the fault suite share it.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import { type AnySink, type Topology, writesRows } from "../../../stream/flow.ts";
 import { placeOf, type Replay, type ReplayError, type ReplayState, readReplay } from "./replays.ts";
 
 /**
- * The sinks that a replay may name: those that write rows of what stages have made. A copy of the
- * raw log is no reading of it.
+ * The sinks that a replay may name: those that write rows from the output of stages. The archive
+ * copies the raw log, so it has nothing to replay.
  */
 export const replayableSinks = ({ nodes }: Topology): readonly AnySink[] =>
   nodes.filter((node) => node.is === "sink").filter(writesRows);
 
 export interface ReplayReport {
-  /**
-   * It has ended, and all of it was written again, but what was refused when it first came too.
-   */
+  /** The replay has ended and wrote everything again except what was refused the first time too. */
   readonly ok: boolean;
   readonly replay_id: string;
   readonly state: ReplayState;
   readonly hours: number | null;
-  /** By the time at which the log took the records. */
+  /** Bounds are append times of the log. */
   readonly from: string;
-  /** Null until the lane begins, when the window is up to its beginning. */
+  /** Null until the lane begins, when the window ends at that moment. */
   readonly to: string | null;
   readonly sinks: readonly string[];
-  /** Segments of the log, each one partition's part of the window, that were read. */
+  /** Log segments that were read: one partition's part of the window each. */
   readonly files_scanned: number;
   readonly events_requeued: number;
-  /** That another replay had written since this one was asked for. */
+  /** Events that another replay had written since this one was requested. */
   readonly events_skipped_duplicate: number;
-  /** Of erased subjects. */
+  /** Events of erased subjects. */
   readonly events_suppressed: number;
-  /** Refused, now as before: they lie in the dead letters, or `errors` has them. */
+  /** Events that were refused: they are dead letters, or `errors` lists them. */
   readonly events_refused: number;
   readonly errors: readonly ReplayError[];
 }
@@ -66,8 +64,7 @@ export const progressOf = ({ ranges, positions }: Replay): { readonly done: numb
 export const hasEnded = ({ state }: Replay): boolean => state === "done" || state === "failed" || state === "cancelled";
 
 /**
- * Nothing has moved for a while: no keeper runs, or a store is away. The replay itself is not
- * touched by this.
+ * Nothing has moved for a while: no keeper runs, or a store is down. The replay itself stays open.
  */
 export class ReplayStalled extends Error {
   readonly replay: Replay;
@@ -86,9 +83,9 @@ export class ReplayStalled extends Error {
 const ASKED_EVERY_MS = 250;
 
 /**
- * Resolves with the replay once it has ended, however it did. Rejects with ReplayStalled when
- * neither it nor any replay before it has moved for `stalledMs`, with the signal's reason when it
- * fires; the lane goes on all the same.
+ * Resolves with the replay once it has ended, whatever its outcome. Rejects with ReplayStalled when
+ * neither it nor any replay before it has moved for `stalledMs`, and with the signal's reason when
+ * the signal fires. The lane continues in either case.
  */
 export const awaitReplay = async (
   pool: Pool,
@@ -107,7 +104,7 @@ export const awaitReplay = async (
     if (replay === undefined) throw new Error(`there is no replay ${replayId}`);
     options.onProgress?.(replay);
     if (hasEnded(replay)) return replay;
-    // One that waits for its turn moves with whatever is before it.
+    // A replay that waits for its turn counts as moving while an earlier one moves.
     const { rows } = await pool.query<{ moved: string }>(
       "select string_agg(replay_id || coalesce(moved_at::text, '') || attempts, ',' order by " +
         "replay_id) as moved from replays where state in ('waiting', 'running')",

@@ -1,4 +1,4 @@
-// Rebuilds the fast memory of a stage: its group is left, the memory emptied, and the stage folds
+// Rebuilds the fast memory of a stage: its group leaves, the memory is emptied, and the stage folds
 // its input again with outputs discarded.
 
 import { systemClock } from "../../../infra/runtime/timing/retry.ts";
@@ -7,20 +7,20 @@ import { movesOf, type PartitionPlan, type RewindPlan } from "./rewind-plan.ts";
 
 export interface RelearnRequest {
   readonly stage: string;
-  /** Of the chain in which the stage is hosted, and what it reads. */
+  /** The group of the chain in which the stage is hosted, and its input topic. */
   readonly group: string;
   readonly topic: string;
   readonly actor: string;
   readonly reason?: string;
-  /** Goes on with a hold of this operation alone; without it, with any of the same stage. */
+  /** Continues only a hold of this operation; without it, any hold of the same stage. */
   readonly operation?: string;
 }
 
 export interface RelearnPorts extends Pick<RewindPorts, "holds" | "forbidden" | "onStep" | "onProgress" | "clock"> {
   readonly admin: RewindPorts["admin"];
-  /** Of each partition the offset up to which the stage remembers. */
+  /** Returns for each partition the offset up to which the stage remembers. */
   readonly marks: () => Promise<ReadonlyMap<number, number>>;
-  /** Empties the memory of the stage, its marks first; answers how many keys there were. */
+  /** Deletes the memory of the stage, its marks first. Returns the number of deleted keys. */
   readonly forget: () => Promise<number>;
   readonly begin: (request: RelearnRequest, detail: object) => Promise<string>;
   readonly ended: (
@@ -41,10 +41,10 @@ export interface RelearnReport {
 const ASKED_EVERY_MS = 500;
 
 /**
- * A stage notices that its memory is gone at its next event, which may take long to come: each
- * partition goes back by the one event that it committed last, whose output is the same again. A
- * partition where that is forbidden, or whose last event is no longer in the log, waits for its
- * next one.
+ * A stage notices an empty memory only at its next event, which may take long to arrive. So each
+ * partition goes back by its last committed event, whose output is the same again. A partition
+ * where law R12 or an open replay forbids that, or whose last event retention has removed, waits
+ * for its next event.
  */
 const nudges = async ({ admin, forbidden }: RelearnPorts, request: RelearnRequest): Promise<RewindPlan> => {
   const { group, topic } = request;
@@ -59,7 +59,10 @@ const nudges = async ({ admin, forbidden }: RelearnPorts, request: RelearnReques
   return { topic, to: textOf(request), partitions };
 };
 
-/** What a hold keeps of the request: stages of one group have memories of their own. */
+/**
+ * The request as its hold stores it. It names the stage, since each stage of a group has its own
+ * memory.
+ */
 const textOf = ({ stage }: RelearnRequest): string => `relearn ${stage}`;
 
 const held = async (
@@ -82,7 +85,7 @@ const held = async (
       `${group} is held by ${found.operation} (${found.kind}); end that first, or: tributary groups release ${group}`,
     );
   const operation = await ports.begin(request, {});
-  // Dying from here on: the group stays left, and the same command goes on.
+  // After a crash from here on the group stays left, and the same command continues.
   await ports.holds.take({
     group,
     operation,
@@ -94,7 +97,7 @@ const held = async (
   return { hold: (await ports.holds.of(group))!, isResumed: false };
 };
 
-/** Until every partition that went back remembers what it had committed. */
+/** Waits until every partition that went back remembers what it had committed. */
 const follow = async (ports: RelearnPorts, plan: RewindPlan): Promise<void> => {
   const { clock = systemClock } = ports;
   const moves = movesOf(plan);
@@ -121,9 +124,9 @@ const follow = async (ports: RelearnPorts, plan: RewindPlan): Promise<void> => {
 };
 
 /**
- * Resolves when the memory reaches as far as the group had committed. Whatever ends this process,
- * the same call goes on. Throws RewindRefused when nothing was touched; after any other error the
- * group stays held once the memory may have been emptied.
+ * Resolves when the memory reaches the committed offsets of the group. After a crash the same call
+ * continues. Throws RewindRefused when nothing was touched; after any other error the group stays
+ * held once the memory may have been emptied.
  */
 export const relearnStage = (ports: RelearnPorts, request: RelearnRequest): Promise<RelearnReport> =>
   ports.holds.alone(request.group, async () => {
@@ -133,7 +136,7 @@ export const relearnStage = (ports: RelearnPorts, request: RelearnRequest): Prom
     const { hold, isResumed } = await held(ports, request);
     let { plan } = hold;
     let keys = 0;
-    // An earlier run may have emptied it already.
+    // An earlier run may have emptied the memory already.
     let isTouched = isResumed;
     try {
       if (hold.releasedAt === null) {
@@ -142,7 +145,8 @@ export const relearnStage = (ports: RelearnPorts, request: RelearnRequest): Prom
         isTouched = true;
         keys = await ports.forget();
         onStep?.(`${keys} keys of ${stage} are forgotten`);
-        // Kept before it is set: a further run must not go back by one more.
+        // Stored before the offsets are set, so that a further run does not go back by one more
+        // event.
         if (plan === null || plan.partitions.length === 0) plan = await nudges(ports, request);
         await ports.holds.keepPlan(hold.operation, plan);
         const targets = new Map(movesOf(plan).map(({ partition, target }) => [partition, target]));
@@ -151,7 +155,7 @@ export const relearnStage = (ports: RelearnPorts, request: RelearnRequest): Prom
         onStep?.("the workers join again and read their input once more, without writing anything");
       }
     } catch (error) {
-      // Nothing is forgotten, so no worker need be kept waiting.
+      // Nothing was deleted, so the workers may join again.
       if (!isTouched) await ports.holds.end(hold.operation);
       await ports.ended(hold.operation, request, "failed", { problem: (error as Error).message, plan });
       throw error;

@@ -1,4 +1,4 @@
-// What a relearn needs of the world: the stage's memory in Redis, and what a rewind needs.
+// The ports of a relearn: the stage's memory in Redis, and the ports of a rewind.
 import type { Redis } from "ioredis";
 import { forget, marksOf } from "../../../infra/redis/forget.ts";
 import { Refused } from "../../../infra/runtime/refused.ts";
@@ -7,7 +7,7 @@ import { beginOperation, resumeOperation } from "../../base/operations/operation
 import type { RelearnPorts, RelearnRequest } from "./relearn.ts";
 import { type Rewinding, rewindPorts } from "./rewinding.ts";
 
-/** The stage of this name. Throws Refused when it has no memory that may be rebuilt. */
+/** Returns the stage of this name. Throws Refused when it has no memory that may be rebuilt. */
 export const relearnable = ({ nodes }: Topology, name: string): AnyStage => {
   const stage = nodes.filter((node) => node.is === "stage").find((node) => node.name === name);
   if (stage === undefined) throw new Refused(`${name} is no stage; only stages remember`);
@@ -26,11 +26,11 @@ export interface RememberedPartition {
   readonly partition: number;
   readonly low: number;
   readonly committed: number | null;
-  /** The offset up to which the stage remembers; null: nothing. */
+  /** The offset up to which the stage remembers; null: it remembers nothing. */
   readonly mark: number | null;
 }
 
-/** What the stage of a group remembers of each partition. */
+/** Returns for each partition how far each stage of a group remembers. */
 export const rememberedBy = async (
   { admin }: Pick<Rewinding, "admin">,
   marks: RelearnPorts["marks"],

@@ -1,13 +1,13 @@
-// Where a rewind takes each partition of a group: never above what the group has committed. Pure.
+// Computes where a rewind takes each partition of a group: never above the committed offset. Pure.
 import type { UnixMs } from "../../../stream/flow.ts";
 
-/** Where to. A time means: the first record that the broker appended at or after it. */
+/** The target. A time means the first record that the broker appended at or after it. */
 export type RewindTo =
   | { readonly kind: "earliest" }
   | { readonly kind: "offset"; readonly offset: number }
   | { readonly kind: "time"; readonly at: UnixMs };
 
-/** What the broker says of one partition. */
+/** The broker's state of one partition. */
 export interface PartitionFound {
   readonly partition: number;
   /** Null: the group has committed nothing. */
@@ -15,11 +15,11 @@ export interface PartitionFound {
   /** The first offset that the log still holds. */
   readonly low: number;
   /**
-   * The first offset appended at or after the time; the high watermark where nothing is newer,
-   * which may lie beyond what a lagging group has read.
+   * The first offset appended at or after the time; the high watermark when nothing is newer, which
+   * may lie beyond what a lagging group has read.
    */
   readonly atTime: number | null;
-  /** When the record at `low` was appended; null when it was not asked for, or there is none. */
+  /** When the record at `low` was appended; null when that was not read, or there is no record. */
   readonly lowAt: UnixMs | null;
 }
 
@@ -30,17 +30,17 @@ export interface PartitionPlan {
   readonly low: number;
 }
 
-/** What of the wanted window retention has removed. */
+/** A part of the wanted window that retention has removed. */
 export type Gap =
   | { readonly partition: number; readonly kind: "offsets"; readonly from: number; readonly until: number }
   | { readonly partition: number; readonly kind: "time"; readonly from: UnixMs; readonly until: UnixMs };
 
 export interface RewindPlan {
   readonly topic: string;
-  /** As it was asked for. */
+  /** The target as the operator typed it. */
   readonly to: string;
   /**
-   * Partitions that the group has committed; those of `committed` = `target` stay where they are.
+   * Partitions that the group has committed. Those with `committed` = `target` stay where they are.
    */
   readonly partitions: readonly PartitionPlan[];
 }
@@ -53,14 +53,14 @@ const wantedOf = (to: RewindTo, { low, atTime }: PartitionFound): number => {
 };
 
 /**
- * min(committed, max(wanted, low)); null for a partition that was never committed, which is left
- * alone.
+ * Returns min(committed, max(wanted, low)); null for a partition without a committed offset, which
+ * the rewind skips.
  */
 export const targetOf = (to: RewindTo, found: PartitionFound): number | null =>
   found.committed === null ? null : Math.min(found.committed, Math.max(wantedOf(to, found), found.low));
 
 const gapOf = (to: RewindTo, { partition, low, lowAt }: PartitionFound): readonly Gap[] => {
-  // Where the log still begins with its first record nothing was ever removed.
+  // A log that still begins at offset 0 has lost nothing.
   if (low === 0) return [];
   if (to.kind === "offset" && to.offset < low) return [{ partition, kind: "offsets", from: to.offset, until: low }];
   if (to.kind === "time" && lowAt !== null && to.at < lowAt)
@@ -68,7 +68,7 @@ const gapOf = (to: RewindTo, { partition, low, lowAt }: PartitionFound): readonl
   return [];
 };
 
-/** The targets, and what of the window the log no longer holds. */
+/** Returns the targets, and the parts of the window that the log no longer holds. */
 export const planOf = (
   asked: { readonly topic: string; readonly to: RewindTo; readonly text: string },
   found: readonly PartitionFound[],
@@ -90,11 +90,11 @@ export const planOf = (
 export const movesOf = ({ partitions }: RewindPlan): readonly PartitionPlan[] =>
   partitions.filter(({ committed, target }) => target < committed);
 
-/** How many records are read again. */
+/** The number of records that are read again. */
 export const eventsOf = (plan: RewindPlan): number =>
   movesOf(plan).reduce((sum, { committed, target }) => sum + committed - target, 0);
 
-/** Of what is read again, how much was read again when the group stands at these offsets. */
+/** The number of records that have been read again when the group stands at these offsets. */
 export const caughtUp = (plan: RewindPlan, now: ReadonlyMap<number, number>): number =>
   movesOf(plan).reduce(
     (sum, { partition, committed, target }) =>
@@ -102,7 +102,7 @@ export const caughtUp = (plan: RewindPlan, now: ReadonlyMap<number, number>): nu
     0,
   );
 
-/** Law R10: partitions that stand further than they had committed. */
+/** Partitions that stand beyond their former committed offset, which law R10 forbids. */
 export const forward = ({ partitions }: RewindPlan, now: ReadonlyMap<number, number>): readonly number[] =>
   partitions
     .filter(({ partition, committed }) => (now.get(partition) ?? committed) > committed)

@@ -1,11 +1,10 @@
-// What a rewind would do, before it is done: offsets, gaps, what forbids it, and what is written
-// again.
+// Previews a rewind: its offsets and gaps, why it may be forbidden, and what is written again.
 import type { Topology } from "../../../stream/flow.ts";
 import { planRewind, type RewindPorts, type RewindRequest, refusal } from "./rewind.ts";
 
 type Planned = Awaited<ReturnType<typeof planRewind>>;
 export interface RewindPreview extends Planned {
-  /** Why it is refused; null when it is not. */
+  /** Why it is refused; null when it is allowed. */
   readonly problem: string | null;
   /** What is written again, one sentence each. */
   readonly rewrites: readonly string[];

@@ -1,5 +1,5 @@
 // Takes a consumer group back in the log: its workers leave, its offsets are set, read back and
-// compared, its workers join again.
+// compared, and its workers join again.
 import { type Admin, type GroupState, sinkReading } from "../../../infra/kafka/kafka.ts";
 import { type Clock, systemClock } from "../../../infra/runtime/timing/retry.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -17,7 +17,8 @@ import {
 } from "./rewind-plan.ts";
 
 /**
- * Why a group is held, and how far what holds it has come. It outlives the process that wrote it.
+ * Why a group is held, and how far the operation that holds it is. It outlives the process that
+ * wrote it.
  */
 export interface Hold {
   readonly group: string;
@@ -27,21 +28,21 @@ export interface Hold {
   readonly reason: string | null;
   readonly since: UnixMs;
   /**
-   * Of a rewind, once the group had been left. A command that is run again goes on with these
-   * offsets and asks for no others. Of a relearn and a setting aside from the beginning, without
-   * partitions: its `to` says what must be asked for again.
+   * For a rewind: stored once the group has left. The same command run again uses these offsets and
+   * computes no others. For a relearn or a set-aside: stored from the start, without partitions;
+   * its `to` names what the same command must request.
    */
   readonly plan: RewindPlan | null;
-  /** Since when workers may join again; the hold stands until the group has caught up. */
+  /** When workers were allowed to join again; the hold stays until the group has caught up. */
   readonly releasedAt: UnixMs | null;
 }
 
 /**
- * Where holds are kept (modules/log/groups/group-holds.ts). Changes name the operation, and throw
- * when its hold was released.
+ * Where holds are stored (modules/log/groups/group-holds.ts). Every change names the operation, and
+ * throws when its hold was released.
  */
 export interface Holds {
-  /** Runs the work of one command on a group at a time, or throws HeldElsewhere. */
+  /** Runs `work` while no other command works on the group; throws HeldElsewhere when one does. */
   readonly alone: <T>(group: string, work: () => Promise<T>) => Promise<T>;
   readonly of: (group: string) => Promise<Hold | null>;
   readonly all: () => Promise<readonly Hold[]>;
@@ -50,14 +51,17 @@ export interface Holds {
   ) => Promise<void>;
   readonly keepPlan: (operation: string, plan: RewindPlan) => Promise<void>;
   readonly release: (operation: string) => Promise<void>;
-  /** Nothing is left of it. */
+  /** Deletes the hold. */
   readonly end: (operation: string) => Promise<void>;
 }
 
-/** The command was understood and will not be done; nothing was touched. */
+/** The request is valid but is refused; nothing was touched. */
 export class RewindRefused extends Error {}
 
-/** Offsets are set and workers may join, but none reads on: it goes on by itself once one runs. */
+/**
+ * Offsets are set and workers may join, but none reads. The rewind completes by itself once a
+ * worker runs.
+ */
 export class Stalled extends Error {
   readonly verdict = "transient";
 }
@@ -65,16 +69,14 @@ export class Stalled extends Error {
 export interface RewindPorts {
   readonly admin: Pick<Admin, "watermarks" | "committed" | "offsetsAt" | "setOffsets" | "describeGroups">;
   readonly holds: Holds;
-  /** When the records at these offsets were appended. */
+  /** Returns when the records at these offsets were appended. */
   readonly appendedAt: (topic: string, offsets: ReadonlyMap<number, number>) => Promise<ReadonlyMap<number, UnixMs>>;
   /**
-   * Why these partitions may not go back (law R12, an open replay), one sentence; null when they
-   * may.
+   * Returns in one sentence why these partitions may not go back (law R12, an open replay); null
+   * when they may.
    */
   readonly forbidden: (group: string, topic: string, moves: readonly PartitionPlan[]) => Promise<string | null>;
-  /**
-   * Resolves with an id once the beginning can be read about; called before anything is touched.
-   */
+  /** Records the start of the operation and returns its id. Called before anything is touched. */
   readonly begin: (request: RewindRequest, plan: RewindPlan) => Promise<string>;
   readonly ended: (
     operation: string,
@@ -91,13 +93,13 @@ export interface RewindRequest {
   readonly group: string;
   readonly topic: string;
   readonly to: RewindTo;
-  /** As it was typed; a command that is run again must ask for the same. */
+  /** The target as it was typed; a command that is run again must repeat it. */
   readonly text: string;
   readonly actor: string;
   readonly reason?: string;
   /** Goes back as far as the log reaches when retention has cut the window. */
   readonly isPartial?: boolean;
-  /** Goes on with a hold of this operation alone; without it, with any that wants the same. */
+  /** Continues only a hold of this operation; without it, any hold with the same target. */
   readonly operation?: string;
 }
 
@@ -106,26 +108,26 @@ export interface RewindReport extends RewindPlan {
   readonly group: string;
   readonly events: number;
   readonly seconds: number;
-  /** A further run of a command that was ended. */
+  /** True when this run continued a rewind that an earlier run had begun. */
   readonly isResumed: boolean;
 }
 
 /**
- * docs/design/laws.md, "Rewind protocol": a killed member holds its group for a whole session, that
- * of a sink being the longest.
+ * A killed member keeps its place in the group for a whole session, and a sink has the longest
+ * (docs/design/laws.md, "Rewind protocol").
  */
 const EMPTY_WITHIN_MS = sinkReading.sessionTimeoutMs + 15_000;
 const SET_TRIES = 5;
 const ASKED_EVERY_MS = 500;
 /**
- * Longer than a member that was killed while it joined keeps the others waiting, and than one write
- * of a full fetch takes on a machine that is busy.
+ * Longer than a member that was killed while joining blocks the others, and longer than a write of
+ * a full fetch takes on a busy machine.
  */
 export const STALLED_MS = 300_000;
 
 const pause = (clock: Clock) => clock.sleep(ASKED_EVERY_MS);
 
-/** What the broker says now, and where each partition would go. Touches nothing. */
+/** Reads the broker's state and returns where each partition would go. Changes nothing. */
 export const planRewind = async (
   { admin, appendedAt }: Pick<RewindPorts, "admin" | "appendedAt">,
   { group, topic, to, text }: Pick<RewindRequest, "group" | "topic" | "to" | "text">,
@@ -135,8 +137,8 @@ export const planRewind = async (
     admin.committed(group, topic),
     to.kind === "time" ? admin.offsetsAt(topic, to.at) : null,
   ]);
-  // Only where something was removed, and the window reaches the beginning of what is left, can
-  // something of it be missing.
+  // A record can be missing only where retention removed some and the window reaches the start of
+  // the log; only there is the time of the first record read.
   const cut = marks.filter(
     ({ partition, low, high }) => low > 0 && low < high && atTime !== null && (atTime.get(partition) ?? low) <= low,
   );
@@ -153,7 +155,7 @@ export const planRewind = async (
   return planOf({ topic, to, text }, found);
 };
 
-/** The first reason why this plan may not be carried out, one sentence; null when it may. */
+/** Returns in one sentence the first reason against this plan; null when there is none. */
 export const refusal = async (
   ports: Pick<RewindPorts, "forbidden">,
   request: Pick<RewindRequest, "group" | "topic" | "isPartial">,
@@ -177,7 +179,7 @@ export const refusal = async (
   return ports.forbidden(group, topic, moves);
 };
 
-/** What is missing, in words: the widest span of time, or the partitions with their offsets. */
+/** Describes the gaps: the widest span of time, or the partitions with their offsets. */
 const gapText = (gaps: readonly Gap[]): string => {
   const inTime = gaps.filter((gap) => gap.kind === "time");
   if (inTime.length > 0) {
@@ -192,7 +194,7 @@ const gapText = (gaps: readonly Gap[]): string => {
     .join(", ");
 };
 
-/** Polls until no member is left; throws naming those that stay. */
+/** Polls until the group has no member; on timeout throws with the names of those that stay. */
 export const untilEmpty = async (
   { admin, clock = systemClock }: Pick<RewindPorts, "admin" | "clock">,
   group: string,
@@ -214,14 +216,15 @@ export const untilEmpty = async (
 const isEmpty = ({ state, members }: GroupState): boolean =>
   (state === "Empty" || state === "Dead") && members.length === 0;
 
-/** Steps 1 and 2: what is written before the group is left. */
+/** Steps 1 and 2: writes the operation and the hold before the group leaves. */
 const hold = async (
   ports: RewindPorts,
   request: RewindRequest,
 ): Promise<{ readonly held: Hold; readonly isResumed: boolean }> => {
   const { group, text, actor, reason = null } = request;
   const held = await ports.holds.of(group);
-  // One's own is followed to its end: ended here, it would be begun once more.
+  // A hold of the caller's own operation is followed to its end. If it ended here, the rewind would
+  // start a second time.
   const found = request.operation === held?.operation ? held : await finished(ports, request, held);
   if (found !== null) {
     const { operation, kind, plan } = found;
@@ -241,15 +244,15 @@ const hold = async (
   const problem = await refusal(ports, request, plan, gaps);
   if (problem !== null) throw new RewindRefused(problem);
   const operation = await ports.begin(request, plan);
-  // Dying before this line: an operation that has begun and never ended. After it: the group stays
-  // left, and the same command goes on.
+  // A crash before this line leaves an operation without an end. After it the group stays left, and
+  // the same command continues.
   await ports.holds.take({ group, operation, kind: "rewind", actor, reason });
   return { held: (await ports.holds.of(group))!, isResumed: false };
 };
 
 /**
- * A rewind whose group has caught up since is over: only its command was ended before it could see
- * that.
+ * Ends a rewind whose group has caught up meanwhile: only its command died before it could notice.
+ * Returns null then, else the hold.
  */
 const finished = async (ports: RewindPorts, request: RewindRequest, found: Hold | null): Promise<Hold | null> => {
   if (found === null || found.plan === null || found.releasedAt === null) return found;
@@ -261,8 +264,8 @@ const finished = async (ports: RewindPorts, request: RewindRequest, found: Hold 
 };
 
 /**
- * Steps 3 to 5, once the group is empty: what is committed now is what the rewind must never
- * pass. Kept before anything moves.
+ * Steps 3 to 5, once the group is empty: the committed offsets are now the bound that the rewind
+ * must never pass. Stores the plan before anything moves.
  */
 const keptPlan = async (ports: RewindPorts, request: RewindRequest, held: Hold): Promise<RewindPlan> => {
   if (held.plan !== null) return held.plan;
@@ -274,8 +277,8 @@ const keptPlan = async (ports: RewindPorts, request: RewindRequest, held: Hold):
 };
 
 /**
- * Step 6. Dying between two tries costs nothing: the plan is kept, and setting the same offsets
- * twice is setting them once.
+ * Step 6. A crash between two tries costs nothing: the plan is stored, and setting the same offsets
+ * twice has the effect of once.
  */
 const setAndCompare = async (ports: RewindPorts, group: string, plan: RewindPlan): Promise<void> => {
   const { topic } = plan;
@@ -288,7 +291,7 @@ const setAndCompare = async (ports: RewindPorts, group: string, plan: RewindPlan
       .catch((error: Error) => ports.onStep?.(`not set: ${error.message}`));
     const now = await ports.admin.committed(group, topic);
     wrong = plan.partitions.filter(({ partition, target }) => now.get(partition) !== target);
-    // Law R10, asked of what is there and not of what was meant.
+    // Law R10 is checked on the offsets that were read back, not on the plan.
     const ahead = forward(plan, now);
     if (ahead.length > 0)
       throw new Error(`partitions ${ahead.join(", ")} of ${topic} stand further than they had committed (law R10)`);
@@ -301,7 +304,7 @@ const setAndCompare = async (ports: RewindPorts, group: string, plan: RewindPlan
   );
 };
 
-/** Until every partition has passed what it had committed. */
+/** Waits until every partition has reached its former committed offset. */
 const follow = async (ports: RewindPorts, group: string, plan: RewindPlan): Promise<void> => {
   const { clock = systemClock } = ports;
   const total = eventsOf(plan);
@@ -324,7 +327,7 @@ const follow = async (ports: RewindPorts, group: string, plan: RewindPlan): Prom
 
 /**
  * Takes the group back to min(committed, `to`) in every partition and resolves when it has caught
- * up (docs/design/laws.md, "Rewind protocol"). After a kill the same call goes on. Throws
+ * up (docs/design/laws.md, "Rewind protocol"). After a crash the same call continues. Throws
  * RewindRefused when nothing was touched; after any other error the group stays held.
  */
 export const rewindGroup = (ports: RewindPorts, request: RewindRequest): Promise<RewindReport> =>
@@ -342,13 +345,13 @@ export const rewindGroup = (ports: RewindPorts, request: RewindRequest): Promise
         plan = await keptPlan(ports, request, held);
         ports.onStep?.(`the group is empty; setting the offsets of ${movesOf(plan).length} partitions`);
         await setAndCompare(ports, group, plan);
-        // Step 7. Dying before the release: the group stays held. After it: the workers join, and
+        // Step 7. A crash before the release leaves the group held; after it the workers join, and
         // the same command follows them.
         await ports.holds.release(operation);
         ports.onStep?.("the offsets are set, read back and compared; the workers join again");
       }
     } catch (error) {
-      // Nothing has moved as long as no plan is kept, so no worker need be kept waiting.
+      // Without a stored plan nothing has moved, so the workers may join again.
       if ((await ports.holds.of(group))?.plan === null) await ports.holds.end(operation);
       await ports.ended(operation, request, error instanceof RewindRefused ? "refused" : "failed", {
         problem: (error as Error).message,
@@ -358,8 +361,8 @@ export const rewindGroup = (ports: RewindPorts, request: RewindRequest): Promise
     }
     await follow(ports, group, plan!);
     const seconds = (clock.now() - startedAt) / 1_000;
-    // Dying between the two: the hold stands, and the next rewind of the group finds it caught up
-    // and ends it.
+    // A crash between the two leaves the hold; the next rewind of the group finds it caught up and
+    // ends it.
     await ports.ended(operation, request, "succeeded", { ...plan!, seconds });
     await ports.holds.end(operation);
     return { ...plan!, operation, group, events: eventsOf(plan!), seconds, isResumed };

@@ -1,5 +1,5 @@
-// What a rewind needs of the world: the broker, the holds and revisions in Postgres, the audit. For
-// the command line and for tests of guarantees.
+// The ports of a rewind: the broker, the holds and revisions in Postgres, the audit. The command
+// line and the guarantee tests open them.
 import type { Pool } from "pg";
 import { type Admin, appendedAt, type Kafka } from "../../../infra/kafka/kafka.ts";
 import type { Topology } from "../../../stream/flow.ts";
@@ -18,7 +18,7 @@ export interface Rewinding {
   readonly topology: Topology;
 }
 
-/** The group of a stage or sink, as workers host it now. */
+/** The group of a stage or sink under the current hosting. */
 export interface Found {
   readonly group: string;
   readonly topic: string;
@@ -27,9 +27,9 @@ export interface Found {
 }
 
 /**
- * Who hosts it: the group that has members, else the one that was joined last, else the one of its
- * own name that has committed something. Throws RewindRefused when there is none, an Error for no
- * such stage or sink.
+ * Returns the group that hosts a stage or sink: the one with members, else the one joined last,
+ * else the group of its own name if it has committed something. Throws RewindRefused when there is
+ * none, and an Error for an unknown stage or sink.
  */
 export const findGroup = async (
   { pool, admin, topology }: Pick<Rewinding, "pool" | "admin" | "topology">,
@@ -51,7 +51,10 @@ export const findGroup = async (
   );
 };
 
-/** Fused stages go back together, by the name of the first. Throws RewindRefused for another. */
+/**
+ * Throws RewindRefused for a stage that is not the first of its group: fused stages go back
+ * together, under the name of the first.
+ */
 export const refuseBehind = (name: string, { group, nodes }: Found): void => {
   const [first] = nodes;
   if (first !== name)
@@ -61,7 +64,7 @@ export const refuseBehind = (name: string, { group, nodes }: Found): void => {
     );
 };
 
-/** Law R12: going back does not change what another revision decided. */
+/** Checks law R12: going back must not change what another revision decided. */
 const otherRevision = async (
   { pool, topology }: Pick<Rewinding, "pool" | "topology">,
   { nodes, topic }: Found,
@@ -75,7 +78,8 @@ const otherRevision = async (
   for (const { name, revision: now = 1 } of stages)
     for (const { partition, target } of moves) {
       const row = known.find((one) => one.stage === name && one.topic === topic && one.partition === partition);
-      // Nothing was written down before there were revisions: what that code decided is the first.
+      // Revisions were not recorded at first; what the code of that time decided counts as revision
+      // 1.
       const { revision, began, since } = row ?? { revision: 1, began: 0, since: null };
       const cure =
         `a rewind would let it reach what was decided before. Use: tributary reprocess --stage ${name} ` +
@@ -93,7 +97,7 @@ const otherRevision = async (
   return null;
 };
 
-/** What a rewind asks before it touches anything. */
+/** The reads of a rewind before it touches anything. */
 export const rewindReads = (
   rewinding: Omit<Rewinding, "audit">,
 ): Pick<RewindPorts, "admin" | "holds" | "appendedAt" | "forbidden"> => {
@@ -134,8 +138,8 @@ export const rewindPorts = (rewinding: Rewinding): RewindPorts => {
 };
 
 /**
- * Ends a hold by hand, for what is not gone on with; the audit says who gave it up. Throws
- * RewindRefused when the group is not held.
+ * Ends a hold that will not be continued; the audit names who released it. Throws RewindRefused
+ * when the group is not held.
  */
 export const releaseGroup = (
   { pool, audit }: Pick<Rewinding, "pool" | "audit">,
@@ -151,7 +155,7 @@ export const releaseGroup = (
       );
     const { operation, kind, actor, reason } = hold;
     const plan = { kind, actor, target: group, ...(reason !== null && { reason }) };
-    // Dying between the two: the hold stands, and the same command says it once more.
+    // A crash between the two leaves the hold, and the same command ends it.
     await resumeOperation(audit, operation, plan).end("failed", { released_by: releasedBy });
     await holds.end(operation);
     return hold;

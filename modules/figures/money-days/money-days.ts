@@ -1,5 +1,5 @@
-// Money by the day of its sale: what figures add up instead of reading every sale, conversion or
-// entry. The database keeps it with the rows themselves (migration 245).
+// Sums of money by the day of the sale, which figures add up instead of reading every sale,
+// conversion or entry. Database triggers keep them with the rows (migration 245).
 import type { Pool } from "pg";
 import { dayOf, startOfDay } from "../../../domain/calendar.ts";
 import { toDecimal } from "../../../domain/money.ts";
@@ -9,22 +9,24 @@ import type { UnixMs } from "../../../stream/flow.ts";
 
 interface Span {
   readonly from: UnixMs;
-  /** The first moment that is left out. */
+  /** Exclusive. */
   readonly to: UnixMs;
 }
 
-/** Of which rows: each is a `source` in money_days. */
+/** The kind of rows that are summed: each is a `source` in money_days. */
 export type Source = "sales" | "conversions" | "ledger" | "commissions";
 
-/** The columns that tell one sum from another, in the order of the table. */
+/** The columns that identify a sum, in the order of the table. */
 const keys = sql`client_id, source, day, partner_id, campaign_id, event_type, segment, currency, status, reason,
   period`;
 
-/** Rows of the whole days of a span; what is left of its last day is in none of them. */
+/** Selects the sums of the whole days of a span; a partial last day is in none of them. */
 export const ofWholeDays = (source: Source, { from, to }: Span): Sql => sql`
   source = ${source} and day >= ${dayOf(from)}::date and day < ${dayOf(to)}::date`;
 
-/** What is left of the last day, by `occurred_at`; undefined: the span ends with a day. */
+/**
+ * Selects the rows of a partial last day by `occurred_at`; undefined when the span ends with a day.
+ */
 export const restOfLastDay = ({ to }: Span): Sql | undefined => {
   const from = startOfDay(dayOf(to));
   return from === to ? undefined : sql`occurred_at >= ${new Date(from)} and occurred_at < ${new Date(to)}`;
@@ -37,12 +39,12 @@ export const wholeDaysSince = (from: UnixMs, now: UnixMs): Span => {
   return { from: from === startOfDay(dayOf(from)) ? from : following(from), to: following(now) };
 };
 
-/** Of so many days of a client and source; more in one statement would hold its locks longer. */
+/** Days of a client and source in one statement; more of them would hold its locks longer. */
 const DAYS_AT_ONCE = 200;
 
 /**
- * Adds up what statements have added since the last time, so that a day stays a few rows. Answers
- * how many days there were; at most `DAYS_AT_ONCE`, and "busy" while another process is at it.
+ * Merges the rows that statements have added since the last run, so that a day stays a few rows.
+ * Returns how many days it merged, at most `DAYS_AT_ONCE`, or "busy" while another process does it.
  */
 export const addUpMoneyDays = (pool: Pool): Promise<number | "busy"> =>
   transaction(
@@ -68,14 +70,17 @@ export const addUpMoneyDays = (pool: Pool): Promise<number | "busy"> =>
     { role: "tributary_keeper" },
   );
 
-/** What an account of the ledger stands at, over all clients; `amount` in units of the currency. */
+/** The balance of one ledger account over all clients; `amount` in units of the currency. */
 export interface LedgerBalance {
   readonly account: "expense" | "held" | "payable";
   readonly currency: string;
   readonly amount: number;
 }
 
-/** Of every currency that was ever booked; `expense` is what the other two add up to. */
+/**
+ * Returns the balances of every currency that was ever booked; `expense` is the sum of the other
+ * two.
+ */
 export const ledgerBalances = (pool: Pool): Promise<readonly LedgerBalance[]> =>
   transaction(
     pool,

@@ -1,4 +1,4 @@
-// The links of a partner that brought most: a partner has one link a campaign.
+// The links of a partner that brought most. A partner has one link a campaign.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 
@@ -8,7 +8,7 @@ export interface LinkOfCampaign {
   readonly code: string;
 }
 
-/** The newest link of the partner in each of these campaigns. */
+/** Returns the partner's newest link in each of these campaigns. */
 export const linksIn = async (
   tx: PoolClient,
   partnerId: number,

@@ -1,5 +1,5 @@
-// Blocks of figures as answers show them: counts, money in one currency with the others beside it,
-// and what follows from both.
+// Builds the blocks of figures in API responses: counts, money in one currency with the other
+// currencies beside it, and the ratios of both.
 import { toDecimal } from "../../../domain/money.ts";
 import type { Clicks } from "./click-figures.ts";
 import { delta, each, ratio } from "./ratios.ts";
@@ -22,7 +22,7 @@ export const CURRENT: Place = { period: "current", by: "total", value: null };
 const PREVIOUS: Place = { period: "previous", by: "total", value: null };
 export const placeOf = (by: By, value: string | null): Place => ({ period: "current", by, value });
 
-/** Finds figures by their place. */
+/** Looks up figures by period, group and currency. */
 export interface Ledgered {
   readonly of: (kind: Kind, place: Place, currency?: string) => Amounts;
   readonly currencies: readonly string[];
@@ -42,7 +42,7 @@ export const ledgered = (figures: readonly SoldFigure[]): Ledgered => {
   };
 };
 
-/** Money of one place in one currency; `clicks` undefined: nothing is clicked there. */
+/** Money of one place in one currency. `clicks` is undefined where clicks do not exist. */
 const moneyIn = (known: Ledgered, place: Place, currency: string, clicks?: Clicks): Shown => {
   const sold = known.of("sold", place, currency);
   const { amount: commission } = known.of("earned", place, currency);
@@ -61,7 +61,7 @@ const moneyIn = (known: Ledgered, place: Place, currency: string, clicks?: Click
   };
 };
 
-/** All figures of one place; the contract of the answer picks those that its reader is shown. */
+/** All figures of one place. The contract of the response picks those that its reader may see. */
 export const blockOf = (known: Ledgered, place: Place, currency: string, clicks?: Clicks): Shown => {
   const conversions = known.of("credited", place).n;
   return {
@@ -85,7 +85,7 @@ const hasMoney = (known: Ledgered, place: Place, currency: string): boolean => {
   return sold.n > 0 || sold.refunded !== 0n || known.of("earned", place, currency).amount !== 0n;
 };
 
-/** How each figure changed against the period before; all null when that is not known whole. */
+/** The change of each figure against the period before; all null when that period is incomplete. */
 export const deltasOf = (
   known: Ledgered,
   currency: string,

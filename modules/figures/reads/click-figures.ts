@@ -1,4 +1,4 @@
-// Clicks of two periods, in total and by one thing at a time, as the rollups say.
+// Reads the clicks of two periods from the rollups, in total and grouped.
 import type { PoolClient } from "pg";
 import { dayOf, startOfDay } from "../../../domain/calendar.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
@@ -10,7 +10,7 @@ import type { Periods, Span } from "./periods.ts";
 import type { Period } from "./sold-figures.ts";
 
 export interface Clicks {
-  /** Counted: without repeats and filtered ones. */
+  /** Counted clicks, without repeats and filtered ones. */
   readonly clicks: number;
   readonly repeats: number;
   readonly filtered: number;
@@ -22,19 +22,22 @@ export interface ClicksAsked {
   readonly campaign_id?: number | undefined;
   readonly periods: Periods;
   readonly by: readonly ClickGroup[];
-  /** Clients whose pixel tracks the clicks that it sees on a page; of others they are signals. */
+  /**
+   * Clients whose pixel counts the clicks it sees on a page as clicks. For other clients they are
+   * only signals.
+   */
   readonly tracking: readonly number[];
   readonly mostMs: number;
 }
 export interface ClickFigures {
   readonly total: Readonly<Record<Period, Clicks>>;
-  /** Of the current period, by the text of the group. */
+  /** Clicks of a group in the current period, by the group's text. */
   readonly by: (group: ClickGroup, value: string) => Clicks;
-  /** Groups with a click, "0" for those of no partner or campaign. */
+  /** Groups with a click; "0" stands for no partner or campaign. */
   readonly values: (group: ClickGroup) => readonly string[];
 }
 
-/** Of these clients, those whose pixel tracks clicks. */
+/** Returns those of these clients whose pixel tracks clicks. */
 export const clientsTrackingClicks = async (tx: PoolClient, clients: readonly number[]): Promise<readonly number[]> => {
   const { rows } = await tx.query<{ client_id: number }>(sql`
     select client_id from pixel_configs where client_id = any (${clients}::int[]) and 'click' = any (tracked_events)`);
@@ -52,13 +55,13 @@ const isIn = (grain: "day" | "hour", { from, to }: Span): Condition => cond`
   grain = ${bind("String", grain)} and bucket >= toDateTime(${bind("Int64", from / 1_000)}, 'UTC')
   and bucket < toDateTime(${bind("Int64", to / 1_000)}, 'UTC')`;
 
-/** Whole days by the day, and what is left of the last one by the hour. */
+/** Reads whole days by the day, and a partial last day by the hour. */
 const bucketsIn = ({ from, to }: Span): Condition => {
   const lastDay = startOfDay(dayOf(to));
   return piece`(${isIn("day", { from, to: lastDay })}) or (${isIn("hour", { from: lastDay, to })})`;
 };
 
-/** The counts of some rows; what is counted stands in one place for all that show clicks. */
+/** The counts of some rows. Every view that shows clicks uses this one definition. */
 const clickColumns = {
   all: count("sum(clicks)"),
   repeats: count("sum(repeats)"),
@@ -69,7 +72,10 @@ const clicksThatCount = (tracking: readonly number[]): readonly Condition[] => [
   cond`source != 'pixel' or client_id in ${bind("Array(UInt32)", tracking)}`,
 ];
 
-/** Both periods in one reading, for a reading costs more than its rows; groups are current ones. */
+/**
+ * Reads both periods in one query, since a query costs more than its rows. Groups are those of the
+ * current period.
+ */
 const rowsOf = (clickhouse: Clickhouse, asked: ClicksAsked) => {
   const { clients, partner_id, campaign_id, by, tracking, periods } = asked;
   const { current, previous } = periods;
@@ -95,7 +101,7 @@ const rowsOf = (clickhouse: Clickhouse, asked: ClicksAsked) => {
   });
 };
 
-/** Throws when the answer takes longer than `mostMs`. */
+/** Throws when the query takes longer than `mostMs`. */
 export const clickFigures = async (clickhouse: Clickhouse, asked: ClicksAsked): Promise<ClickFigures> => {
   if (asked.clients.length === 0)
     return { total: { current: NO_CLICKS, previous: NO_CLICKS }, by: () => NO_CLICKS, values: () => [] };

@@ -1,4 +1,5 @@
-// How old what dashboards show is, from what the log, the marks of rollups and the stores say.
+// Computes how old the data on dashboards is, from the positions in the log, the rollup marks and
+// the newest event of each client.
 import { productSales } from "../../../sinks/product-sales/table.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { sinkInto } from "../../../stream/topology.ts";

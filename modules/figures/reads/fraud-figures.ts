@@ -1,4 +1,4 @@
-// Fraud in figures: bands, reasons and partners as the rollups say, money as the ledger says.
+// Reads fraud figures: bands, reasons and partners from the rollups, money from the ledger.
 import type { PoolClient } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { bind, type Condition, cond, count, readRows, scopeOf, text } from "../../../infra/clickhouse/query.ts";
@@ -29,7 +29,7 @@ const bands = ({ events, review, reject }: { events: number; review: number; rej
   reject,
 });
 
-/** Events of a span by band; each event is scored. */
+/** Counts the events of a span by band; every event is scored. */
 export const bandsOf = async (clickhouse: Clickhouse, asked: Asked): Promise<Bands> => {
   if (asked.clients.length === 0) return NO_EVENT;
   const rows = await readRows(clickhouse, scopeOf(...asked.clients), {
@@ -43,12 +43,15 @@ const NO_EVENT: Bands = { ok: 0, review: 0, reject: 0 };
 
 export interface ScoredDays {
   readonly all: Bands;
-  /** Of each day with an event, by its text. */
+  /** By each day with an event, as YYYY-MM-DD. */
   readonly byDay: ReadonlyMap<string, Bands>;
-  /** Clicks that were filtered before they counted; what a pixel saw on a page is none. */
+  /**
+   * Clicks that were filtered before they counted. Clicks that the pixel saw on a page are not
+   * among them.
+   */
   readonly filtered: number;
 }
-/** Events of a span by band and day, in one reading. */
+/** Counts the events of a span by band and day, in one query. */
 export const scoredDays = async (clickhouse: Clickhouse, asked: Asked): Promise<ScoredDays> => {
   if (asked.clients.length === 0) return { all: NO_EVENT, byDay: new Map(), filtered: 0 };
   const rows = await readRows(clickhouse, scopeOf(...asked.clients), {
@@ -70,7 +73,7 @@ export const scoredDays = async (clickhouse: Clickhouse, asked: Asked): Promise<
   };
 };
 
-/** Events with a code of this dimension, the most frequent codes first. */
+/** Counts the events with each code of this dimension, the most frequent codes first. */
 export const codesOf = async (
   clickhouse: Clickhouse,
   asked: Asked,
@@ -98,8 +101,8 @@ export interface ScoredPartner {
 }
 
 /**
- * Partners with at least `least` scored events at a client, those with the largest share of
- * rejected ones first.
+ * Returns partners with at least `least` scored events at a client, those with the largest share of
+ * rejected events first.
  */
 export const partnersByRejects = async (
   clickhouse: Clickhouse,
@@ -161,8 +164,8 @@ const money = ({ clients, partner_id, span }: Asked) => {
 };
 
 /**
- * What is held now, and what was refused, released or taken back for fraud of sales of the span, by
- * currency.
+ * Returns by currency the commissions held now, and those of sales of the span that were refused,
+ * released or reversed because of fraud.
  */
 export const fraudMoney = async (tx: PoolClient, asked: Asked): Promise<readonly FraudMoney[]> => {
   const { rows } = await tx.query(money(asked));
@@ -181,7 +184,10 @@ export interface PartnerMoney {
   readonly held: readonly { readonly currency: string; readonly amount: bigint }[];
 }
 
-/** Credited conversions of the span and what is held now, of these partners at each client. */
+/**
+ * Returns the credited conversions of the span and the commissions held now, for these partners at
+ * each client.
+ */
 export const moneyOfPartners = async (
   tx: PoolClient,
   { clients, span }: Asked,

@@ -1,4 +1,5 @@
-// What figures are about: the client of a campaign or partner, with what its figures need.
+// Reads the clients, partners and campaigns that figures are about, with the settings that figures
+// need.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 
@@ -8,7 +9,7 @@ export interface ClientOfFigures {
   readonly retention_months: number;
 }
 
-/** The newest row of each of these clients that the transaction sees. */
+/** Returns the newest row of each of these clients that the transaction may see. */
 export const clientsOfFigures = async (
   tx: PoolClient,
   clients: readonly number[],
@@ -19,7 +20,7 @@ export const clientsOfFigures = async (
   return rows;
 };
 
-/** Names by id; one that the transaction does not see is absent. */
+/** Names by id; one that the transaction may not see is absent. */
 export const partnerNames = async (
   tx: PoolClient,
   partners: readonly number[],

@@ -1,4 +1,4 @@
-// Lines of orders that were credited, with what they earned: of a partner, or of a campaign.
+// Lists lines of credited orders with what they earned, for a partner or a campaign.
 
 import { toDecimal } from "../../../domain/money.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
@@ -18,7 +18,7 @@ export interface OrderFilter {
   readonly commission_status?: string | undefined;
   readonly segment?: string | undefined;
   readonly event_type?: string | undefined;
-  /** Goes into the hash of a receipt: without it, a value could be guessed until the hash fits. */
+  /** Salts the hash of a receipt: without it, values could be guessed until the hash matches. */
   readonly receiptKey: Buffer;
 }
 export type ShownRow = Readonly<Record<string, any>>;
@@ -38,7 +38,7 @@ const conditionsOf = ({ span, ...filter }: Omit<OrderFilter, "receiptKey">): rea
   ).flatMap(([column, value]) => (value === undefined ? [] : [sql`${column} = ${value}`])),
 ];
 
-/** Amounts are minor units until `shownOrders` writes them. */
+/** Amounts are minor units until `shownOrders` formats them. */
 export const orderRows = (filter: OrderFilter): RowsQuery => ({
   columns: {
     id: sql`c.conversion_id`,
@@ -86,7 +86,7 @@ export const orderRows = (filter: OrderFilter): RowsQuery => ({
 
 const AMOUNTS = ["commission", "value", "refunded"] as const;
 
-/** Rows as they are read, with their amounts as people write them. */
+/** Formats the amounts of rows for people. */
 export const shownOrders = (rows: readonly ShownRow[]): readonly ShownRow[] =>
   rows.map((row) => ({
     ...row,
@@ -97,7 +97,10 @@ export const shownOrders = (rows: readonly ShownRow[]): readonly ShownRow[] =>
     ),
   }));
 
-/** For the partner: under review without the reasons, which would say what is looked for. */
+/**
+ * Rows as the partner may see them: under review, but without the reasons, which would reveal what
+ * the fraud checks look for.
+ */
 export const shownToPartner = (rows: readonly ShownRow[]): readonly ShownRow[] =>
   shownOrders(rows).map((row) =>
     row.commission_status === "on_hold" ? { ...row, commission_status: "under_review", reason: null } : row,
@@ -105,7 +108,10 @@ export const shownToPartner = (rows: readonly ShownRow[]): readonly ShownRow[] =
 
 const HOUR_MS = 3_600_000;
 
-/** Scores and their reasons, which lie beside the events: those hours alone are read. */
+/**
+ * Adds scores and their reasons, which are stored with the events. Reads only the hours of these
+ * rows.
+ */
 export const withFraud = async (clickhouse: Clickhouse, rows: readonly ShownRow[]): Promise<readonly ShownRow[]> => {
   const asked = rows.filter(({ fraud, client_id, occurred_at }) => fraud && client_id && occurred_at);
   if (asked.length === 0) return rows;

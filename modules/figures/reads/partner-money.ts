@@ -1,4 +1,4 @@
-// Why what a partner earned is not paid: what its ledger and its contracts say.
+// Explains why a partner's earnings are not paid yet, from its ledger and its contracts.
 import type { PoolClient } from "pg";
 import { toDecimal, toMinor } from "../../../domain/money.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
@@ -22,7 +22,7 @@ interface Asked {
   readonly partner_id: number;
   readonly clients: readonly number[];
   readonly now: UnixMs;
-  /** Of sales without a contract. */
+  /** The span in which sales without a contract are counted. */
   readonly span: Span;
 }
 export interface Payout {
@@ -53,7 +53,7 @@ const withoutContract = async (tx: PoolClient, { partner_id, clients, span }: As
   return rows[0]!.n;
 };
 
-/** `lockedFrom` is when the former month ends to be provisional; null when it has. */
+/** `lockedFrom` is when the previous month stops being provisional; null when it already has. */
 export const whyNotPaid = async (
   tx: PoolClient,
   asked: Asked,

@@ -1,10 +1,10 @@
-// The two spans that figures are read of: the days that are asked for, and as many before them.
+// The two spans that figures compare: the requested days, and as many days before them.
 import { dayOf, startOfDay } from "../../../domain/calendar.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 export interface Span {
   readonly from: UnixMs;
-  /** The first moment that is left out. */
+  /** Exclusive. */
   readonly to: UnixMs;
 }
 export interface Periods {
@@ -15,11 +15,11 @@ export interface Periods {
 const HALF_DAY_MS = 43_200_000;
 const HOUR_MS = 3_600_000;
 
-/** The day that lies so many days of the calendar away, whatever its clocks do. */
+/** Adds calendar days to a day, regardless of clock changes. */
 const dayAt = (day: string, days: number): string =>
   new Date(Date.parse(`${day}T12:00:00Z`) + days * 2 * HALF_DAY_MS).toISOString().slice(0, 10);
 
-/** Every day of a span, the future left out. */
+/** Every day of a span up to today. */
 export const daysOf = ({ from, to }: Span, now: UnixMs): readonly string[] => {
   const last = dayOf(Math.min(to - 1, now));
   const days: string[] = [];
@@ -28,8 +28,9 @@ export const daysOf = ({ from, to }: Span, now: UnixMs): readonly string[] => {
 };
 
 /**
- * As many days just before `current`. While that is not over, they end at the hour up to which it
- * is known, as many days before, so that like is compared with like.
+ * Returns the period of as many days just before `current`. While `current` is not over, the
+ * previous period is cut at the same day and hour up to which the current one is complete, so that
+ * equal spans are compared.
  */
 export const periodsOf = (current: Span, asOf: UnixMs, now: UnixMs): Periods => {
   const first = dayOf(current.from);

@@ -1,4 +1,4 @@
-// How far the pipeline has stored what the log holds: what `as_of` of every figure follows from.
+// Reads how far the pipeline has stored the log; `as_of` of every figure follows from it.
 import type { Pool } from "pg";
 import { within } from "../../../infra/runtime/timing/within.ts";
 import { type UnixMs, writesRows } from "../../../stream/flow.ts";

@@ -1,18 +1,18 @@
-// Figures that are made of others, each exact in whole numbers and rounded once, half to even.
+// Derived figures, each computed exactly in integers and rounded once, half to even.
 import { digitsOf } from "../../../domain/currencies.ts";
 import { divideHalfEven } from "../../../domain/money.ts";
 
 const FOUR_DIGITS = 10_000n;
 
-/** With four decimals; null when it is a share of nothing. */
+/** Returns `part` / `all` with four decimals; null when `all` is zero. */
 export const ratio = (part: bigint | number, all: bigint | number): number | null =>
   BigInt(all) === 0n ? null : Number(divideHalfEven(BigInt(part) * FOUR_DIGITS, BigInt(all))) / Number(FOUR_DIGITS);
 
-/** The change against what was before; null when nothing was. */
+/** Returns the relative change against the previous value; null when that was zero. */
 export const delta = (current: bigint | number, previous: bigint | number): number | null =>
   ratio(BigInt(current) - BigInt(previous), previous);
 
-/** An amount a piece, with `more` digits than the currency has; null when there is no piece. */
+/** Returns an amount per piece, with `more` digits than the currency has; null for no pieces. */
 export const each = (minor: bigint, pieces: number, currency: string, more = 0): string | null => {
   if (pieces === 0) return null;
   const digits = (digitsOf(currency) ?? 2) + more;

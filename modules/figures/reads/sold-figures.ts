@@ -1,5 +1,5 @@
-// What was sold, credited and earned in two periods, in total and by one thing at a time: one
-// statement over the sums of sales, conversions and the ledger by day.
+// Reads what was sold, credited and earned in two periods, in total and by one group at a time: one
+// statement over the daily sums of sales, conversions and the ledger.
 import type { PoolClient } from "pg";
 import { dayOf } from "../../../domain/calendar.ts";
 import { weakOrderIds } from "../../../domain/order-id.ts";
@@ -8,9 +8,9 @@ import { ofWholeDays, restOfLastDay, type Source } from "../money-days/money-day
 import type { Periods } from "./periods.ts";
 import { ratio } from "./ratios.ts";
 
-/** What figures may be split by. */
+/** What figures may be grouped by. */
 export type By = "day" | "partner_id" | "campaign_id" | "event_type" | "segment";
-/** Where figures come from; who must not see revenue never has "sold" in the statement. */
+/** The source of figures. A reader who must not see revenue never has "sold" in the statement. */
 export type Kind = "sold" | "credited" | "earned";
 export type Period = "current" | "previous";
 
@@ -23,17 +23,17 @@ export interface Asked {
   readonly by: readonly By[];
 }
 
-/** Of one kind, period and group; without a currency it counts those of all. */
+/** A figure of one kind, period and group. Without a currency it counts all currencies. */
 export interface SoldFigure {
   readonly kind: Kind;
   readonly period: Period;
   readonly by: By | "total";
-  /** Of the group; null: without one, and in total. */
+  /** The value of the group; null for rows without one, and for the total. */
   readonly value: string | null;
   readonly currency: string | null;
   /** Distinct orders, credited conversions, or entries. */
   readonly n: number;
-  /** Gross or commission. */
+  /** Gross revenue or commission. */
   readonly amount: bigint;
   readonly refunded: bigint;
 }
@@ -43,12 +43,12 @@ const inScope = ({ clients, partner_id, campaign_id }: Asked): Sql => {
   const campaign = campaign_id === undefined ? sql`true` : sql`campaign_id = ${campaign_id}`;
   return sql`client_id = any (${clients}::int[]) and ${partner} and ${campaign}`;
 };
-/** As one range with a gap, for an index knows no alternatives. */
+/** One range with a gap, because an index cannot serve alternatives. */
 const inPeriods = ({ current, previous }: Periods): Sql => sql`
   occurred_at >= ${new Date(previous.from)} and occurred_at < ${new Date(current.to)}
     and (occurred_at < ${new Date(previous.to)} or occurred_at >= ${new Date(current.from)})`;
 
-/** What is added up, in money_days and in the table that they are sums of. */
+/** How a kind is summed: from money_days, and from the table that these sums are made of. */
 interface Summed {
   readonly source: Source;
   readonly from: Sql;
@@ -84,7 +84,9 @@ const summed: Readonly<Record<Kind, Summed>> = {
 
 const together = (parts: readonly Sql[]): Sql => parts.reduce((all, one) => sql`${all} union all ${one}`);
 
-/** Whole days by their sums, and by its rows what a period has of a day that it ends within. */
+/**
+ * Sums whole days from money_days, and reads the rows of a partial last day of the previous period.
+ */
 const sumsOf = (asked: Asked, kind: Kind): Sql => {
   const { source, from, isMeant, isMeantOfRow, refunded, ofRow } = summed[kind];
   const { current, previous } = asked.periods;
@@ -101,8 +103,8 @@ const sumsOf = (asked: Asked, kind: Kind): Sql => {
 };
 
 /**
- * What was given back of lines that were settled before refunds were kept with them: what their
- * conversion says.
+ * Refunds of lines that were settled before lines stored their refunds: these are read from the
+ * conversion.
  */
 const refundsOfBefore = (asked: Asked): Sql => sql`
   select 'sold', ${onDay}, ${ofLine}, 0, 0, given_back, null::bigint
@@ -116,12 +118,18 @@ const refundsOfBefore = (asked: Asked): Sql => sql`
       and s.occurred_at = c.credited_at and s.refunded_minor is null) as sold
   where nth = 1 and ${isCreditedLine} and ${inScope(asked)}`;
 
-/** Of a line; an id that names no order stands for its event. Texts are slow to compare. */
+/**
+ * Identifies the order of a line. A placeholder order id stands for its own event. Hashed, because
+ * comparing texts is slow.
+ */
 const orderHash = sql`hashtextextended(case
   when order_id is null or lower(order_id) = any (${weakOrderIds}::text[]) then event_id::text
   else client_id || '/' || order_id end, 0)`;
 
-/** Takes lines of orders with several lines out of the count of lines, to count them once. */
+/**
+ * Subtracts the lines of orders with several lines from the count of lines, so that each order
+ * counts once.
+ */
 const sharedOrders = (asked: Asked): Sql => {
   const lines = sql`from product_sales where ${isCreditedLine} and ${inScope(asked)} and ${inPeriods(asked.periods)}`;
   return sql`
@@ -133,7 +141,7 @@ const sharedOrders = (asked: Asked): Sql => {
 
 const plain = (text: string): Sql => ({ text, values: [] });
 
-/** Figures with an event or an amount; those of a group without either are left out. */
+/** Returns figures with an event or an amount; groups without either are absent. */
 export const soldFigures = async (tx: PoolClient, asked: Asked): Promise<readonly SoldFigure[]> => {
   if (asked.kinds.length === 0) return [];
   const parts = [
@@ -163,7 +171,7 @@ export const soldFigures = async (tx: PoolClient, asked: Asked): Promise<readonl
   }));
 };
 
-/** Commissions of sales of a span by the state they are in now. */
+/** Commissions of the sales of a span, by their current state. */
 export interface CommissionState {
   readonly status: string;
   readonly currency: string;
@@ -182,7 +190,7 @@ export const commissionStates = async (tx: PoolClient, asked: Asked): Promise<re
 const APPROVED = ["approved", "in_payment", "paid"];
 const REFUSED = ["rejected", "reversed"];
 
-/** Of the commissions that were decided on, those that were approved. */
+/** Returns the share of approved ones among the commissions that were decided. */
 export const approvalRate = (states: readonly CommissionState[]): number | null => {
   const among = (statuses: readonly string[]): number =>
     states.reduce((sum, { status, n }) => (statuses.includes(status) ? sum + n : sum), 0);

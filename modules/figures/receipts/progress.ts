@@ -1,5 +1,5 @@
-// Whether everything that was accepted by some moment has gone through all stages and stands in the
-// analytics store.
+// Tells whether everything that was accepted before some moment has passed all stages and is stored
+// in the analytics store.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Admin } from "../../../infra/kafka/kafka.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -7,11 +7,11 @@ import { hopsToStore } from "../../log/groups/hops-to-store.ts";
 import type { Hop, Hosts } from "../../log/groups/hosts.ts";
 
 /**
- * A request is answered at most this long after it came, so what came earlier is in the log. Four
- * times the longest wait for the log.
+ * Every request is answered within this time, so what arrived earlier is in the log. Four times the
+ * longest wait for the log.
  */
 const ANSWERED_WITHIN_MS = 30_000;
-/** A walk that meets a stage that stands still is given up; the next question begins another. */
+/** A walk that meets a stage without progress is abandoned; the next call starts another. */
 const WALK_MS = 60_000;
 const ASKED_EVERY_MS = 100;
 const HOSTS_EVERY_MS = 1_000;
@@ -21,8 +21,9 @@ const isOnTheWay = ({ group, topic }: Hop, hosts: Hosts): boolean =>
 
 export interface Progress {
   /**
-   * True when whatever was answered before now, of what came at `receivedAt`, is through; false
-   * when that is not sure within `waitMs`. Rejects while the log cannot be asked.
+   * Resolves with true when every event that arrived at `receivedAt` and was answered before this
+   * call is stored; with false when that is not certain within `waitMs`. Rejects while the log is
+   * unreachable.
    */
   readonly isThrough: (receivedAt: UnixMs, waitMs: number) => Promise<boolean>;
 }
@@ -30,13 +31,14 @@ export interface Progress {
 export interface ProgressPorts {
   readonly admin: () => Promise<Pick<Admin, "watermarks" | "committed">>;
   readonly hosts: () => Promise<Hosts>;
-  /** This edge itself holds events that wait for the log. */
+  /** True while this edge itself holds events that wait for the log. */
   readonly isHolding: () => boolean;
 }
 
 /**
- * True once the group has committed what its topic holds now; false when that takes until `end`, or
- * another group hosts the sink meanwhile, so that this one will never commit it.
+ * Resolves with true once the group has committed the current end of its topic. Resolves with false
+ * when that takes longer than `end`, or when another group hosts the sink meanwhile, so that this
+ * group will never commit it.
  */
 const passes = async (
   asked: Pick<Admin, "watermarks" | "committed">,
@@ -61,14 +63,13 @@ const passes = async (
 };
 
 /**
- * Walks down the way: what the log holds at the beginning, then, once the first group has committed
- * that, what the next topic holds, and so on. A group commits when its outputs are acknowledged, a
- * sink when its rows are written; so at the end everything from before the walk is stored. Walks
- * run one after the other, and who asks meanwhile shares the next. While this edge itself holds
- * events that wait for the log (`isHolding`) nothing is through.
- *
- * Known gap: what another edge of the same installation holds is not seen here; a receipt asked of
- * this one then calls such events duplicates until they are in.
+ * Walks the hops to the store: notes the end of the log, waits until the first group has committed
+ * that, notes the end of the next topic, and so on. A group commits when its outputs are
+ * acknowledged, and a sink when its rows are written; so after a walk everything from before it is
+ * stored. Walks run one at a time, and callers that arrive meanwhile share the next one. While this
+ * edge holds events that wait for the log (`isHolding`), nothing counts as stored.
+ * Known gap: events that another edge of the installation holds are not visible here. A receipt
+ * requested from this edge reports such events as duplicates until they are stored.
  */
 export const progressOf = ({ admin, hosts, isHolding }: ProgressPorts): Progress => {
   let throughUntil = 0;
@@ -78,7 +79,8 @@ export const progressOf = ({ admin, hosts, isHolding }: ProgressPorts): Progress
   const walk = async (): Promise<boolean> => {
     const began = Date.now();
     if (isHolding()) return false;
-    // Asked at each walk: what was hosted apart a moment ago writes topics that are read now.
+    // Read for each walk: a stage that was hosted apart a moment ago has written a topic that must
+    // be walked too.
     const [asked, hosted] = await Promise.all([admin(), hosts()]);
     for (const hop of hopsToStore(hosted)) if (!(await passes(asked, hop, hosts, began + WALK_MS))) return false;
     throughUntil = Math.max(throughUntil, began - ANSWERED_WITHIN_MS);
@@ -108,7 +110,7 @@ export const progressOf = ({ admin, hosts, isHolding }: ProgressPorts): Progress
       if (receivedAt <= throughUntil) return true;
       const stopped = new AbortController();
       const walked = fresh();
-      // it may end after everybody who waited has gone
+      // The walk may fail after all callers have stopped waiting.
       walked.catch(() => undefined);
       try {
         return await Promise.race([walked, sleep(waitMs, false, { signal: stopped.signal })]);

@@ -1,4 +1,4 @@
-// What the store knows of the events of one request.
+// Reads from the analytics store what became of the events of one request.
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { bind, type ClientScope, cond, count, readRows, text } from "../../../infra/clickhouse/query.ts";
 
@@ -13,7 +13,7 @@ const fates: readonly (Fate | undefined)[] = [
 const fateOf = (code: number): Fate => fates[code] ?? "unattributed";
 
 /**
- * How many events the request was the first to bring, by what became of them. `tag` as in
+ * Counts the events that the request was the first to bring, by outcome. `tag` is the one of
  * processors/admit/batch-id.ts.
  */
 export const receiptCounts = async (
@@ -31,7 +31,7 @@ export const receiptCounts = async (
 };
 
 /**
- * Which request first brought an event, and what became of it; undefined while it is not stored.
+ * Returns which request first brought an event, and its outcome; undefined while it is not stored.
  */
 export const receiptOf = async (
   clickhouse: Clickhouse,
@@ -42,7 +42,7 @@ export const receiptOf = async (
     from: "receipts",
     columns: { tag: text("lower(hex(batch))"), code: count("fate % 8"), version: count("intDiv(fate, 8)") },
     where: [cond`event_id = ${bind("UUID", eventId)}`],
-    // An event that came with another `ts` is another row; the first one counts.
+    // An event that came again with another `ts` is another row; the first one counts.
     orderBy: ["batch"],
     limit: 1,
   });

@@ -1,23 +1,23 @@
-// How many accepted events are not in the analytics store yet, although they should be.
+// Counts accepted events that should be in the analytics store by now and are not.
 import type { Admin } from "../../../infra/kafka/kafka.ts";
 import { hopsToStore } from "../../log/groups/hops-to-store.ts";
 import type { Hop, Hosts } from "../../log/groups/hosts.ts";
 
 /**
- * Events younger than this are on their way; older ones that are not stored are waiting
+ * Events younger than this are still in transit; older ones that are not stored count as waiting
  * (docs/design/contracts.md, "Health").
  */
 const ON_THEIR_WAY_MS = 5_000;
 
 export interface WaitingPorts {
   readonly admin: () => Promise<Pick<Admin, "watermarks" | "offsetsAt" | "committed">>;
-  /** Who hosts each stage and sink now. */
+  /** Returns who hosts each stage and sink now. */
   readonly hosts: () => Promise<Hosts>;
 }
 
 /**
- * Records before the mark of five seconds ago that a group on the way has not committed. Each event
- * waits at one hop at a time. Rejects while the log cannot be asked.
+ * Counts records appended more than five seconds ago that a group on the way has not committed. An
+ * event waits at one hop at a time, so none counts twice. Rejects while the log is unreachable.
  */
 export const waitingEvents = async (ports: WaitingPorts): Promise<number> => {
   const [admin, hosts] = await Promise.all([ports.admin(), ports.hosts()]);

@@ -1,15 +1,15 @@
-// Commission money of each day, from the ledger itself: money has one source, and it is not a count
-// of events.
+// Commission money of each day, read from the ledger: the ledger is the only source of money, not a
+// count of events.
 import type { Pool } from "pg";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 export interface EarnedByDay {
   readonly client_id: number;
-  /** YYYY-MM-DD in America/Mexico_City, of the sale that earned it. */
+  /** The day of the sale that earned it, YYYY-MM-DD in America/Mexico_City. */
   readonly day: string;
   readonly currency: string;
-  /** What partners earned by sales of this day, less what was taken back since. */
+  /** What partners earned from sales of this day, less later reversals. */
   readonly amount_minor: bigint;
 }
 
@@ -20,7 +20,7 @@ from ledger_entries
 where client_id = any ($1) and occurred_at >= $2 and occurred_at < $3 and amount_minor <> 0
 group by 1, 2, 3 order by 1, 2, 3`;
 
-/** From the first millisecond of `from` up to, not including, `to`. */
+/** From the first millisecond of `from` (inclusive) to `to` (exclusive). */
 export const earnedByDay = (
   pool: Pool,
   clientIds: readonly number[],

@@ -1,4 +1,5 @@
-// What was accepted and is not yet counted: the records between the log and the tables of reports.
+// Counts what was accepted and is not reported yet: the records between the log and the tables that
+// reports read.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Admin } from "../../../infra/kafka/kafka.ts";
 import { ledger } from "../../../sinks/ledger/table.ts";
@@ -11,7 +12,7 @@ const ASKED_EVERY_MS = 200;
 
 type Asked = Pick<Admin, "watermarks" | "committed">;
 
-/** The groups that a sale passes into the tables that a report reads, in the order of the flow. */
+/** The groups that a sale passes into the tables of reports, in the order of the flow. */
 const hopsToReports = (hosts: Hosts): readonly Hop[] => {
   const sinks = [sinkInto(pipeline, productSales), sinkInto(pipeline, ledger)];
   const hops = sinks.flatMap((sink) => hopsTo(pipeline, sink, hosts));
@@ -29,8 +30,8 @@ const behind = async (asked: Asked, { group, topic }: Hop): Promise<number> => {
 };
 
 /**
- * Records that the groups on the way have not read yet. An event is in one place at a time; it is
- * counted twice only while both its stored row and its money wait.
+ * Counts records that these groups have not read yet. An event is in one place at a time; it counts
+ * twice only while both its stored row and its money wait.
  */
 export const onTheWay = async (asked: Asked, hosts: Hosts): Promise<number> => {
   const counts = await Promise.all(hopsToReports(hosts).map((hop) => behind(asked, hop)));
@@ -38,8 +39,8 @@ export const onTheWay = async (asked: Asked, hosts: Hosts): Promise<number> => {
 };
 
 /**
- * Resolves with true once everything that the log holds now has come through, with false when that
- * takes longer than `withinMs`. Later events may still be on their way then.
+ * Resolves with true once everything in the log at the time of the call is stored, with false when
+ * that takes longer than `withinMs`. Later events may still be in transit then.
  */
 export const waitUntilCounted = async (asked: Asked, hosts: Hosts, withinMs: number): Promise<boolean> => {
   const end = performance.now() + withinMs;

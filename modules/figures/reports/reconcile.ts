@@ -1,5 +1,5 @@
-// Compares a shop's own list of orders with what is counted here: what one has and the other has
-// not, and why, as far as that is known.
+// Compares a shop's own list of orders with the orders counted here: lists what is on one side
+// only, and why, where the cause is known.
 import type { Pool } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import { isWeakOrderId, orderIdOf } from "../../../domain/order-id.ts";
@@ -13,7 +13,7 @@ export interface ShopOrder {
   readonly order_id: string;
   readonly currency: string;
   readonly amount: bigint | null;
-  /** Where it stands in the file, the header being line 1. */
+  /** Its line in the file; the header is line 1. */
   readonly line: number;
 }
 export interface OurOrder {
@@ -21,7 +21,7 @@ export interface OurOrder {
   readonly currency: string;
   readonly amount: bigint;
 }
-/** An event with the id of an order that is none of the types that sell something. */
+/** An event with the id of an order whose type is not one of the types that sell something. */
 export interface OtherEvent {
   readonly order_id: string;
   readonly type: string;
@@ -31,7 +31,7 @@ export interface Difference {
   readonly side: "only the shop" | "only here" | "both";
   readonly order_id: string;
   readonly currency: string;
-  /** Decimal texts; null: none there, or not in the file. */
+  /** Decimal texts; null when the order is missing there, or the file has no amounts. */
   readonly shop: string | null;
   readonly here: string | null;
   readonly reason: string;
@@ -48,20 +48,20 @@ export interface Known {
   readonly shop: readonly ShopOrder[];
   readonly ours: readonly OurOrder[];
   readonly others: readonly OtherEvent[];
-  /** Records of all clients between the log and the tables; null: the log does not answer. */
+  /** Records of all clients between the log and the tables; null when the log is unreachable. */
   readonly onTheWay: number | null;
 }
 
 const keyOf = ({ order_id, currency }: { readonly order_id: string; readonly currency: string }): string =>
   `${orderIdOf(order_id)}\0${currency}`;
-/** What two spellings of an id have in common. */
+/** Normalises an id, so that two spellings of it compare equal. */
 const looseOf = (id: string): string =>
   orderIdOf(id)
     .toLowerCase()
     .replace(/[^\p{L}\p{N}]/gu, "");
 const counted = new Intl.NumberFormat("en-US");
 
-/** Rows of one order in one currency are one order. */
+/** Merges rows of one order in one currency. */
 const orders = <Order extends { order_id: string; currency: string; amount: bigint | null }>(
   rows: readonly Order[],
 ): ReadonlyMap<string, Order> => {
@@ -74,7 +74,9 @@ const orders = <Order extends { order_id: string; currency: string; amount: bigi
   return found;
 };
 
-/** Pure: the differences in the order of the file, then what is here alone by its id. */
+/**
+ * Pure. Returns the differences in the order of the file, then the orders found only here, by id.
+ */
 export const compareOrders = ({ shop, ours, others, onTheWay }: Known): Reconciled => {
   const [theirs, here] = [orders(shop), orders(ours)];
   const byLoose = new Map([...here.values()].map((one) => [looseOf(one.order_id), one]));
@@ -137,13 +139,13 @@ export const compareOrders = ({ shop, ours, others, onTheWay }: Known): Reconcil
 
 export interface Span {
   readonly from: UnixMs;
-  /** The first moment that is left out. */
+  /** Exclusive. */
   readonly to: UnixMs;
 }
 
 /**
- * Orders that are counted: of the span, and those with one of these ids whenever they were sold.
- * Copies that were merged count nowhere.
+ * Returns counted orders: those of the span, and those with one of these ids whenever they were
+ * sold. Merged copies are left out.
  */
 export const ourOrders = (
   pool: Pool,
@@ -170,10 +172,12 @@ export const ourOrders = (
     { isReadOnly: true },
   );
 
-/** How many ids a question names at most. */
+/** Most ids in one query. */
 const MOST_IDS = 1_000;
 
-/** Events that name one of these orders and sell nothing, e.g. of a mistyped type. */
+/**
+ * Returns events that name one of these orders and sell nothing, e.g. because of a mistyped type.
+ */
 export const otherEvents = async (
   clickhouse: Clickhouse,
   clientId: number,

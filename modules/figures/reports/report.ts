@@ -1,5 +1,5 @@
-// What was sold and earned: by period, partner, campaign or segment for the `report` command, in
-// total for the live screen.
+// Reads what was sold and earned: by period, partner, campaign or segment for the `report` command,
+// in total for the live screen.
 import type { Pool, PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import { weakOrderIds } from "../../../domain/order-id.ts";
@@ -13,11 +13,11 @@ export type By = (typeof bys)[number];
 interface Figures {
   readonly currency: string;
   readonly orders: number;
-  /** Gross: what was sold. */
+  /** Gross sales. */
   readonly revenue: string;
-  /** What was given back of it since, whenever that was. */
+  /** Refunds of these sales, whenever they came. */
   readonly refunded: string;
-  /** What the ledger says partners earned by these sales, less what was taken back. */
+  /** The ledger's net amount that partners earned from these sales, after reversals. */
   readonly commission: string;
 }
 /**
@@ -27,13 +27,13 @@ interface Figures {
 export type ReportRow<Group extends By = "month"> = Readonly<Record<Group, string>> &
   Figures & { readonly name?: string };
 
-/** What is left out of a report: sales of other partners, campaigns, segments or days. */
+/** Limits a report to sales of a partner, campaign, segment or span. */
 export interface ReportFilter {
   readonly partner_id?: number | undefined;
   readonly campaign_id?: number | undefined;
   readonly segment?: string | undefined;
   readonly from?: UnixMs | undefined;
-  /** The first moment that is left out. */
+  /** Exclusive. */
   readonly to?: UnixMs | undefined;
 }
 
@@ -49,18 +49,18 @@ export interface ClientSummary {
 }
 export interface Summary {
   readonly clients: readonly ClientSummary[];
-  /** Sum of all ledger lines of these clients, by currency: zero, always. */
+  /** Sum of all ledger lines of these clients, by currency; always zero. */
   readonly balance: readonly Amount[];
   readonly isBalanced: boolean;
 }
 
 /**
- * What settle gave back of each line stands in its row. An order with a line that was settled
- * before that was kept is counted by its refunds: each by order, at most what was sold, in whatever
- * order they came. MXN is what an event without a currency is in (docs/design/contracts.md,
- * "Answers"). An order belongs to the month or day of its first line; sales whose order id is a
- * placeholder stand each by itself. An order whose lines are credited to several partners counts
- * once for each of them.
+ * Refunds come from each line's own row, where settle stores them. An order with a line that was
+ * settled before rows stored refunds is computed from its refund events: summed by order, at most
+ * what was sold, in whatever order they came.
+ * An event without a currency counts as MXN (docs/design/contracts.md, "Answers"). An order belongs
+ * to the month or day of its first line. Sales whose order id is a placeholder each count as an
+ * order. An order whose lines are credited to several partners counts once for each of them.
  */
 const statement = (clientId: number, by: By, filter: ReportFilter): Sql => {
   const first = sql`min(occurred_at) over (partition by order_key, coalesce(currency, 'MXN'))`;
@@ -161,8 +161,8 @@ const namesIn = async (tx: PoolClient, by: By): Promise<ReadonlyMap<string, stri
 };
 
 /**
- * Orders, gross revenue, refunds and commissions of one client by currency and by month or day of
- * the sale, oldest first, or by partner, campaign or segment that it is credited to.
+ * Returns orders, gross revenue, refunds and commissions of one client by currency, and by month or
+ * day of the sale (oldest first), or by credited partner, campaign or segment.
  */
 export const report = <Group extends By>(
   pool: Pool,
@@ -174,8 +174,8 @@ export const report = <Group extends By>(
     pool,
     [clientId],
     async (tx) => {
-      // Tables that have just grown look empty to the planner, and nested loops over 7,000 sales
-      // took it 17 s; hashes cost the same whatever it believes.
+      // The planner takes tables that have just grown for empty and chose nested loops: 17 s for
+      // 7,000 sales. Hash joins cost the same whatever the planner estimates.
       await tx.query("set local enable_nestloop = off");
       const { rows } = await tx.query<PartRow>(statement(clientId, by, filter));
       const names = await namesIn(tx, by);
@@ -227,8 +227,8 @@ select client_id, count(*)::int as conversions from conversions where client_id 
   group by 1`;
 
 /**
- * Credited conversions, gross revenue and net commissions of each client, and whether the ledger of
- * all of them balances; read at one moment.
+ * Returns credited conversions, gross revenue and net commissions of each client, and whether the
+ * ledger of all of them balances. All are read in one snapshot.
  */
 export const summary = (pool: Pool, clientIds: readonly number[]): Promise<Summary> =>
   transaction(

@@ -1,4 +1,4 @@
-// Computes the dimensions of hours from the events that count, then the days above them.
+// Computes the dimensions of hours from the events that count, then of the days that contain them.
 import { HOUR, type HourOf, listed, secondsOf, tuples } from "./hours.ts";
 import type { RollupHour } from "./rollup-marks.ts";
 import { dimensionColumns, dimensionGroups } from "./table.ts";
@@ -12,7 +12,7 @@ const SOCIAL =
   "(^|\\\\.)(facebook|instagram|tiktok|twitter|pinterest|linkedin|reddit|youtube|whatsapp|snapchat|threads|" +
   "telegram)\\\\." +
   "|^(t\\\\.co|x\\\\.com|t\\\\.me|fb\\\\.me|lnkd\\\\.in|youtu\\\\.be|wa\\\\.me)$";
-/** How a visitor came; `internal` is from a page of the same host. */
+/** The channel of a visit; `internal` means a referrer on the same host. */
 const channel = `multiIf(click_id is not null or link_id is not null, 'link',
   match(ifNull(url, ''), '[?&]utm_(source|medium|campaign)=[^&#]'), 'campaign',
   ifNull(ref, '') = '', 'direct',
@@ -21,7 +21,7 @@ const channel = `multiIf(click_id is not null or link_id is not null, 'link',
   match(lower(domainWithoutWWW(ref)), '${SOCIAL}'), 'social',
   'referral')`;
 
-/** Of which an event has one value each, but for `fraud_reasons` and `warnings`. */
+/** An event has one value of each dimension, except `fraud_reasons` and `warnings`. */
 const found = ["browser", "device", "country", "region", "channel", "credit_reason", "fraud_reasons", "warnings"];
 
 const dimensionsOf = `arrayJoin(arrayConcat(
@@ -32,8 +32,8 @@ const dimensionsOf = `arrayJoin(arrayConcat(
   arrayMap(code -> ('warning', code), arrayDistinct(warnings))))`;
 
 /**
- * Events that are alike in everything are counted together before they are counted in each
- * dimension: seven rows for each of them, and not for each event.
+ * Counts events that are equal in every column first, and then counts each group in every
+ * dimension. So seven rows are made for each group instead of for each event.
  */
 const alike = (listedHours: readonly HourOf[]): string => `
   select client_id, toStartOfHour(ts) as bucket, coalesce(custom_name, t) as event_type,
@@ -47,7 +47,9 @@ const alike = (listedHours: readonly HourOf[]): string => `
   where (client_id, toStartOfHour(ts)) in (${tuples(listedHours)})
   group by client_id, bucket, event_type, partner_id, currency, ${found.join(", ")}`;
 
-/** A group that emptied is written with zeros, under a version that takes the place of its own. */
+/**
+ * Writes a group that has become empty with zeros, under a version that replaces its former row.
+ */
 const hours = (given: readonly RollupHour[], listedHours: readonly HourOf[]): string => `${target}
 with marked as (
   select * from values('client_id UInt32, bucket DateTime(\\'UTC\\'), version UInt64',
@@ -67,7 +69,7 @@ from (
 inner join marked using (client_id, bucket)
 group by client_id, bucket, ${groups}`;
 
-// A day of clocks that are set back has 25 hours.
+// A day on which clocks are set back has 25 hours.
 const days = (touched: readonly HourOf[]): string => `${target}
 select client_id, 'day', toStartOfDay(bucket, 'America/Mexico_City') as day, ${groups}, sum(events), sum(conversions),
   sum(revenue_minor), ${merged}, max(version)
@@ -77,7 +79,7 @@ where grain = 'hour' and (client_id, bucket) in (${listed(touched, -25 * HOUR, 2
     values('c UInt32, h DateTime(\\'UTC\\')', ${tuples(touched)}))
 group by client_id, day, ${groups}`;
 
-/** The statements for these hours, in order: each is counted again from its events. */
+/** Returns the statements for these hours, in order. Each hour is counted again from its events. */
 export const computeDimensions = (given: readonly RollupHour[]): readonly string[] => {
   const touched = given.map(({ client_id, hour }): HourOf => [client_id, secondsOf(hour)]);
   return [hours(given, touched), days(touched)];

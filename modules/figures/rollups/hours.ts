@@ -1,4 +1,4 @@
-// The hours of clients that marks lie in, as lists of numbers in a statement.
+// The client hours that marks lie in, as lists of numbers for a statement.
 import type { RollupMark } from "./rollup-marks.ts";
 
 /** Seconds. */
@@ -15,11 +15,11 @@ const distinct = (given: readonly HourOf[]): readonly HourOf[] => [
   ...new Map(given.map((one): [string, HourOf] => [one.join("/"), one])).values(),
 ];
 
-/** Each touched hour of each client once. */
+/** Returns each touched hour of each client once. */
 export const hoursOf = (marks: readonly Pick<RollupMark, "client_id" | "minute">[]): readonly HourOf[] =>
   distinct(marks.map(({ client_id, minute }) => [client_id, hourOf(minute)]));
 
-/** These and each one behind them, once. */
+/** Returns these hours and the hour after each, once. */
 export const withNext = (hours: readonly HourOf[]): readonly HourOf[] =>
   distinct(
     hours.flatMap(([client, hour]): readonly HourOf[] => [
@@ -29,8 +29,8 @@ export const withNext = (hours: readonly HourOf[]): readonly HourOf[] =>
   );
 
 /**
- * Buckets of `step` seconds, from `from` to `to` around each hour, listed one by one, for so the
- * sort key finds them.
+ * Lists buckets of `step` seconds, `from` to `to` around each hour, one by one, because ClickHouse
+ * uses the sort key only for listed values.
  */
 export const listed = (hours: readonly HourOf[], from: number, to: number, step: number): string =>
   tuples(

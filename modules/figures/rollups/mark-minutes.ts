@@ -1,4 +1,5 @@
-// Marks minutes as the analytics sink does, for what was stored before and counts otherwise now.
+// Marks minutes as the analytics sink does, for events that are stored already and now count
+// differently.
 import type { Pool } from "pg";
 import { rollupMarks } from "../../../sinks/rollup-marks/table.ts";
 import { postgresStore } from "../../../sinks/stores/postgres.ts";

@@ -1,5 +1,5 @@
-// Hours that an older computation wrote: their minutes are marked, so that figures which it did not
-// know are filled where an installation runs already.
+// Finds hours that an older revision of the computation wrote and marks their minutes, so that
+// newly added figures are filled in an existing installation.
 
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
@@ -7,12 +7,14 @@ import { HOUR, type HourOf, listed } from "./hours.ts";
 import { markMinutes } from "./mark-minutes.ts";
 import { ROLLUP_REVISION } from "./table.ts";
 
-/** The hour behind which the next search begins: searches go from the newest to the oldest. */
+/**
+ * The hour after which the next search continues; a search goes from the newest hour to the oldest.
+ */
 export type Searched = HourOf | "from the newest";
 
 const outdatedHours = async (clickhouse: Clickhouse, behind: Searched, most: number): Promise<readonly HourOf[]> => {
-  // Numbers alone stand in the text. A group that only an older computation wrote makes its hour an
-  // outdated one, also where a process of before wrote it later.
+  // The text is safe because it contains only numbers. An hour is outdated if any group of it has
+  // an older revision, even if a process of an older release wrote that group later.
   const older =
     behind === "from the newest" ? "" : `and (toUnixTimestamp(bucket), client_id) < (${behind[1]}, ${behind[0]})`;
   const answer = await clickhouse.query({
@@ -25,8 +27,8 @@ const outdatedHours = async (clickhouse: Clickhouse, behind: Searched, most: num
 };
 
 /**
- * Marks the minutes of at most `hours` outdated hours. Answers where to go on, or null when there
- * is none left. An hour is marked once in a search: what stays outdated does not stop it.
+ * Marks the minutes of at most `hours` outdated hours. Returns where to continue, or null when none
+ * is left. A search marks each hour once, so an hour that stays outdated does not stop it.
  */
 export const markOutdated = async (
   pool: Pool,

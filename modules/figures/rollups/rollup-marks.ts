@@ -1,5 +1,5 @@
-// Takes the oldest marks, has their minutes computed, and then their hours; each is cleared only if
-// it has not moved meanwhile.
+// Takes the oldest marks and has their minutes computed, then their hours. A mark is cleared only
+// if it has not moved meanwhile.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
@@ -10,9 +10,12 @@ import { markColumns, type StoredMark } from "../../../sinks/rollup-marks/table.
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Backlog } from "../../base/outbox/outbox.ts";
 
-/** A minute of a client whose rollups wait; `sequence` becomes the version of what is computed. */
+/**
+ * A minute of a client whose rollups have to be computed; `sequence` becomes the version of the
+ * result.
+ */
 export type RollupMark = StoredMark;
-/** An hour whose minutes are computed, and whose dimensions and repeats wait. */
+/** An hour whose minutes are computed and whose dimensions and repeats are not. */
 export type RollupHour = StoredRow<typeof hourColumns>;
 const hourColumns = { client_id: int, hour: time, sequence: bigint };
 
@@ -32,8 +35,8 @@ select client_id, hour, sequence, clock_timestamp() as read_at from rollup_hours
 where ${isAwake} order by marked_at, client_id, hour limit $3`;
 
 /**
- * Clears what was given from `table`. A row that moved while it was computed stays, and waits since
- * it was read.
+ * Deletes the computed rows from `table`. A row whose sequence moved during the computation stays,
+ * with its waiting time counted from when it was read.
  */
 const settledIn = (table: string, key: string, columns: Columns, noted = ""): string => `
 with given as (select * from ${givenRows(columns)}),${noted}
@@ -46,7 +49,7 @@ update ${table} as mark set marked_at = $2 from given
 where mark.client_id = given.client_id and mark.${key} = to_timestamp(given.${key} / 1000.0)
 and mark.sequence <> given.sequence`;
 
-/** Their hours wait then, since when the minutes did. */
+/** Queues the hours of these minutes, waiting since their minutes did. */
 const noted = `
   noted as (
     insert into rollup_hours (client_id, hour, sequence, marked_at)
@@ -67,12 +70,11 @@ interface Taking<Mark> {
 }
 
 /**
- * One caller at a time, whatever processes run: another answers "busy". Answers the number of marks
- * that were handed over; throws what `work` threw, and all of them stay.
- *
- * Known gap: a caller that lost its connection (and so the lock) while a statement of `work` goes
- * on may write under an old mark after its successor has looked; a group that emptied in these
- * seconds then shows its old counts until its minute is touched again.
+ * Runs `work` on the oldest marks, one caller at a time over all processes: another one gets
+ * "busy". Returns the number of marks. Throws what `work` throws, and all marks then stay.
+ * Known gap: a caller that lost its connection, and with it the lock, while a statement of `work`
+ * still runs may write under an old mark after its successor has read. A group that became empty in
+ * these seconds then shows its old counts until its minute is touched again.
  */
 const take = <Mark extends { readonly sequence: bigint }>(
   pool: Pool,
@@ -94,8 +96,8 @@ const take = <Mark extends { readonly sequence: bigint }>(
   );
 
 /**
- * Hands the marks of the `hours` client-hours that wait longest to `work`, all minutes of an hour
- * together; when it is done they are settled, and their hours wait. As `take`.
+ * Passes the marks of the `hours` client-hours that wait longest to `work`, all minutes of an hour
+ * together. Once done, the marks are cleared and their hours queued. Otherwise as `take`.
  */
 export const takeMarks = (
   pool: Pool,
@@ -103,11 +105,13 @@ export const takeMarks = (
   work: (marks: readonly RollupMark[]) => Promise<void>,
 ): Promise<number | "busy"> => take(pool, { lock: "tributary.rollups", query: [oldest, [hours]], settled, work });
 
-/** Hours that are left to a later turn. */
+/** Hours that are left for a later turn. */
 export type Resting = readonly Omit<RollupHour, "sequence">[];
 const listsOf = (resting: Resting) => [resting.map(({ client_id }) => client_id), resting.map(({ hour }) => hour)];
 
-/** Hands the `most` hours that wait longest to `work`, but for those that rest. As `take`. */
+/**
+ * Passes the `most` hours that wait longest to `work`, except resting ones. Otherwise as `take`.
+ */
 export const takeHours = (
   pool: Pool,
   { most, resting = [] }: { readonly most: number; readonly resting?: Resting },
@@ -135,23 +139,26 @@ const waiting = (pool: Pool, marked: string, values: readonly unknown[] = []): P
   );
 
 /**
- * How many minutes and devices that chose again wait, and for how long: what the age of counts
- * follows from.
+ * Counts waiting minutes, and devices that changed their consent, with the age of the oldest; the
+ * age of counts follows from it.
  */
 export const waitingMarks = (pool: Pool): Promise<Backlog> => waiting(pool, marks);
 const marks = "select marked_at from rollup_marks union all select marked_at from consent_marks";
 
-/** How many hours wait whose minutes are computed, but for those that rest. */
+/** Counts hours that wait after their minutes were computed, except resting ones. */
 export const waitingHours = (pool: Pool, resting: Resting = []): Promise<Backlog> =>
   waiting(pool, `select marked_at from rollup_hours where ${isAwake}`, listsOf(resting));
 
-/** Everything that waits: until then a rollup may still change. */
+/** Counts everything that waits. Until it is zero, a rollup may still change. */
 export const waitingRollups = (pool: Pool): Promise<Backlog> =>
   waiting(pool, `${marks} union all select marked_at from rollup_hours`);
 
 const ASKED_EVERY_MS = 250;
 
-/** Until every marked minute and its hour are computed; false when that takes longer. */
+/**
+ * Resolves with true once every marked minute and its hour are computed, with false when that takes
+ * longer than `withinMs`.
+ */
 export const untilRollupsComputed = async (pool: Pool, withinMs: number): Promise<boolean> => {
   const end = performance.now() + withinMs;
   while ((await waitingRollups(pool)).count > 0) {

@@ -1,4 +1,4 @@
-// What dashboards ask of the rollups: figures of a client by day, by hour or by minute.
+// Reads figures of a client from the rollups by day, hour or minute, for dashboards.
 
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import {
@@ -18,16 +18,15 @@ import type { UnixMs } from "../../../stream/flow.ts";
 
 export type Grain = "minute" | "hour" | "day";
 export interface Span {
-  /** Begin of the first bucket. */
+  /** Start of the first bucket. */
   readonly from: UnixMs;
-  /** Begin of the first bucket that is left out. */
+  /** Start of the first bucket after the span. */
   readonly to: UnixMs;
 }
 
 /**
- * Sums of the counts, each over the rows of one group; revenue is never added across currencies,
- * so name `currency` among the groups. Clicks that count are those without their repeats, which
- * minutes do not know.
+ * Sums of the counts over the rows of a group. Revenue must not be added across currencies, so
+ * group by `currency`. Counted clicks exclude repeats, which rows of minutes do not know.
  */
 export const figures = {
   events: count("sum(events)"),
@@ -40,7 +39,7 @@ export const figures = {
   repeats: count("sum(repeats)"),
 };
 
-/** The rows of one grain whose buckets begin within the span. */
+/** Selects the rows of one grain whose buckets begin within the span. */
 export const within = (grain: Grain, { from, to }: Span) => [
   cond`grain = ${bind("String", grain)}`,
   cond`bucket >= toDateTime(intDiv(${bind("Int64", from)}, 1000), 'UTC')`,
@@ -48,8 +47,8 @@ export const within = (grain: Grain, { from, to }: Span) => [
 ];
 
 /**
- * Figures of each day of Mexico City (YYYY-MM-DD), by client and currency, oldest first. Days on
- * which nothing counts are left out.
+ * Returns the figures of each day of Mexico City (YYYY-MM-DD), by client and currency, oldest
+ * first. Days without a count are absent.
  */
 export const figuresByDay = (clickhouse: Clickhouse, scope: ClientScope, span: Span) =>
   readRows(clickhouse, scope, {
@@ -65,10 +64,10 @@ export const figuresByDay = (clickhouse: Clickhouse, scope: ClientScope, span: S
     orderBy: ["client_id", "day", "currency"],
   });
 
-/** Minutes are known of two days, days of ninety: older events are not looked for. */
+/** Minutes are kept for two days and days for ninety; older events are not searched for. */
 const RECENT_DAYS = 2;
 const KNOWN_DAYS = 90;
-/** Within which a client that sends is found at once. */
+/** A first, cheap search: a client that sends now is found within these minutes. */
 const NOW_MINUTES = 5;
 const HOUR_SEC = 3_600;
 const DAY_SEC = 24 * HOUR_SEC;
@@ -76,9 +75,9 @@ const since = (grain: Grain, seconds: number): Condition =>
   cond`grain = ${bind("String", grain)} and bucket >= now() - ${bind("UInt32", seconds)}`;
 
 /**
- * When the newest bucket with an event began, by client: of the last minutes, else within the
- * newest hour of two days, else the newest minute or day. A client with millions of events a day
- * has a thousand rows a minute, so no more minutes are read than are needed.
+ * Returns when the newest bucket with an event began, by client: searches the last minutes, then
+ * the newest hour of two days, then the newest minute or day. A client with millions of events a
+ * day has a thousand rows a minute, so it reads no more minutes than it needs.
  */
 const newestBuckets = async (
   clickhouse: Clickhouse,
@@ -118,8 +117,9 @@ const newestBuckets = async (
 };
 
 /**
- * When the newest minute with an event of each client began, or the newest day when that was more
- * than two days ago; without those that had none for 90 days. Throws when it takes longer.
+ * Returns when the newest minute with an event of each client began, or the newest day when that is
+ * more than two days ago; clients without events for 90 days are absent. Throws when the query
+ * takes longer than `mostMs`.
  */
 export const newestEvents = async (
   clickhouse: Clickhouse,
@@ -130,11 +130,13 @@ export const newestEvents = async (
 
 export interface Activity {
   readonly events_last_hour: number;
-  /** When its newest minute began, or its newest day; null: none for 90 days. */
+  /** When its newest minute or day began; null: none for 90 days. */
   readonly last_seen_at: UnixMs | null;
 }
 
-/** What one source of a client has sent. Throws when it takes longer. */
+/**
+ * Returns what one source of a client has sent. Throws when the query takes longer than `mostMs`.
+ */
 export const activityOf = async (
   clickhouse: Clickhouse,
   clientId: number,
@@ -152,7 +154,10 @@ export const activityOf = async (
   return { events_last_hour: row?.events ?? 0, last_seen_at: newest.get(clientId) ?? null };
 };
 
-/** Of every source within the last week. Throws when it takes longer. */
+/**
+ * Counts the purchases of every source in the last week. Throws when the query takes longer than
+ * `mostMs`.
+ */
 export const purchasesOf = async (clickhouse: Clickhouse, clientId: number, mostMs: number): Promise<number> => {
   const asked = readRows(clickhouse, scopeOf(clientId), {
     from: "rollups",
@@ -166,7 +171,7 @@ export const purchasesOf = async (clickhouse: Clickhouse, clientId: number, most
   return row?.events ?? 0;
 };
 
-/** How many events count in each of these hours; an hour without one is left out. */
+/** Counts the events of each of these hours; hours without one are absent. */
 export const eventsOf = async (
   clickhouse: Clickhouse,
   hours: readonly { readonly client_id: number; readonly hour: UnixMs }[],

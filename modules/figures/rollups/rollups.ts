@@ -1,5 +1,6 @@
-// Computes minutes again from the events that count, then the hours and days above them; groups
-// that emptied become zeros. What only a whole hour can tell is counted in a turn of its own.
+// Computes minutes again from the events that count, then the hours and days that contain them.
+// Groups that became empty turn into zeros. Counts that need a whole hour are computed in a
+// separate turn.
 
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { computeDimensions } from "./dimensions.ts";
@@ -12,15 +13,15 @@ const sums = rollupCounts.map((name) => `sum(${name})`).join(", ");
 const zeros = rollupCounts.map((name) => `0 as ${name}`).join(", ");
 const target = `insert into rollups (${rollupColumns.map(({ name }) => name).join(", ")})`;
 
-/** What an event is grouped by. */
+/** The columns by which events are grouped. */
 const groupOf = `coalesce(custom_name, t) as event_type, source, ifNull(partner_id, 0) as partner_id,
     ifNull(campaign_id, 0) as campaign_id, ifNull(country, '') as country, device, ifNull(currency, '') as currency,
     ifNull(product_line, '') as segment`;
 
 /**
- * The sort key of `events` ends in a client's hour, so that is what is read; all marked minutes of
- * it are counted in one pass. The groups that are there already are added with zeros, and a group
- * without an event keeps nothing else.
+ * Reads whole client hours, the prefix of the sort key of `events`, and counts all marked minutes
+ * of an hour in one pass. Existing groups are added with zeros, so that a group without events gets
+ * zeros.
  */
 const minutes = (marks: readonly RollupMark[], hours: readonly HourOf[]): string => `${target}
 with marks as (
@@ -52,9 +53,9 @@ inner join marks using (client_id, bucket)
 group by client_id, bucket, ${groups}`;
 
 /**
- * Clicks on one link from one address and browser, each less than an hour after the one before it.
- * A click that lacks one of the three repeats nothing. What the pixel saw on a page may be no click
- * but a signal, so it makes no other click a repeat.
+ * Finds repeated clicks: on one link from one address and browser, each less than an hour after the
+ * one before. A click that lacks one of the three repeats nothing. Clicks that the pixel saw on a
+ * page may be signals only, so they make no other click a repeat.
  */
 const repeats = (hours: readonly HourOf[]): string => `
   select client_id, toStartOfHour(ts) as hour, ${groups},
@@ -70,7 +71,7 @@ const repeats = (hours: readonly HourOf[]): string => `
   where ts < before + interval 1 hour and (client_id, toStartOfHour(ts)) in (${tuples(hours)})
   group by client_id, hour, ${groups}`;
 
-/** What was counted when the hour was last counted as a whole. */
+/** Reads the repeats of the last count of the whole hour. */
 const repeatsOfBefore = (hours: readonly HourOf[]): string => `
   select client_id, bucket as hour, ${groups},
     ${rollupCounts.map((name) => (name === "repeats" ? name : `0 as ${name}`)).join(", ")}, version
@@ -87,7 +88,7 @@ from (
 )
 group by client_id, hour, ${groups}`;
 
-// A day of clocks that are set back has 25 hours.
+// A day on which clocks are set back has 25 hours.
 const daysAbove = (hours: readonly HourOf[]): string => `${target}
 select client_id, 'day', toStartOfDay(bucket, 'America/Mexico_City') as day, ${groups}, ${sums}, max(version),
   ${ROLLUP_REVISION}
@@ -98,9 +99,9 @@ where grain = 'hour' and (client_id, bucket) in (${listed(hours, -25 * HOUR, 26 
 group by client_id, day, ${groups}`;
 
 /**
- * Ids, times and sequences are numbers: nothing of them can be anything else than a number in the
- * text. A list of thousands is longer than the parser's own limit. One thread that steps back
- * behind every other: figures may be some seconds older, an insert may not.
+ * The text contains ids, times and sequences as numbers, so nothing can be injected. A list of
+ * thousands exceeds the parser's default limit. Runs on one thread at low priority: figures may be
+ * some seconds older, an insert may not wait.
  */
 const runAll = async (clickhouse: Clickhouse, statements: readonly string[], signal?: AbortSignal): Promise<void> => {
   for (const query of statements)
@@ -117,10 +118,10 @@ const runAll = async (clickhouse: Clickhouse, statements: readonly string[], sig
 };
 
 /**
- * A few inserts, however many clients: minutes, and the hours and days above them, whose repeats of
- * clicks stay as they were. Computing again from the same events gives the same rows, and of two
- * computations of one minute the one under the newer mark stays. Throws the server's error; then
- * some grains may be newer than others until it is called again.
+ * Writes minutes, and the hours and days that contain them, in a few inserts whatever the number of
+ * clients; repeats of clicks are kept as they are. The same events give the same rows, and of two
+ * computations of a minute the one under the newer mark wins. Throws the server's error; some
+ * grains may then be newer than others until the next call.
  */
 export const computeMinutes = async (clickhouse: Clickhouse, marks: readonly RollupMark[]): Promise<void> => {
   if (marks.length === 0) return;
@@ -129,9 +130,9 @@ export const computeMinutes = async (clickhouse: Clickhouse, marks: readonly Rol
 };
 
 /**
- * What costs the reading of all events of an hour, once its minutes are computed: repeats of clicks
- * and dimensions. The hour behind is added up too, for its clicks may repeat one of before.
- * `signal` ends it. As `computeMinutes`.
+ * Computes what needs all events of an hour, once its minutes are computed: repeats of clicks and
+ * dimensions. The following hour is computed too, since its clicks may repeat clicks of this one.
+ * `signal` aborts it. Otherwise as `computeMinutes`.
  */
 export const computeHours = async (
   clickhouse: Clickhouse,
@@ -144,7 +145,7 @@ export const computeHours = async (
   await runAll(clickhouse, statements, signal);
 };
 
-/** Both at once, for minutes that no schedule has to take. */
+/** Computes both at once, for callers without a schedule. */
 export const computeRollups = async (clickhouse: Clickhouse, marks: readonly RollupMark[]): Promise<void> => {
   await computeMinutes(clickhouse, marks);
   const newest = new Map<string, RollupHour>();

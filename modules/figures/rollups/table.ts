@@ -2,7 +2,7 @@
 // visitors by one dimension at a time, by hour and day.
 import type { StoredTable } from "../../../infra/clickhouse/columns.ts";
 
-/** What events are grouped by inside a bucket. */
+/** The columns by which events are grouped inside a bucket. */
 export const rollupGroups = [
   "event_type",
   "source",
@@ -25,7 +25,10 @@ export const rollupCounts = [
 ] as const;
 const rollupKey = ["client_id", "grain", "bucket", ...rollupGroups] as const;
 
-/** Of the computation; raise it when it counts otherwise: hours of before are computed again. */
+/**
+ * Revision of the computation. Raise it when counts change: hours of older revisions are then
+ * computed again.
+ */
 export const ROLLUP_REVISION = 2;
 
 type Column = StoredTable["columns"][number];
@@ -47,9 +50,12 @@ export const dimensionColumns: readonly Column[] = [
   version,
 ];
 
-/** A group that emptied stays as zeros, and is not there where it never was. */
+/**
+ * A group that became empty stays as zeros, and does not exist where it never had events; so rows
+ * without events are not compared.
+ */
 const where = "events > 0";
-/** As the state hash reads them. */
+/** The tables as the state hash reads them. */
 export const rollupTables: readonly StoredTable[] = [
   { name: "rollups", key: rollupKey, columns: rollupColumns, where },
   { name: "rollup_dimensions", key: dimensionKey, columns: dimensionColumns, where },

@@ -1,5 +1,5 @@
-// Devices that chose again: the minutes of what they did are marked, so that figures which were
-// counted before show what they allow today.
+// Devices that changed their consent: marks the minutes of their events, so that older figures
+// follow the consent of today.
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { givenRows } from "../../../infra/postgres/columns.ts";
@@ -8,15 +8,15 @@ import { type ConsentMark, consentMarkColumns } from "../../../sinks/consent/mar
 import { markMinutes } from "./mark-minutes.ts";
 
 const oldest = "select client_id, did, sequence from consent_marks order by sequence limit $1";
-/** A device that chose again meanwhile stays marked. */
+/** A device that changed its consent again meanwhile stays marked. */
 const cleared = `
 delete from consent_marks as mark using ${givenRows(consentMarkColumns)}
 where mark.client_id = given.client_id and mark.did = given.did and mark.sequence = given.sequence`;
 const keeper = { role: "tributary_keeper" } as const;
 
 /**
- * Only a device that ever refused analytics can have figures that count otherwise: a first consent
- * moves none. One pass over the events of the clients that are named, whatever their devices.
+ * Returns the minutes of devices that ever refused analytics; a first consent changes no figure.
+ * Reads the events of the named clients once, whatever the number of devices.
  */
 const touchedMinutes = `
 select distinct client_id, toUnixTimestamp(toStartOfMinute(ts)) as minute from events
@@ -25,8 +25,9 @@ where client_id in {clients:Array(UInt32)} and (client_id, did) in (
   where client_id in {clients:Array(UInt32)} and did in {dids:Array(String)} and not bitTest(mask, 0))`;
 
 /**
- * Takes the `most` devices that wait longest. Answers how many; when it dies in between, they are
- * taken again and mark the same minutes. Throws the error of either store, and all of them stay.
+ * Takes the `most` devices that wait longest and returns how many there were. After a crash they
+ * are taken again and mark the same minutes. Throws the error of either store, and all of them
+ * stay.
  */
 export const markWithdrawn = async (pool: Pool, clickhouse: Clickhouse, most: number): Promise<number> => {
   const waiting = await transaction(pool, null, async (tx) => (await tx.query<ConsentMark>(oldest, [most])).rows, {

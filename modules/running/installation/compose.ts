@@ -1,18 +1,18 @@
-// The services of docker-compose.yml that are apps of the product, as text; what they share stands
-// there by hand (`x-app`).
+// Generates the services of docker-compose.yml that are apps of the product, as text. What they
+// share is written there by hand (`x-app`).
 import { appLogins } from "../../../infra/postgres/logins.ts";
 import { imageOptions, type ProductApp } from "./product.ts";
 
 const HOME = "/home/node/.tributary";
-/** Every app listens here in its container; the image says so. */
+/** Every app listens on this port in its container; the image sets it. */
 const PORT = 8080;
 
 const nameOf = (option: string): string => option.split("=")[0]!;
-/** Node takes the last of equal options. */
+/** Node applies the last of repeated options. */
 const lastOf = (options: readonly string[]): ReadonlyMap<string, string> =>
   new Map(options.map((option) => [nameOf(option), option]));
 
-/** The options of Node that the image does not give. */
+/** The Node options that the image does not set. */
 const optionsOf = ({ nodeArgs = [] }: ProductApp): readonly string[] => {
   const given = lastOf(imageOptions);
   return [...lastOf(nodeArgs).values()].filter((option) => given.get(nameOf(option)) !== option);

@@ -2,12 +2,14 @@
 import type { ReferenceChanges } from "../../catalog/reference/records.ts";
 
 /**
- * Every contract and rule holds for any sale that the pipeline takes (24 months back), whenever the
- * seed runs.
+ * Older than any sale that the pipeline accepts (24 months back), so that every contract and rule
+ * applies whenever the seed runs.
  */
 const since = "2020-01-01";
 
-/** One client of the demonstration. Ids are negative: places in the change that makes it. */
+/**
+ * One client of the demonstration. Negative ids are placeholders within the change that creates it.
+ */
 interface DemoClient {
   readonly slug: string;
   readonly changes: ReferenceChanges;
@@ -50,10 +52,7 @@ const link = (id: number, code: string, campaignId: number, partnerId: number) =
   partner_id: partnerId,
 });
 
-/**
- * Three shops as they could be. All names are of organisations, all addresses of the kind that
- * no client owns.
- */
+/** Three fictional shops. All names are of organisations, and no real client owns the addresses. */
 export const demoClients: readonly DemoClient[] = [
   {
     slug: "aurora-music",
@@ -68,7 +67,7 @@ export const demoClients: readonly DemoClient[] = [
           ...partner(-2, "Vinyl Collectors Guild", "office@vinyl-guild.example", "vinyl-guild"),
           payout: { currency: "USD", min_amount: "25.00" },
         },
-        // Clicks of this one are credited and earn nothing: no contract was made.
+        // Clicks of this partner are credited and earn nothing, because it has no contract.
         {
           ...partner(-3, "Campus Playlist", "hello@campus-playlist.example", "campus-playlist"),
           payout: { currency: "USD" },
@@ -138,7 +137,7 @@ export const demoClients: readonly DemoClient[] = [
       partners: [
         partner(-1, "Rutas del Sur", "comisiones@rutas-del-sur.example", "rutas-del-sur"),
         partner(-2, "Guía Mochilera", "pagos@guia-mochilera.example", "guia-mochilera"),
-        // As with Campus Playlist: credited, but without a contract.
+        // Credited but without a contract, like Campus Playlist.
         partner(-3, "Club Millas", "alianzas@club-millas.example", "club-millas"),
       ],
       campaigns: [
@@ -155,8 +154,8 @@ export const demoClients: readonly DemoClient[] = [
         percent(-1, "3"),
         percent(-1, "5", { segment: "VUELOS" }),
         percent(-1, "9.25", { segment: "HOTELES" }),
-        // The more this one sells in a month, the more of it is paid, and what a traveller's
-        // account renews pays for a year.
+        // A commission in tiers: the more this partner sells in a month, the higher its rate.
+        // Renewals by a traveller's account pay for a year.
         {
           ...purchasesOf(-2),
           type: "tiered",

@@ -1,5 +1,5 @@
-// Who else sends events of a demonstration client: a network by its mapping, and a payment
-// processor. Made through what the platform API makes them by.
+// Further senders of a demonstration client: a network with its mapping, and a payment provider.
+// They are made with the same functions as through the platform API.
 import type pg from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
@@ -20,7 +20,7 @@ interface Opening {
   readonly clientId: number;
 }
 
-/** Names of a network's own, so that the mapping has something to say. */
+/** The network uses field names of its own, which the mapping translates. */
 const network: SourceSettings = {
   ...{ slug: "demo-network", name: "A network that calls", kind: "postback_network", mode: null, state: "active" },
   mapping: {
@@ -37,12 +37,12 @@ export interface DemoSource {
   readonly id: string;
   readonly slug: string;
   readonly client_id: number;
-  /** Empty: it was replaced since, and no one has it in plain text. */
+  /** Empty when it has been replaced since: nobody has the new one in plain text. */
   readonly key: string;
   readonly secret: string;
 }
 
-/** `known` are the key and the secret that an earlier run was given. */
+/** `known` are the key and the secret from an earlier run. */
 export const demoSource = (
   { pool, keyring, clientId }: Opening,
   known: { readonly key: string | undefined; readonly secret: string | undefined },
@@ -68,7 +68,7 @@ export const demoSource = (
     return shown(source.source_id, await rotateSourceKey(tx, source));
   });
 
-/** What Stripe's notices of the client are signed with; one that was saved since stands. */
+/** The secret that signs the client's Stripe notices. A secret that was saved meanwhile is kept. */
 export const demoStripeSecret = async (
   { pool, keyring, clientId }: Opening,
   known: string | undefined,

@@ -1,5 +1,5 @@
-// Looks at the machine and at a stack, and says what is wrong and how to mend it; `tributary
-// doctor` prints it.
+// Checks the machine and a stack, and reports what is wrong and how to fix it. `tributary doctor`
+// prints the result.
 import { execFile } from "node:child_process";
 import { statfsSync } from "node:fs";
 import { join } from "node:path";
@@ -24,13 +24,13 @@ import { firstSteps } from "./first-steps.ts";
 export interface Check {
   readonly name: string;
   readonly ok: boolean;
-  /** What was found, in one line. */
+  /** The finding, in one line. */
   readonly detail: string;
-  /** What to do when it is not ok. */
+  /** How to fix it when it is not ok. */
   readonly cure?: string;
 }
 
-/** What Postgres says of a table, and of a role, that the migrations have not made yet. */
+/** Postgres error codes for a table, and for a role, that the migrations have not made yet. */
 const NOT_MIGRATED: readonly unknown[] = ["42P01", "22023"];
 
 /** docs/design/contracts.md, "Retention". */
@@ -38,14 +38,14 @@ const MOST_MONTHS = 24;
 
 type Finding = Omit<Check, "name">;
 
-// docs/design/laws.md, "Clocks": beyond this, windows decided by two clocks may differ.
+// Beyond this skew, windows decided by two clocks may differ (docs/design/laws.md, "Clocks").
 const CLOCK_SKEW_LIMIT_MS = 300;
-// A day of the demo, and the log segments that the broker lays out in advance.
+// A day of the demonstration, and the log segments that the broker preallocates.
 const DISK_NEEDED_BYTES = 5 * 1024 ** 3;
 
 /**
- * Every check, those of the stores only for stores whose address is known (from the environment,
- * else from `run.json`). Takes about a second.
+ * Runs every check; a store is checked only when its address is in the environment or in
+ * `run.json`. Takes about a second.
  */
 export async function doctor(home: Home, config: StackConfig): Promise<readonly Check[]> {
   const run = readJson<Run>(home.path("run.json"));
@@ -168,8 +168,8 @@ function checkRun(home: Home, run: Run | undefined): Finding {
 }
 
 /**
- * Ports of a stack that does not run must be free; those of a running one are its own, and so are
- * those of processes that its starter has left behind.
+ * The ports must be free while no stack runs. A running stack occupies its own ports, and so do
+ * processes that its starter left behind.
  */
 async function checkPorts(home: Home): Promise<Finding> {
   const ports = Object.entries(readJson<Record<string, number>>(home.path("ports.json")) ?? {});
@@ -184,7 +184,7 @@ async function checkPorts(home: Home): Promise<Finding> {
     : bad(`used by other programs: ${taken.join(", ")}`, "npm start takes others in their place");
 }
 
-/** The owner may connect before the migrations have made the app's role. */
+/** Uses the owner: it can connect before the migrations have made the app's role. */
 function ownerUrl(home: Home, known: object | undefined): string | undefined {
   if (known === undefined || !("url" in known)) return undefined;
   const url = new URL(String(known.url));
@@ -216,7 +216,7 @@ async function checkPostgres(url: string): Promise<Finding> {
     : bad(`Postgres ${version}`, "use Postgres 15 or newer");
 }
 
-/** People of the demonstration belong where its identity provider runs, and nowhere else. */
+/** Users of the demonstration may exist only where its identity provider runs. */
 async function checkUsers(url: string, isDemo: boolean): Promise<Finding> {
   const steps = isDemo ? [] : await askApplication(url, firstSteps);
   if (steps === undefined) return notMigrated;
@@ -226,7 +226,7 @@ async function checkUsers(url: string, isDemo: boolean): Promise<Finding> {
 
 const notMigrated = bad("the tables are not there, or of an older release", "npx tributary migrate apply");
 
-/** Undefined when the migrations have not made what is asked for. */
+/** Runs a query; undefined when the migrations have not made its tables or role yet. */
 async function askApplication<T>(url: string, ask: (pool: pg.Pool) => Promise<T>): Promise<T | undefined> {
   const pool = openPool(url, { name: "tributary-doctor", max: 1, timeoutMs: 2_000 });
   try {
@@ -239,7 +239,7 @@ async function askApplication<T>(url: string, ask: (pool: pg.Pool) => Promise<T>
   }
 }
 
-/** Announces what is not honoured yet, so that no one promises it. */
+/** Reports retention settings that are not enforced yet, so that no one promises them. */
 async function checkRetention(url: string): Promise<Finding> {
   const clients = await askApplication(url, clientRetentions);
   if (clients === undefined) return notMigrated;
@@ -251,7 +251,10 @@ async function checkRetention(url: string): Promise<Finding> {
   );
 }
 
-/** A sink that no worker hosts loses what its topic keeps, in silence: choices of consent, too. */
+/**
+ * A sink without a worker silently loses what retention removes from its topic, including choices
+ * of consent.
+ */
 async function checkHosting(url: string): Promise<Finding> {
   const recorded = await askApplication(url, hostings);
   if (recorded === undefined) return notMigrated;
@@ -266,7 +269,7 @@ async function checkClock(url: string): Promise<Finding> {
   const skewMs = await withPostgres(url, async (client) => {
     const before = Date.now();
     const { rows } = await client.query("SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now");
-    // Half the round trip is the best guess of when the server looked at its clock.
+    // The server most likely read its clock in the middle of the round trip.
     return Number(rows[0].now) - (before + Date.now()) / 2;
   });
   const detail = `${Math.abs(skewMs).toFixed(0)} ms between this machine and Postgres`;
@@ -316,7 +319,7 @@ async function checkRegistry(url: string): Promise<Finding> {
   const target = new URL(url);
   const login = `${decodeURIComponent(target.username)}:${decodeURIComponent(target.password)}`;
   const headers = login === ":" ? {} : { authorization: `Basic ${Buffer.from(login).toString("base64")}` };
-  // fetch refuses an address with credentials, and repeats it in its error.
+  // fetch refuses an address with credentials, and its error would repeat them.
   [target.username, target.password] = ["", ""];
   const answer = await fetch(`${target.href.replace(/\/$/, "")}/subjects`, {
     headers,

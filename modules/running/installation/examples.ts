@@ -1,24 +1,30 @@
-// Every way of sending events, as commands that work when they are pasted into a shell: with the
-// addresses of what runs and the tokens of the demonstration.
+// Shows every way of sending events as shell commands that work when pasted: with the addresses of
+// the running apps and the tokens of the demonstration.
 import type { Demo } from "./seed.ts";
 
 export interface Example {
   readonly name: string;
-  /** What it is, and who sends it. */
+  /** What it shows, and who sends it. */
   readonly says: string;
   readonly command: string;
 }
-/** Of run.json: what runs, by its name. */
+/** The running apps of run.json, by name. */
 type Apps = Readonly<Record<string, { readonly url?: string }>>;
-/** At an address without a slash at its end; null: the demonstration has not the means for it. */
+/**
+ * Makes an example for a base address without a trailing slash; null when the demonstration lacks
+ * the credentials for it.
+ */
 type Make = (host: string, demo: Demo) => Omit<Example, "name"> | null;
 
 const json = `-H 'Content-Type: application/json'`;
-/** In hex, of the shell's variable `b` or of what `printf` is given. */
+/**
+ * A shell command that prints an HMAC in hex, of the shell's variable `b` or of the arguments of
+ * `printf`.
+ */
 const hmac = (secret: string, signed = `%s "$b"`): string =>
   `$(printf ${signed} | openssl dgst -sha256 -hmac ${secret} | sed 's/.*= //')`;
 
-/** Those that what runs can take, and that the demonstration has the tokens for. */
+/** Returns the examples whose app runs and whose tokens the demonstration has. */
 export const examplesOf = (apps: Apps, demo: Demo): readonly Example[] =>
   ways.flatMap(([name, app, make]) => {
     const host = apps[app]?.url;
@@ -26,7 +32,7 @@ export const examplesOf = (apps: Apps, demo: Demo): readonly Example[] =>
     return made === null ? [] : [{ name, ...made }];
   });
 
-/** As text for a terminal: what, then the command in a line of its own. */
+/** Formats examples for a terminal: the description, then the command on its own line. */
 export const printedExamples = (examples: readonly Example[]): string =>
   examples.map(({ name, says, command }) => `# ${name}: ${says}\n${command}\n`).join("\n");
 
@@ -55,7 +61,10 @@ const pixel: Make = (host, demo) => {
   };
 };
 
-/** With the name of a browser: programs are redirected too, and are no visits. */
+/**
+ * Sends the user agent of a browser, because clicks of programs are redirected without being
+ * recorded as visits.
+ */
 const link: Make = (host, { links }) => {
   const [first] = links;
   if (first === undefined) return null;
@@ -91,7 +100,7 @@ const webhook: Make = (ingest, { source: { client_id, slug, secret } }) => ({
     `-H "X-Svc-Signature: ${hmac(secret)}" --data-binary "$b"`,
 });
 
-/** A query has one level: an install says all that it must there. */
+/** A query string is flat, so an install sends all its fields at the top level. */
 const external: Make = (ingest, { source: { slug, key } }) =>
   key === ""
     ? null
@@ -132,7 +141,7 @@ const lead: Make = (api, demo) => {
   };
 };
 
-/** By name, the app that takes it, and how it is made; in the order in which they are shown. */
+/** Name, receiving app and maker of each example, in the order in which they are shown. */
 const ways: readonly (readonly [name: string, app: string, make: Make])[] = [
   ["batch", "ingest", batch],
   ["pixel", "pixel", pixel],

@@ -1,5 +1,4 @@
-// What an installation lacks before people can use it, and what of the demonstration is still in
-// it.
+// Lists what an installation lacks before people can use it, and what is left of the demonstration.
 import type pg from "pg";
 import { demoUsers } from "../../../infra/embedded/demo-users.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -7,13 +6,13 @@ import { DEMO_LABEL } from "./seed.ts";
 
 export interface FirstStep {
   readonly what: string;
-  /** The command that mends it. */
+  /** The command that fixes it. */
   readonly cure: string;
 }
 
 /**
- * Nothing when an admin can come in and no door of the demonstration is open: its addresses belong
- * to no one, and its tokens stand in a file. Writes nothing.
+ * Returns no step when an admin can sign in and no access of the demonstration is left: nobody owns
+ * its addresses, and its tokens are stored in a file. Writes nothing.
  */
 export const firstSteps = (pool: pg.Pool): Promise<readonly FirstStep[]> =>
   transaction(

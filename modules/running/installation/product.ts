@@ -1,4 +1,4 @@
-// What runs on the embedded stack: the processes of the product.
+// The processes of the product, as they run on the embedded stack.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { App } from "../../../infra/embedded/app.ts";
@@ -7,49 +7,52 @@ import type { AppLogin } from "../../../infra/postgres/logins.ts";
 import { pipeline } from "../../../topology.ts";
 import { groupsBeside } from "../../log/groups/hosting.ts";
 
-// A small heap bounds what a laptop gives away; a process may take 700 MiB. The events of a batch
-// live for as long as the batch: with V8's own 16 MiB of young generation they are copied out of it
-// again and again, which was 30 % of a worker (docs/performance.md).
+// A small heap limits what the product takes from a laptop; a process may use 700 MiB. Events live
+// as long as their batch: with V8's default young generation of 16 MiB they were copied out of it
+// again and again, which took 30 % of a worker (docs/performance.md).
 const SMALL = ["--max-old-space-size=512", "--max-semi-space-size=64"];
-// Buffers of bodies and of the log count as memory of the heap: V8 then marks all of it every 150
-// ms, with a third of a process's CPU. Started large, and grown before it looks, it does so a few
-// times in ten seconds. Nor does it collect the young generation between two turns of the loop,
-// where a batch is alive.
+// Buffers of bodies and of the log count towards the heap: V8 then marked all of it every 150 ms,
+// with a third of a process's CPU. A large initial heap that grows in larger steps reduces that to
+// a few times in ten seconds. `--no-minor-gc-task` stops V8 from collecting the young generation
+// between two turns of the event loop, while a batch is alive.
 const HEAP = [...SMALL, "--initial-old-space-size=300", "--heap-growing-percent=300", "--no-minor-gc-task"];
-// All events of an insert are alive until it has been written, 60 MiB of them: they fit into what
-// is young, and nearly none of them grows old.
+// All events of an insert (60 MiB) stay alive until it is written. They fit into this young
+// generation, so that almost none is promoted.
 const WIDE = [...HEAP, "--max-semi-space-size=128", "--initial-old-space-size=200"];
 
-/** What the image gives every process (Dockerfile). */
+/** The options that the image sets for every process (Dockerfile). */
 export const imageOptions: readonly string[] = HEAP;
 
-/** A process of the product, and what it needs in a container (docker-compose.yml). */
+/** A process of the product, and its settings in a container (docker-compose.yml). */
 export interface ProductApp extends App {
   readonly login: AppLogin;
   readonly container?: {
-    /** Where it is published on the loopback, unless <NAME>_PORT says otherwise. */
+    /** The port on the loopback, unless <NAME>_PORT sets another. */
     readonly port?: number;
-    /** The volume of its spool, where that is not the one of the others. */
+    /** The volume of its spool, when it does not use the shared one. */
     readonly spool?: string;
-    /** Apps whose addresses are its arguments there; on the embedded stack it reads run.json. */
+    /**
+     * Apps whose addresses it takes as arguments in a container; on the embedded stack it reads
+     * run.json.
+     */
     readonly asks?: readonly string[];
     readonly comment?: string;
   };
 }
 
-/** Stages that hand their events on in memory, apart from those of money. */
+/** Stages that pass their events on in memory; the stages of money are hosted apart. */
 const CHAIN = "enrich,score,attribute";
-/** A stage or a sink of topology.ts that is not named here is hosted here. */
+/** Hosts every stage and sink of topology.ts that is not named elsewhere. */
 const MONEY = groupsBeside(pipeline, [CHAIN]);
 /** Every group of the product, as the arguments of its workers. */
 export const workerGroups: readonly string[] = [CHAIN, ...MONEY];
 
-/** They start together, and stop in reverse order: who reads before who writes. */
+/** They start together and stop in reverse order: readers before writers. */
 export const apps: readonly ProductApp[] = [
   { name: "ingest", module: "apps/ingest/main.js", login: "ingest", nodeArgs: HEAP, container: { port: 8080 } },
   {
-    // The same edge with an address and a disk of its own, for when the first one is gone; while
-    // nothing sends to it it stays small.
+    // A second ingest edge with an address and a disk of its own, for failover. It stays small
+    // while nothing is sent to it.
     name: "ingest-standby",
     module: "apps/ingest/main.js",
     login: "ingest",
@@ -62,7 +65,8 @@ export const apps: readonly ProductApp[] = [
         "may fill up or break.",
     },
   },
-  // Marking the whole heap is a pause of up to 60 ms, and every visitor of that moment waits.
+  // Marking the whole heap pauses the process for up to 60 ms, and every visitor of that moment
+  // waits.
   { name: "links", module: "apps/links/main.js", login: "ingest", nodeArgs: HEAP, container: { port: 8084 } },
   {
     name: "pixel",
@@ -88,7 +92,7 @@ export const apps: readonly ProductApp[] = [
   { name: "worker-money", module: "apps/worker/main.js", login: "worker", args: MONEY, nodeArgs: WIDE },
   { name: "api", module: "apps/api/main.js", login: "api", nodeArgs: SMALL, container: { port: 8082 } },
   {
-    // It writes as that worker does while it replays, and stays small otherwise.
+    // The keeper writes like the worker while it replays, and stays small otherwise.
     name: "keeper",
     module: "apps/keeper/main.js",
     login: "keeper",
@@ -97,7 +101,7 @@ export const apps: readonly ProductApp[] = [
   },
 ];
 
-/** Its workers as commands. */
+/** The command lines of its workers. */
 export const workerLines: readonly string[] = apps.flatMap(({ login, module, args = [] }) =>
   login === "worker" ? `node dist/${module} ${args.join(" ")}` : [],
 );

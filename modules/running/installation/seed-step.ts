@@ -1,5 +1,5 @@
-// The seed as a step of start-up: its secrets are kept beside the stack's own, and what it made
-// goes into run.json.
+// Runs the seed as a step of start-up: keeps its secrets beside the stack's own, and writes what it
+// made to run.json.
 
 import { openHome, readJson, writeJson } from "../../../infra/embedded/home.ts";
 import type { Step } from "../../../infra/embedded/supervisor.ts";
@@ -9,8 +9,8 @@ import { tookTooLong } from "../../catalog/reference/open-change.ts";
 import { type KnownSecrets, seed } from "./seed.ts";
 
 /**
- * A machine that is busy with its own start may not save a change in time; what was saved stays,
- * and the next try goes on from there.
+ * A machine that is busy starting up may not save a change in time. What was saved stays, and the
+ * next try continues from there.
  */
 const MOST_TRIES = 5;
 const seeded = async (options: Parameters<typeof seed>[0]): ReturnType<typeof seed> => {

@@ -1,5 +1,5 @@
-// Three demo clients with partners, campaigns, links, contracts and rules, and the tokens that open
-// them. Running it again changes nothing.
+// Seeds three demonstration clients with partners, campaigns, links, contracts, rules and tokens.
+// Running it again changes nothing.
 import type pg from "pg";
 import { demoUsers } from "../../../infra/embedded/demo-users.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -14,14 +14,14 @@ import { type DemoSource, demoSource, demoStripeSecret } from "./demo-senders.ts
 
 /**
  * Tokens and secrets in plain text by name (`ingest:aurora-music`, `hmac:aurora-music`, `admin`,
- * `service`, `source:key`): made once, kept by the caller in a file of mode 0600.
+ * `service`, `source:key`). They are made once; the caller keeps them in a file of mode 0600.
  */
 export type KnownSecrets = Readonly<Record<string, string>>;
 
-/** How the label of each token of the demonstration begins. */
+/** The prefix of the label of each demonstration token. */
 export const DEMO_LABEL = "demo";
 
-/** The client that a network and Stripe call. */
+/** The client to which a network and Stripe send events. */
 const CALLED = "casa-verde";
 
 /** The part `demo` of run.json. */
@@ -34,7 +34,10 @@ export interface Demo {
   }[];
   readonly admin_token: string;
   readonly service_token: string;
-  /** Of each partner of the links, in their order; empty where it has another one by now. */
+  /**
+   * One token for each partner of the links, in their order; empty when the partner has another one
+   * by now.
+   */
   readonly upload_tokens: readonly string[];
   readonly links: readonly {
     readonly code: string;
@@ -43,7 +46,7 @@ export interface Demo {
     readonly partner_id: number;
     readonly url: string;
   }[];
-  /** A network that calls, and what Stripe's notices are signed with, both of one client. */
+  /** A network that sends events, and the secret of Stripe's notices; both belong to one client. */
   readonly source: DemoSource;
   readonly stripe: { readonly client_id: number; readonly secret: string };
   readonly users: readonly { readonly email: string; readonly role: string }[];
@@ -51,19 +54,19 @@ export interface Demo {
 
 /**
  * Saves what is missing of the demonstration, and waits until all of it is in force. `known` are
- * the secrets of an earlier run; `secrets` of the answer are those and the new ones, for the caller
- * to keep. Tokens and secrets known from before are saved again when the database was made again.
+ * the secrets of an earlier run; the returned `secrets` are those and the new ones, for the caller
+ * to keep. Known tokens and secrets are saved again when the database is a new one.
  */
 export const seed = async (options: {
   readonly pool: pg.Pool;
   readonly known: KnownSecrets;
-  /** What secrets of clients are sealed under. */
+  /** The keys that encrypt secrets of clients. */
   readonly keyring: Keyring;
   /**
-   * Where tracking links are served, e.g. https://go.example; without it `url` is the path alone.
+   * The base address of tracking links, e.g. https://go.example; without it `url` is only the path.
    */
   readonly trackingUrl?: string;
-  /** Of the embedded identity provider, when it runs. */
+  /** The embedded identity provider, when it runs. */
   readonly issuer?: string | undefined;
 }): Promise<{ readonly demo: Demo; readonly secrets: KnownSecrets }> => {
   const { pool, keyring } = options;
@@ -71,7 +74,7 @@ export const seed = async (options: {
   const token = async (name: string, kind: TokenKind, label: string, clientId?: number): Promise<string> => {
     const kept = secrets[name] ?? newToken(kind);
     const wanted = { kind, label, ...(clientId === undefined ? {} : { client_id: clientId }) };
-    // A token that an operator revoked stays revoked; the demonstration goes on with a new one.
+    // A token that an operator revoked stays revoked; the demonstration makes a new one.
     if (kept === "") return kept;
     const made = await createToken(pool, wanted, kept).catch((error: Error) => {
       if (!/was revoked/.test(error.message)) throw error;
@@ -84,7 +87,7 @@ export const seed = async (options: {
   const clients: Demo["clients"][number][] = [];
   for (const { slug, changes } of demoClients) {
     const id = (await clientIdOf(pool, slug)) ?? (await writeReference(pool, "seed", changes)).idOf("clients", -1);
-    // One that was regenerated since stands: the answer says which.
+    // A secret that was regenerated meanwhile is kept and returned.
     const saved = await clientSecretOf(pool, id, keyring);
     const hmacSecret = saved ?? secrets[`hmac:${slug}`] ?? newClientSecret();
     if (saved === undefined) await saveClientSecret(pool, id, hmacSecret, keyring);
@@ -135,7 +138,7 @@ export const seed = async (options: {
   return { demo, secrets };
 };
 
-/** A partner has one token: the one that was made since by its own rotation stays. */
+/** A partner has one token: one that the partner has rotated to meanwhile is kept. */
 const uploadToken = async (pool: pg.Pool, partnerId: number, kept: string | undefined): Promise<string> => {
   const wanted = { kind: "upload" as const, label: `${DEMO_LABEL} partner ${partnerId}`, partner_id: partnerId };
   const made = await createToken(pool, wanted, kept).catch((error: Error) => {
@@ -146,8 +149,8 @@ const uploadToken = async (pool: pg.Pool, partnerId: number, kept: string | unde
 };
 
 /**
- * One a role: the manager has all shops of the demonstration, the client's own user the first, the
- * partner is that shop's first.
+ * Saves one user a role: the manager has all shops of the demonstration, the client's own user has
+ * the first shop, and the partner is that shop's first partner.
  */
 const saveUsers = async (pool: pg.Pool, clientIds: readonly number[]): Promise<void> => {
   const [first] = clientIds;
@@ -165,7 +168,7 @@ const saveUsers = async (pool: pg.Pool, clientIds: readonly number[]): Promise<v
   const clientsOf = { admin: [], viewer: [], client_manager: [...clientIds], client_user: [first!], partner: [] };
   const known = await referenceNow(pool);
   await withUsers(pool, async (tx) => {
-    // One that was given another role since keeps it, and one that was disabled stays so.
+    // A user whose role was changed keeps it, and a disabled one stays disabled.
     const there = new Set((await listUsers(tx)).map(({ email }) => email));
     for (const { email, name, role } of demoUsers.filter((user) => !there.has(user.email))) {
       const partner_id = role === "partner" ? partner!.partner_id : null;
@@ -174,7 +177,9 @@ const saveUsers = async (pool: pg.Pool, clientIds: readonly number[]): Promise<v
   });
 };
 
-/** People of the demonstration come in through this issuer, whatever they came through before. */
+/**
+ * Lets users of the demonstration sign in through this issuer, whichever issuer they used before.
+ */
 export const letDemoUsersIn = (pool: pg.Pool, issuer: string): Promise<void> =>
   withUsers(pool, (tx) =>
     unbindFromOthers(
@@ -207,8 +212,8 @@ const linksOf = (pool: pg.Pool, clientIds: readonly number[], trackingUrl: strin
   );
 
 /**
- * A saved change takes effect about two seconds later: an event that is received before would be
- * decided without it.
+ * A saved change takes effect about two seconds later; an event received earlier would be decided
+ * without it.
  */
 export const untilInForce = async (pool: pg.Pool): Promise<void> => {
   await pool.query(

@@ -1,5 +1,5 @@
-// What must be done between the servers and the apps, in this order and at every start: topics,
-// schemas, tables, demo clients.
+// The steps between the start of the servers and of the apps, in this order and at every start:
+// topics, schemas, tables, demonstration clients.
 
 import { openRegistry } from "../../../infra/avro/registry.ts";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
@@ -41,19 +41,21 @@ const prepareSchemas: Step = {
   },
 };
 
-/** What migrations need: the owner of the tables, and the address of the application's role. */
+/**
+ * Credentials for migrations: the owner of the tables, and the address of the application's role.
+ */
 export interface AdminAccess {
   readonly adminUrl: string;
-  /** Its password is what the role tributary_app gets. */
+  /** The role tributary_app gets the password in this address. */
   readonly appUrl: string;
   readonly clickhouseUrl: string;
-  /** Of ClickHouse, where its tables are replicated. */
+  /** The ClickHouse cluster, when its tables are replicated. */
   readonly cluster?: string | undefined;
 }
 
 /**
- * The password in the address of the application's role, POSTGRES_URL. Throws with the cure when
- * the address names another role or no password.
+ * Returns the password in POSTGRES_URL, the address of the application's role. Throws with a hint
+ * when the address names another role or has no password.
  */
 export const appPasswordOf = (appUrl: string): string => {
   const { username, password } = new URL(appUrl);
@@ -64,12 +66,12 @@ export const appPasswordOf = (appUrl: string): string => {
   );
 };
 
-/** A step may move every row of a large table, and a second caller waits for all of them. */
+/** A step may rewrite every row of a large table, and a second caller waits for all of them. */
 const LONGEST_MS = 6 * 3_600_000;
 
 /**
- * Both stores, each resumable; several callers at once take turns. `tell` hears every file that is
- * applied.
+ * Migrates both stores. Each migration can resume; concurrent callers take turns. `tell` is called
+ * for every file that is applied.
  */
 export const migrateAll = async (
   { adminUrl, appUrl, clickhouseUrl, cluster }: AdminAccess,
@@ -78,7 +80,7 @@ export const migrateAll = async (
   await migratePostgres(adminUrl, { appPassword: appPasswordOf(appUrl), log: tell });
   const clickhouse = openClickhouse(clickhouseUrl, { name: "tributary-migrate", timeoutMs: LONGEST_MS });
   try {
-    // ClickHouse has no locks of its own: two callers at once would rename and drop each other's
+    // ClickHouse has no locks of its own: two concurrent callers would rename and drop each other's
     // tables.
     await withAdvisoryLock(adminUrl, "tributary.migrate.clickhouse", LONGEST_MS, () =>
       migrateClickhouse(clickhouse, { log: tell, cluster }),
@@ -89,8 +91,8 @@ export const migrateAll = async (
 };
 
 /**
- * Of both stores: which files are applied and which are pending (`clickhouse/010_x.sql`), and what
- * makes `migrateAll` refuse. Writes nothing.
+ * Returns for both stores which files are applied and which are pending (`clickhouse/010_x.sql`),
+ * and what makes `migrateAll` refuse. Writes nothing.
  */
 export const migrationStatus = async ({
   adminUrl,

@@ -1,10 +1,11 @@
-// A move of the log as it is asked for, and what it would do.
+// A job on the log (rewind, relearn, replay, reprocess) as it is requested, and the plan of what it
+// would do.
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { ReprocessStage } from "../../money/reprocess/ports.ts";
 
 export interface Reprocess {
   readonly move: "reprocess";
-  /** Of receipt. */
+  /** Time of receipt. */
   readonly from: UnixMs;
   readonly to: UnixMs;
   readonly stage: ReprocessStage;
@@ -13,17 +14,17 @@ export interface Reprocess {
   readonly override_decisions: boolean;
   readonly allow_closed_months: boolean;
   readonly reason: string;
-  /** Whom decisions name. */
+  /** The user that decisions name. */
   readonly user_id: number;
-  /** What is written; null: it is compared, and nothing is written. */
+  /** What is written; null: the job only compares. */
   readonly writes: {
-    /** The comparison, and what it found, as a digest. */
+    /** The comparison, and the digest of its result. */
     readonly of: string;
     readonly digest: string;
   } | null;
 }
 
-/** A move as it is kept: what is asked for does not depend on when it is read. */
+/** A job as it is stored: the request has the same meaning whenever it is read. */
 export type Move =
   | {
       readonly move: "rewind";
@@ -40,7 +41,7 @@ export type Move =
       readonly move: "replay";
       readonly sinks: readonly string[];
       readonly from: UnixMs;
-      /** Null: to the end that the log has when it begins. */
+      /** Null: up to the end of the log when it begins. */
       readonly to: UnixMs | null;
       readonly reason: string;
     }
@@ -54,18 +55,18 @@ export interface MovedPartition {
   readonly to: number;
 }
 export interface MovePlan {
-  /** What no two open moves may touch at once: the group; of a replay its sinks. */
+  /** What no two open jobs may change at once: the group, or the sinks of a replay. */
   readonly subject: string;
   /** Stages and sinks that read again. */
   readonly nodes: readonly string[];
   readonly records: number;
-  /** Null where nothing says how fast it goes. */
+  /** Null when no rate has been measured. */
   readonly seconds: number | null;
   readonly partitions: readonly MovedPartition[];
-  /** What is written again and what stays as it is, one sentence each. */
+  /** What is written again and what stays, one sentence each. */
   readonly consequences: readonly string[];
-  /** Why it is refused, one sentence; null when it is not. */
+  /** Why it is refused, one sentence; null when it is allowed. */
   readonly problem: string | null;
-  /** Changes when what was planned is no longer what would be done. */
+  /** Changes when carrying out the job would no longer do what was planned. */
   readonly digest: string;
 }

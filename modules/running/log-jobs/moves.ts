@@ -1,5 +1,5 @@
-// Moves of the log that were asked for over the platform API: asked for once a plan, taken by one
-// keeper at a time, ended.
+// Stores jobs on the log that were requested over the platform API: requests them once a plan,
+// claims them for one keeper at a time, ends them.
 import type { Pool, PoolClient } from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
@@ -12,14 +12,14 @@ export const moveKinds = ["rewind", "relearn", "replay", "reprocess"] as const;
 export const moveStates = ["queued", "running", "completed", "failed", "refused"] as const;
 type MoveState = (typeof moveStates)[number];
 
-/** Kept with the move: what the plan of it said. */
+/** Stored with the job: the contents of its plan. */
 export interface KeptPlan {
   readonly nodes: readonly string[];
   readonly records: number;
   readonly partitions: readonly MovedPartition[];
 }
 
-/** Runs `work` under the role that may read and write moves; then the caller's own is back. */
+/** Runs `work` under the role that may read and write jobs, then restores the caller's role. */
 const asKeeper = async <T>(tx: PoolClient, work: () => Promise<T>): Promise<T> => {
   await tx.query(`set local role ${role}`);
   const result = await work();
@@ -29,7 +29,7 @@ const asKeeper = async <T>(tx: PoolClient, work: () => Promise<T>): Promise<T> =
 
 interface Newest {
   readonly operation_id: string;
-  /** It has the subject for itself until it ends; replays take turns instead. */
+  /** True when the job has its subject exclusively until it ends; replays take turns instead. */
   readonly is_open: boolean;
 }
 const newestOf = async (tx: Pick<PoolClient, "query">, subject: string): Promise<Newest | undefined> =>
@@ -39,18 +39,18 @@ const newestOf = async (tx: Pick<PoolClient, "query">, subject: string): Promise
       from moves where subject = ${subject} order by created_at desc, operation_id desc limit 1`)
   ).rows[0];
 
-/** The newest move of a subject; what was planned before it came is no longer what is there. */
+/** Returns the newest job of a subject. A plan made before that job is outdated. */
 export const newestMoveOf = (pool: Pool, subject: string): Promise<Newest | undefined> =>
   transaction(pool, null, (tx) => newestOf(tx, subject), { role, isReadOnly: true });
 
-/** Of a move that is not over, in words. */
+/** Describes an open job in words. */
 export const openText = ({ operation_id }: Newest): string =>
   `${operation_id} of the same is not over: wait for its end`;
 
-/** Why a plan cannot be taken any more. */
+/** The plan can no longer be carried out. */
 export class PlanRefused extends Error {
   readonly code: "plan_used" | "plan_outdated";
-  /** The move that the plan was taken for, or that came between. */
+  /** The job that the plan was used for, or that was requested in between. */
   readonly operation: string | null;
   constructor(code: PlanRefused["code"], operation: string | null, message: string) {
     super(message);
@@ -61,9 +61,10 @@ export class PlanRefused extends Error {
 }
 
 /**
- * Keeps the move, inside a transaction of the caller; requests take turns until its commit. Throws
- * PlanRefused when the plan was taken before, or another move of its subject has come since; then
- * `checked` throws what else is no longer as it was planned, and asks for the replay of one.
+ * Stores the job inside the caller's transaction; concurrent requests wait for its commit. Throws
+ * PlanRefused when the plan was used before, or another job of its subject has come since. Then
+ * calls `checked`, which throws when anything else differs from the plan, and requests the replay
+ * of a replay job.
  */
 export const askForMove = async (
   tx: PoolClient,
@@ -104,24 +105,26 @@ const refuseOvertaken = async (tx: PoolClient, before: string | null, subject: s
     );
 };
 
-/** A move that this process may work on; `fence` says that no other has taken it since. */
+/**
+ * A job that this process may work on; `fence` proves that no other process has claimed it since.
+ */
 export interface TakenMove {
   readonly operation_id: string;
   readonly request: Move;
   readonly actor: string;
   readonly is_held: boolean;
-  /** Of reprocessing: the decisions that are under way; null: none is. */
+  /** For reprocessing: the decisions in progress; null: none. */
   readonly begun: readonly string[] | null;
   readonly fence: bigint;
 }
 
-/** A keeper that was killed is followed by another after so long. */
+/** Another keeper takes over after a keeper has been silent for this long. */
 const LEASE = { text: "interval '15 seconds'", values: [] };
 export const RENEWED_EVERY_MS = 3_000;
 
 /**
- * The move that waits longest, or whose keeper has not been heard of for 15 s. Undefined when there
- * is none. A hold that outlived the end of its move goes first: its keeper died between the two.
+ * Claims the job that waits longest, or whose keeper has been silent for 15 s; undefined when there
+ * is none. A job whose hold outlived its end goes first: its keeper died between the two.
  */
 export const takeMove = async (pool: Pool, owner: string): Promise<TakenMove | undefined> => {
   const ended = await transaction(
@@ -168,8 +171,8 @@ interface Change {
 }
 
 /**
- * Says how far it is, and that its keeper lives. False: another keeper has the move, or it has
- * ended.
+ * Stores the progress and renews the lease. Returns false when another keeper has the job, or it
+ * has ended.
  */
 export const reportMove = (
   pool: Pool,
@@ -195,7 +198,7 @@ export const reportMove = (
     { role },
   );
 
-/** Another keeper has taken the move over: it ends what is left. */
+/** Another keeper has taken the job over and will end what is left. */
 class MoveLost extends Error {
   readonly verdict = "transient";
 }
@@ -203,7 +206,7 @@ export const expectOurs = async (report: Promise<boolean>): Promise<void> => {
   if (!(await report)) throw new MoveLost("another keeper has this move by now");
 };
 
-/** For the next keeper, this one among them, after some seconds. */
+/** Releases the job, so that any keeper, this one included, may claim it after some seconds. */
 export const leaveMove = async (
   pool: Pool,
   { operation_id, fence }: Pick<TakenMove, "operation_id" | "fence">,
@@ -228,7 +231,10 @@ export interface MoveFilter {
   readonly status?: MoveState | undefined;
 }
 
-/** A replay is as far as its lane is. They belong to no tenant: the operator's own. */
+/**
+ * Lists jobs. The progress of a replay is that of its lane. Jobs belong to no tenant: they are the
+ * operator's own.
+ */
 export const moveRows = ({ operation_id, move, status }: MoveFilter): RowsQuery => {
   const state = sql`case r.state when 'waiting' then 'queued' when 'running' then 'running' when 'done' then 'completed'
     when 'failed' then 'failed' when 'cancelled' then 'failed' else m.status end`;

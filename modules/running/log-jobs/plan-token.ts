@@ -1,4 +1,5 @@
-// The token by which a plan is taken: signed, of one user, good for ten minutes and for one move.
+// The token that carries out a plan: signed, bound to one user, and valid for ten minutes and one
+// job.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Move } from "./move.ts";
@@ -11,19 +12,19 @@ export interface Planned {
   readonly expires_at: UnixMs;
   readonly move: Move;
   readonly digest: string;
-  /** The newest move of the same subject, which had been asked for when this was planned. */
+  /** The newest job of the same subject at the time of planning. */
   readonly before: string | null;
 }
 
 const macOf = (key: Buffer, body: string): Buffer => createHmac("sha256", key).update(body).digest();
 
-/** Of several keys the first one signs, each is accepted. */
+/** The first key signs; every key is accepted. */
 export const planToken = ([key]: readonly Buffer[], planned: Planned): string => {
   const body = Buffer.from(JSON.stringify(planned)).toString("base64url");
   return `${body}.${macOf(key!, body).toString("base64url")}`;
 };
 
-/** Undefined for what this installation has not given out. */
+/** Returns the plan in a token; undefined when this installation has not signed it. */
 export const plannedIn = (keys: readonly Buffer[], token: string): Planned | undefined => {
   const [body = "", mac = "", ...more] = token.split(".");
   const given = Buffer.from(mac, "base64url");

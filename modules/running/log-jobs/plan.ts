@@ -1,4 +1,4 @@
-// What a move of the log would do, before it is done, and what must still be true when it is.
+// Plans a job on the log, and checks before it starts that the plan still holds.
 import { createHash } from "node:crypto";
 import { Refused } from "../../../infra/runtime/refused.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -22,7 +22,7 @@ import { planReprocess } from "./reprocess-plan.ts";
 
 export type PlanSources = Omit<Rewinding, "audit">;
 
-/** Touches nothing. Throws UnknownTarget for what is no stage or sink of this pipeline. */
+/** Changes nothing. Throws UnknownTarget for a name that is no stage or sink of this pipeline. */
 export const planMove = (sources: PlanSources, move: Move, now: UnixMs): Promise<MovePlan> => {
   if (move.move === "rewind") return planRewinding(sources, move);
   if (move.move === "relearn") return planRelearning(sources, move);
@@ -30,7 +30,7 @@ export const planMove = (sources: PlanSources, move: Move, now: UnixMs): Promise
   return planReplaying(sources, move, now);
 };
 
-/** The message names what there is. */
+/** The message lists the valid names. */
 export class UnknownTarget extends Error {}
 
 const digestOf = (parts: unknown): string => createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
@@ -41,7 +41,7 @@ const hostOf = (sources: PlanSources, name: string, isMeant: (is: string) => boo
   return findGroup(sources, name);
 };
 
-/** Of what would be refused: there is nothing to carry out. */
+/** The plan of a refused job, which has nothing to carry out. */
 const refused = (subject: string, problem: string): MovePlan => ({
   ...{ subject, nodes: [], records: 0, seconds: null, partitions: [], consequences: [], problem },
   digest: digestOf([subject, problem]),
@@ -56,7 +56,7 @@ const orRefused = async (name: string, plan: () => Promise<MovePlan>): Promise<M
   }
 };
 
-/** As a rewind takes it. Throws for a text that no plan has let through. */
+/** Parses a target as a rewind does. Throws for a text that no plan accepts. */
 export const rewindToOf = (text: string): RewindTo => {
   if (text === "earliest") return { kind: "earliest" };
   const [, offset] = /^offset:(\d{1,15})$/.exec(text) ?? [];
@@ -66,7 +66,7 @@ export const rewindToOf = (text: string): RewindTo => {
   return { kind: "time", at };
 };
 
-/** The move that holds the group already, in words. */
+/** Describes the job that already holds the group. */
 const heldBy = async (sources: PlanSources, group: string): Promise<string | null> => {
   const hold = await rewindReads(sources).holds.of(group);
   return hold === null
@@ -93,7 +93,7 @@ const planRewinding = (sources: PlanSources, move: Move & { readonly move: "rewi
       partitions: moved,
       consequences: [...seen.rewrites, "offsets of other groups, and what people decided, stay as they are"],
       problem: (await heldBy(sources, group)) ?? seen.problem,
-      // Where it ends moves on with every record that is read meanwhile.
+      // The ends are left out, because they move with every record that is read meanwhile.
       digest: digestOf([group, topic, nodes, moved.map(({ partition, from }) => [partition, from])]),
     };
   });

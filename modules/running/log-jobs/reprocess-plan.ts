@@ -1,5 +1,5 @@
-// Reprocessing as a move: what is asked for, how much of the log it reads, and the step from a
-// comparison to what is written of it.
+// Plans reprocessing as a job: the request, how much of the log it reads, and the step from a
+// comparison to writing its result.
 import { createHash } from "node:crypto";
 import { uuidOf } from "../../../domain/ids.ts";
 import type { Admin } from "../../../infra/kafka/kafka.ts";
@@ -7,7 +7,7 @@ import { topics } from "../../../topics.ts";
 import type { ReprocessSettings } from "../../money/reprocess/ports.ts";
 import type { MovedPartition, MovePlan, Reprocess } from "./move.ts";
 
-/** One at a time: each holds a window in memory. */
+/** One at a time, because each holds a window in memory. */
 const SUBJECT = "reprocess";
 
 export const settingsOf = ({ from, to, stage, client_id, override_decisions, reason, user_id }: Reprocess) =>
@@ -16,7 +16,7 @@ export const settingsOf = ({ from, to, stage, client_id, override_decisions, rea
     actor: `user:${user_id}`,
   }) satisfies ReprocessSettings;
 
-/** The token of a comparison is good for one writing, whichever admin asks for it. */
+/** A comparison can be written once, whichever admin requests it. */
 export const planIdOf = (operationId: string): string => uuidOf("reprocess", operationId);
 
 const windowIn = async (
@@ -37,14 +37,16 @@ const windowIn = async (
     .filter((one) => one.from < one.to);
 };
 
-/** What is asked for does not change by itself. */
+/**
+ * A digest of the request alone: unlike a rewind, its plan does not depend on the state of the log.
+ */
 export const digestOfReprocess = (move: Reprocess): string => {
   const { from, to, stage, client_id, override_decisions, allow_closed_months, writes } = move;
   const parts = [from, to, stage, client_id, override_decisions, allow_closed_months, writes?.of, writes?.digest];
   return createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
 };
 
-/** Touches nothing, and computes nothing: that is the keeper's. */
+/** Counts the records to read. Changes and computes nothing; the keeper does that. */
 export const planReprocess = async (
   { admin }: { readonly admin: Pick<Admin, "watermarks" | "offsetsAt"> },
   move: Reprocess,

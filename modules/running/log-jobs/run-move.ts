@@ -1,5 +1,5 @@
-// Carries out a move that was taken: the same code as the command line's, under the id that the
-// move has had since it was asked for.
+// Carries out a claimed job with the same code as the command line, under the id that the job got
+// when it was requested.
 import type { Redis } from "ioredis";
 import { systemClock } from "../../../infra/runtime/timing/retry.ts";
 import { type OperationPorts, resumeOperation } from "../../base/operations/operations.ts";
@@ -16,16 +16,16 @@ import { settingsOf } from "./reprocess-plan.ts";
 export interface RunPorts {
   readonly rewinding: Rewinding;
   readonly redis: Redis;
-  /** Of the keys in which stages remember. */
+  /** The prefix of the memory keys of stages. */
   readonly memoryPrefix: string;
-  /** Aborted when this process may not go on; what is left is for the next one. */
+  /** Aborted when this process must stop; the next process does what is left. */
   readonly signal: AbortSignal;
   readonly onStep: (text: string) => void;
   readonly onProgress: (done: number, total: number) => void;
 }
 type Moved = Exclude<Move, { readonly move: "replay" | "reprocess" }>;
 
-/** What the audit knows the move by. */
+/** The identity of the job in the audit. */
 const auditOf = ({ request, actor }: TakenMove, group: string) => ({
   kind: request.move as Moved["move"],
   actor,
@@ -34,9 +34,9 @@ const auditOf = ({ request, actor }: TakenMove, group: string) => ({
 });
 
 /**
- * Resolves when the move is over and written down as completed. Rejects with the signal's reason,
- * with RewindRefused when nothing was touched, and with whatever else went wrong: then nothing is
- * written down, for the same call may go on.
+ * Resolves when the job is done and stored as completed. Rejects with the signal's reason, with
+ * RewindRefused when nothing was touched, and with any other error; in that last case nothing is
+ * stored, because the same call may continue.
  */
 export const runMove = async (taken: TakenMove, ports: RunPorts): Promise<void> => {
   const { rewinding, signal } = ports;
@@ -70,7 +70,7 @@ type Ended = (
   detail: object,
 ) => Promise<void>;
 
-/** The holds and the end of the move, written down with its row as well. */
+/** Wraps the holds and the end of the job, so that its row is updated with them. */
 const watching = (
   taken: TakenMove,
   { rewinding: { pool, audit, ...rest } }: RunPorts,
@@ -86,13 +86,13 @@ const watching = (
         await reportMove(pool, taken, { is_held: true });
       },
       end: async (operation) => {
-        // Dying between the two, the hold is found again and gone on with.
+        // A crash between the two: the hold is found again and continued.
         if (isOwn(operation)) await reportMove(pool, taken, { is_held: false });
         await holds.end(operation);
       },
     },
-    // Another's that had caught up is ended under its own id. A failure is written by the caller,
-    // who knows whether the same call goes on.
+    // A hold of another job whose group had caught up is ended under its own id. The caller stores
+    // a failure, since it knows whether the same call continues.
     ended: async (operation, request, phase, detail) => {
       if (!isOwn(operation)) {
         const { actor } = request;
@@ -101,7 +101,7 @@ const watching = (
       if (phase !== "succeeded") return;
       await expectOurs(reportMove(pool, taken, {}));
       await resumeOperation(audit, operation, auditOf(taken, group)).end("succeeded", detail);
-      // Before the hold is ended: what is completed is not begun once more.
+      // Stored before the hold ends, so that a completed job does not start again.
       await expectOurs(reportMove(pool, taken, { status: "completed", verdict: verdictOf(detail) }));
     },
   };
@@ -112,14 +112,14 @@ const verdictOf = (detail: object): string => {
   return `all of it was read again${seconds === undefined ? "" : `, followed for ${seconds.toFixed(1)} s`}`;
 };
 
-/** A comparison has done nothing that the audit keeps. */
+/** A comparison leaves no entry in the audit, because it changes nothing. */
 const auditOfMove = (taken: TakenMove) => {
   const request = taken.request as Exclude<Move, { readonly move: "replay" }>;
   if (request.move !== "reprocess") return auditOf(taken, request.target);
   return request.writes === null ? undefined : auditOfReprocess(settingsOf(request), taken.actor);
 };
 
-/** Writes down how a move ended that was not completed: the audit first. */
+/** Stores the end of a job that was not completed: the audit first. */
 export const endMove = async (
   { pool, audit }: { readonly pool: Rewinding["pool"]; readonly audit: OperationPorts },
   taken: TakenMove,

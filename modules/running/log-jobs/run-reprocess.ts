@@ -1,5 +1,5 @@
-// Carries out reprocessing that was asked for: compares a window and keeps what differs, or writes
-// what a comparison found.
+// Carries out requested reprocessing: compares a window and stores the differences, or writes what
+// a comparison found.
 import { Refused } from "../../../infra/runtime/refused.ts";
 import { type Difference, differenceOf } from "../../money/reprocess/difference.ts";
 import { type Limits, TooMuch } from "../../money/reprocess/ports.ts";
@@ -15,11 +15,11 @@ import type { RunPorts } from "./run-move.ts";
 export interface ReprocessingPorts
   extends Pick<RunPorts, "signal" | "onStep" | "onProgress">,
     Pick<RunPorts["rewinding"], "pool"> {
-  /** With connections of its own. */
+  /** Opens connections for this job alone. */
   readonly open: (opening: Opening) => Promise<Opened>;
 }
 
-/** A keeper has a heap of 512 MiB, and does other work in it. */
+/** A keeper has a heap of 512 MiB and does other work in it. */
 const LIMITS: Limits = { events: 5_000_000, claims: 60_000, changes: 20_000 };
 const STEPS = {
   claims: "reads claims",
@@ -29,8 +29,9 @@ const STEPS = {
 } as const;
 
 /**
- * Resolves when it is over and its row says so. Throws Refused when nothing was written and nothing
- * will be, the reason of the signal, and what its ports throw: then the same call may go on.
+ * Resolves when the job is done and its row says so. Throws Refused when nothing was and will be
+ * written; rejects with the signal's reason and with errors of its ports, after which the same call
+ * may continue.
  */
 export const runReprocess = async (taken: TakenMove, ports: ReprocessingPorts): Promise<void> => {
   const { pool, signal, onStep, onProgress } = ports;
@@ -67,7 +68,10 @@ export const runReprocess = async (taken: TakenMove, ports: ReprocessingPorts): 
   }
 };
 
-/** What was compared is what is written; after this, what is left of it, and nothing else. */
+/**
+ * Begins to write exactly what was compared; a later run continues with what is left of it, and
+ * nothing else.
+ */
 const begin = async (
   { pool }: ReprocessingPorts,
   taken: TakenMove,

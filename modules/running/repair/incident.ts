@@ -1,24 +1,24 @@
-// The state machine of a probed store: what one probe's answer makes of its state, and what has to
-// be done and reported. Pure.
+// The state machine of a probed store: computes the next state from a probe's result, and what to
+// do and report. Pure.
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Alert } from "../../base/alerts/alert.ts";
 
 export const probeNames = ["analytics_store", "cache_store", "object_store", "relational_store", "event_log"] as const;
 export type ProbeName = (typeof probeNames)[number];
 
-/** What is known of a store. `incident` is there from the third failure to the recovery. */
+/** The state of a store. `incident` exists from the third failure to the recovery. */
 export interface Probe {
   readonly name: ProbeName;
   readonly state: "healthy" | "failing" | "restarting" | "down";
   /** Failed probes in a row. */
   readonly failures: number;
-  /** Since when it is in this state. */
+  /** When it entered this state. */
   readonly since: UnixMs;
   readonly lastOkAt: UnixMs | null;
   readonly lastError: string | null;
   /**
-   * The first of the failures in a row: the downtime counts from it, so it is short by less than
-   * one interval.
+   * Time of the first of these failures. The downtime is counted from here, so it is short by less
+   * than one interval.
    */
   readonly failingSince: UnixMs | null;
   readonly incidentId: string | null;
@@ -26,12 +26,12 @@ export interface Probe {
   readonly restartedAt: readonly UnixMs[];
 }
 
-/** The answer of one probe. */
+/** The result of one probe. */
 export type Seen = { readonly at: UnixMs; readonly error: string | null };
 
 export interface Step {
   readonly probe: Probe;
-  /** The store is to be restarted now, and looked at again RECHECK_MS after that. */
+  /** The store is to be restarted now, and probed again RECHECK_MS later. */
   readonly isRestart: boolean;
   readonly alerts: readonly Alert[];
 }
@@ -39,15 +39,15 @@ export interface Step {
 /** docs/design/contracts.md, "Probes". */
 export const INTERVAL_MS = 60_000;
 /**
- * The log is asked twice as often: without it nothing is processed, and three probes that each
- * wait for 10 s must end in an alarm within 3 minutes.
+ * The log is probed twice as often: nothing is processed without it, and three probes that each
+ * wait for 10 s must raise an alarm within 3 minutes.
  */
 export const LOG_INTERVAL_MS = 30_000;
 export const RECHECK_MS = 10_000;
 const FAILURES = 3;
 /**
- * docs/design/contracts.md, "Probes": a store that was restarted so often within an hour is not
- * restarted again: what kills it comes back with it.
+ * A store that was restarted this often within an hour is not restarted again, since the cause
+ * survives the restart (docs/design/contracts.md, "Probes").
  */
 const RESTARTS = 3;
 const HOUR_MS = 3_600_000;
@@ -110,7 +110,7 @@ const recovered = ({ name, incidentId, failingSince }: Probe, at: UnixMs): Alert
   severity: "normal",
 });
 
-/** `1 h 2 min 3 s`, without what is zero in front. */
+/** Formats `1 h 2 min 3 s`, without leading zero units. */
 export const durationOf = (ms: number): string => {
   const seconds = Math.max(0, Math.round(ms / 1_000));
   const parts = [

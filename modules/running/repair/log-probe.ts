@@ -1,18 +1,21 @@
-// The probe of the log: a record is produced to the topic `probe`, and fetched again by a consumer.
+// Probes the log: produces a record to the topic `probe`, and fetches it again with a consumer.
 import { randomUUID } from "node:crypto";
 import { type Kafka, lastingAdmin } from "../../../infra/kafka/kafka.ts";
 
-/** Of topics.yaml; it has no schema, so the probe needs no registry. */
+/** Declared in topics.yaml; it has no schema, so the probe needs no registry. */
 const topic = "probe";
 /** Together shorter than a probe's 10 s, so that the log's own error is reported. */
 const SEND_MS = 4_000;
 const FETCH_MS = 5_000;
-/** Edges produce to the same topic, one record a health report of at most every two seconds. */
+/**
+ * How many of the newest records are searched. Edges produce to the same topic too: one record a
+ * health report, at most every two seconds.
+ */
 const LOOKED_AT = 100;
 
 /**
- * `look` rejects while the log does not take a record or does not give it back. It produces first:
- * a broker that hangs is found before anything else waits for it. Leaves no group.
+ * `look` rejects while the log does not accept a record or does not return it. It produces first,
+ * so that a hanging broker is found before anything else waits for it. Leaves no group behind.
  */
 export const openLogProbe = (kafka: Pick<Kafka, "admin" | "producer" | "replay">, instance: string) => {
   const producer = kafka.producer({ sendDeadlineMs: SEND_MS });

@@ -1,4 +1,5 @@
-// What is known of each probed store, and which keeper probes it: a row a store, held by a lease.
+// Stores the state of each probed store, and which keeper probes it: a row a store, held by a
+// lease.
 import type { Pool } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -42,9 +43,9 @@ export const takeProbe = (pool: Pool, name: string, holder: string, leaseMs: num
   );
 
 /**
- * Saves what is known with the alerts that it makes, both or neither, and renews the lease. False
- * when another holder has taken the store meanwhile: then nothing is saved. `isMailed`: their mail
- * went out while this database was away.
+ * Saves the state together with the alerts that it raises, both or neither, and renews the lease.
+ * Returns false, and saves nothing, when another holder has taken the store meanwhile. `isMailed`:
+ * the mails of these alerts were sent while this database was down.
  */
 export const saveProbe = (
   pool: Pool,
@@ -72,7 +73,7 @@ export const saveProbe = (
     role,
   );
 
-/** Gives the stores of a holder back, so that another need not wait for the lease to run out. */
+/** Releases all stores of a holder, so that another need not wait for the lease to expire. */
 export const releaseProbes = (pool: Pool, holder: string): Promise<void> =>
   transaction(
     pool,
@@ -84,7 +85,7 @@ export const releaseProbes = (pool: Pool, holder: string): Promise<void> =>
     role,
   );
 
-/** All of them, in the order of their names. */
+/** All of them, by name. */
 export const listProbes = (pool: Pool): Promise<readonly ProbeRow[]> =>
   transaction(
     pool,

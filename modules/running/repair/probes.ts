@@ -1,5 +1,5 @@
-// The probes: real round trips, so that an open port of a store that does no work is not taken
-// for health.
+// Probes stores with real round trips, so that an open port of a store that does no work does not
+// count as healthy.
 import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
 import type { Pool } from "pg";
@@ -9,32 +9,32 @@ import { within } from "../../../infra/runtime/timing/within.ts";
 import type { ProbeName } from "./incident.ts";
 
 /**
- * Rejects, in one sentence, when the store does not do its work. `alerted` is what an open incident
- * is about; null: there is none.
+ * Rejects with one sentence when the store does not do its work. `alerted` is the error of the open
+ * incident; null: there is none.
  */
 export type Look = (alerted: string | null) => Promise<void>;
 
 export interface ProbePorts {
-  /** Of this keeper; two keepers do not meet each other's values. */
+  /** The id of this keeper. Keepers probe with separate values. */
   readonly instance: string;
   readonly clickhouse: Clickhouse;
   readonly redis: Redis;
   readonly objects: Objects;
   readonly pool: Pool;
   /**
-   * Age in seconds of the oldest conversion that is not in `product_sales` yet; rejects while the
-   * log cannot be asked.
+   * Returns the age in seconds of the oldest conversion that is not in `product_sales` yet; rejects
+   * while the log is unreachable.
    */
   readonly syncLag: () => Promise<number>;
-  /** A record through the log and back (log-probe.ts). */
+  /** Sends a record through the log and back (log-probe.ts). */
   readonly eventLog: () => Promise<void>;
   readonly topicPrefix: string;
 }
 
-/** docs/design/contracts.md, "Probes": an alert above half an hour. */
+/** A lag above half an hour raises an alert (docs/design/contracts.md, "Probes"). */
 export const SYNC_LAG_LIMIT_SEC = 1_800;
 
-/** How an alert about the lag begins. */
+/** The prefix of an alert about the lag. */
 const LATE = "sales reach Postgres";
 
 const same = (found: unknown, written: string): void => {
@@ -80,8 +80,8 @@ export const openProbes = ({
   relational_store: async (alerted) => {
     await pool.query("select 1");
     const seconds = await syncLag().catch(() => null);
-    // The log has a probe of its own. While it cannot be asked the lag is not known: an alert
-    // about it is not raised, and not taken back either.
+    // The log has a probe of its own. While the log is unreachable the lag is unknown, so an alert
+    // about it is neither raised nor resolved.
     if (seconds === null && alerted?.startsWith(LATE) === true) throw new Error(alerted);
     if (seconds !== null && seconds > SYNC_LAG_LIMIT_SEC)
       throw new Error(`${LATE} ${Math.round(seconds)} s late, more than ${SYNC_LAG_LIMIT_SEC} s`);
@@ -89,7 +89,7 @@ export const openProbes = ({
   event_log: eventLog,
 });
 
-/** Null, or its error in one line. What hangs counts as failed after `withinMs`. */
+/** Returns null, or the error in one line. A probe that hangs fails after `withinMs`. */
 export const answerOf = async (look: Look, withinMs: number, alerted: string | null = null): Promise<string | null> => {
   try {
     await within(withinMs, look(alerted), `no answer within ${withinMs / 1_000} s`);

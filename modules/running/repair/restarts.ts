@@ -1,11 +1,11 @@
-// What restarts a store: the configured command, else the stack that this process runs on.
+// Chooses what restarts a store: the configured command, else the stack that this process runs on.
 import { execFile } from "node:child_process";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { ProbeName } from "./incident.ts";
 
 /**
- * How the servers that may be restarted are called by supervisors; object storage and Postgres are
- * not among them (docs/design/contracts.md, "Probes").
+ * The names that supervisors use for the servers that may be restarted. Object storage and Postgres
+ * are not among them (docs/design/contracts.md, "Probes").
  */
 const services: Readonly<Partial<Record<ProbeName, "clickhouse" | "redis" | "kafka">>> = {
   analytics_store: "clickhouse",
@@ -13,27 +13,30 @@ const services: Readonly<Partial<Record<ProbeName, "clickhouse" | "redis" | "kaf
   event_log: "kafka",
 };
 
-/** Resolves when the restart was carried out, which does not say that the store is well. */
+/** Resolves when the restart was carried out, whether the store is healthy afterwards or not. */
 export type Restart = () => Promise<void>;
 
-// ClickHouse may load its parts for minutes; the next probe shows whether it is well.
+// ClickHouse may load its parts for minutes; the next probe shows whether it is healthy.
 const COMMAND_MS = 120_000;
 const OUTPUT_LOGGED = 2_000;
 
 export interface RestartSettings {
   /**
-   * RESTART_COMMAND: words, quotes around those with spaces; `{service}` stands for clickhouse,
-   * redis or kafka. Run without a shell.
+   * RESTART_COMMAND: words, with quotes around those that contain spaces; `{service}` stands for
+   * clickhouse, redis or kafka. Runs without a shell.
    */
   readonly command?: string | undefined;
-  /** How the stack that this process runs on restarts a service; undefined: it cannot. */
+  /**
+   * Restarts a service through the stack that this process runs on; undefined when the stack
+   * cannot.
+   */
   readonly stack?: ((service: string) => Restart | undefined) | undefined;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
 /**
- * Asked before each step, for a stack may come and go; undefined: nothing can restart this store,
- * so its failure is only reported.
+ * Called before each step, because a stack may come and go. Undefined: nothing can restart this
+ * store, so its failure is only reported.
  */
 export const restartOf = (name: ProbeName, { command, stack, log }: RestartSettings): Restart | undefined => {
   const service = services[name];
@@ -42,7 +45,10 @@ export const restartOf = (name: ProbeName, { command, stack, log }: RestartSetti
   return stack?.(service);
 };
 
-/** Without a shell: quotes make one word of several. Throws on a quote that is not closed. */
+/**
+ * Splits a command as a shell would, but runs none; quotes keep several words together. Throws on
+ * an unclosed quote.
+ */
 export const wordsOf = (command: string, service: string): readonly string[] => {
   const words: string[] = [];
   const word = /\s*((?:[^\s"']|"[^"]*"|'[^']*')+)\s*/y;

@@ -1,5 +1,5 @@
-// Watches one store: probes it, restarts it once an incident, keeps its state, and reports its
-// alerts. One keeper a store.
+// Watches one store: probes it, restarts it once an incident, stores its state, and reports its
+// alerts. One keeper watches a store at a time.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
@@ -11,8 +11,8 @@ import { answerOf, type Look } from "./probes.ts";
 import type { Restart } from "./restarts.ts";
 
 /**
- * Where states are kept: modules/running/repair/probe-states.ts bound to a pool and a holder. All
- * reject while Postgres is away.
+ * Where states are stored: modules/running/repair/probe-states.ts bound to a pool and a holder. All
+ * functions reject while Postgres is down.
  */
 export interface ProbeBook {
   readonly take: (name: ProbeName, leaseMs: number) => Promise<ProbeRow | undefined>;
@@ -29,24 +29,27 @@ export interface Repair {
   readonly look: Look;
   readonly restart: () => Restart | undefined;
   readonly book: ProbeBook;
-  /** True when its mail has been taken. Rejects when the alert could not be delivered. */
+  /**
+   * Resolves with true when its mail has been accepted. Rejects when the alert could not be
+   * delivered.
+   */
   readonly report: (alert: Alert) => Promise<boolean>;
   readonly log: Pick<Log, "info" | "warn" | "error">;
   readonly show?: (probe: Probe) => void;
   readonly clock?: () => UnixMs;
-  /** Milliseconds; shorter in tests alone. */
+  /** Milliseconds; only tests shorten them. */
   readonly timing?: { readonly intervalMs?: number; readonly recheckMs?: number; readonly probeMs?: number };
 }
 
-/** A slower store is of no use; ClickHouse under full load needs about one second. */
+/** A store that takes longer is useless; ClickHouse under full load needs about one second. */
 const PROBE_MS = 10_000;
 /**
- * A probe, a restart by force and a slow start, the re-check: what lies between two renewals of the
- * lease.
+ * The time between two renewals of the lease: a probe, a forced restart with a slow start, and the
+ * re-check.
  */
 const RESTART_LEASE_MS = 180_000;
 const CLOSING_ASKED_MS = 250;
-/** Alerts that wait in memory while Postgres is away; an incident makes three at most. */
+/** Alerts that wait in memory while Postgres is down; an incident raises three at most. */
 const MOST_PENDING = 30;
 
 /** What a keeper knows of the store that it watches. */
@@ -77,7 +80,8 @@ class StoreWatch {
     const restarting = restart();
     const error = await answerOf(look, this.#probeMs, alertedOf(before));
     const first = step(before, { error, at: this.#clock() }, restarting !== undefined);
-    // Nothing is used up yet: the next keeper finds the same and restarts the store.
+    // The restart has not been used yet: the next keeper finds the same state and restarts the
+    // store.
     if (first.isRestart && isClosing()) return 1;
     if (!(await this.#keep(first, first.isRestart ? this.#leaseMs + RESTART_LEASE_MS : this.#leaseMs))) return "busy";
     if (first.isRestart) {
@@ -97,7 +101,7 @@ class StoreWatch {
     try {
       const row = await book.take(name, this.#leaseMs);
       if (row === undefined) {
-        // Another keeper has it, and has reported its alerts.
+        // Another keeper has the store, and has reported its alerts.
         this.#held = undefined;
         this.#pending = [];
         this.#isSaved = true;
@@ -110,7 +114,7 @@ class StoreWatch {
     return this.#held;
   }
 
-  /** False when another keeper has taken the store. */
+  /** Returns false when another keeper has taken the store. */
   async #keep({ probe, alerts }: Step, leaseForMs: number): Promise<boolean> {
     const { name, book, log, show } = this.#repair;
     if (probe.state !== this.#held?.state)
@@ -145,7 +149,7 @@ class StoreWatch {
         log.error("alert.not_told", { incident_id: entry.alert.incident_id, status: entry.alert.status, error });
       }
     }
-    // What is saved is tried again from there; what is not stays here until it is.
+    // Saved alerts are retried from the database; unsaved ones stay here until they are saved.
     if (this.#isSaved) this.#pending = [];
   }
 
@@ -165,11 +169,13 @@ class StoreWatch {
 
 /**
  * The order of durable effects: state and alerts are saved in one transaction, then the store is
- * restarted, then the alerts are reported. A keeper that dies before the restart, or is stopped
- * during it, has used it up: its successor finds `restarting`, probes again, and reports `down` if
- * nothing has changed. So an incident has one restart, never two. A keeper that dies before
- * reporting leaves unmailed alerts, which are tried again every minute for an hour. While Postgres
- * is away, the keeper that holds a store goes on from memory and saves later; others wait.
+ * restarted, then the alerts are reported.
+ * A keeper that dies before the restart, or is stopped during it, has used it up: its successor
+ * finds `restarting`, probes again, and reports `down` if nothing has changed. So an incident has
+ * at most one restart.
+ * A keeper that dies before reporting leaves unmailed alerts, which are tried again every minute
+ * for an hour. While Postgres is down, the keeper that holds a store continues from memory and
+ * saves later; other keepers wait.
  */
 export const selfRepair = (repair: Repair): Schedule => {
   const watch = new StoreWatch(repair);
@@ -182,8 +188,8 @@ export const selfRepair = (repair: Repair): Schedule => {
 };
 
 /**
- * Resolves when `work` is done, or soon after the keeper begins to stop: a restart may take
- * longer than a process has to end (docs/design/laws.md L4).
+ * Resolves when `work` is done, or soon after the keeper begins to stop: a restart may take longer
+ * than a process has for its shutdown (docs/design/laws.md L4).
  */
 const unlessClosing = async (work: Promise<unknown>, isClosing: () => boolean): Promise<void> => {
   let isDone = false;
@@ -193,7 +199,7 @@ const unlessClosing = async (work: Promise<unknown>, isClosing: () => boolean): 
   while (!isDone && !isClosing()) await Promise.race([done, sleep(CLOSING_ASKED_MS)]);
 };
 
-/** What the open incident is about; null while there is none. */
+/** Returns the error of the open incident; null while there is none. */
 const alertedOf = ({ incidentId, lastError }: Probe): string | null => (incidentId === null ? null : lastError);
 
 const probeOf = (row: ProbeRow): Probe => ({

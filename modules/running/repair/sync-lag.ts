@@ -1,22 +1,22 @@
-// The age of the oldest sale that is in the log and not yet in Postgres.
+// Computes the age of the oldest sale that is in the log and not yet in Postgres.
 import type { Admin } from "../../../infra/kafka/kafka.ts";
 import { productSales } from "../../../sinks/product-sales/table.ts";
 import { sinkInto } from "../../../stream/topology.ts";
 import { pipeline } from "../../../topology.ts";
 import type { Hosts } from "../../log/groups/hosts.ts";
 
-/** The sink of sales; reports to people count its rows. */
+/** The sink of sales; reports count its rows. */
 const sales = sinkInto(pipeline, productSales);
-/** The log keeps a week of its topics at least; older than that is not distinguished. */
+/** The log keeps its topics for at least a week; greater ages are not distinguished. */
 const LONGEST_SEC = 7 * 86_400;
 const PRECISION_SEC = 5;
 
 type Asked = Pick<Admin, "watermarks" | "committed" | "offsetsAt">;
 
 /**
- * In seconds; 0 when everything is committed. The broker does not say the time of a record, but
- * which record a time comes before: the age of the record at the committed offset is found by
- * halving, 17 questions a partition that waits.
+ * Returns seconds; 0 when everything is committed. The broker does not return the time of a record,
+ * only the first offset at or after a time. So the age of the record at the committed offset is
+ * found by bisection, with 17 requests a lagging partition.
  */
 export const syncLagOf = async (admin: Asked, hosts: Hosts, now: () => number = Date.now): Promise<number> => {
   const { group, topic } = hosts(sales);
@@ -25,8 +25,8 @@ export const syncLagOf = async (admin: Asked, hosts: Hosts, now: () => number = 
     .map(({ partition, low, high }) => ({ partition, high, next: Math.max(low, committed.get(partition) ?? low) }))
     .filter(({ next, high }) => next < high);
   const at = now();
-  // Is a record waiting that was appended longer ago than this? Then its offset lies below the
-  // first one appended since.
+  // True when a waiting record was appended longer ago than this: its offset lies below the first
+  // one appended since.
   const isOlderThan = async (seconds: number): Promise<boolean> => {
     const since = await admin.offsetsAt(topic, Math.round(at - seconds * 1_000));
     return waiting.some(({ partition, next, high }) => next < (since.get(partition) ?? high));

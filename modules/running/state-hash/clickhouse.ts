@@ -1,4 +1,4 @@
-// What the analytics tables hold, as one hash a table: equal when the same rows are read from them,
+// Hashes the analytics tables, one hash a table: equal when the same rows are read from them,
 // however they are stored.
 
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
@@ -7,20 +7,21 @@ import { rollupTables } from "../../figures/rollups/table.ts";
 import type { TableHash } from "./postgres.ts";
 import { analyticsTables } from "./sink-tables.ts";
 
-/** What sinks fill, and what is computed from it. */
+/** Tables that sinks fill, and tables that are computed from those. */
 export const hashedAnalytics: readonly StoredTable[] = [...analyticsTables, ...rollupTables];
-/** Tables that hold no reading of the log. */
+/** Tables whose contents do not come from the log. */
 export const unhashedAnalytics: Readonly<Record<string, string>> = {
   migrations: "which files were applied, and when",
   probe: "what the keeper writes to see whether the store answers",
 };
 
 /**
- * The sum (modulo 2^256) of the SHA-256 of every row as FINAL reads it. A sum does not depend on
- * the order of rows, so nothing is sorted and memory stays that of one block. About 1.3 us a row of
- * 800 bytes. Columns go by name: an altered table has them in another order than a new one.
- * The answer holds figures of all clients and no row, so it needs no scope. Throws the
- * server's error.
+ * Returns the sum (modulo 2^256) of the SHA-256 of every row as FINAL reads it. A sum does not
+ * depend on the order of rows, so nothing is sorted and memory stays that of one block. Takes about
+ * 1.3 us a row of 800 bytes.
+ * Columns are ordered by name, since an altered table has them in another order than a new one. The
+ * result contains figures of all clients and no row, so it needs no scope. Throws the server's
+ * error.
  */
 export const hashAnalytics = async (
   clickhouse: Clickhouse,
@@ -43,13 +44,13 @@ from ${table} final where ${where ?? "1"} settings do_not_merge_across_partition
   return found;
 };
 
-/** Differing rows that are shown; more of them would show nothing else. */
+/** Differing rows that are shown; more would add nothing. */
 const SHOWN_ROWS = 5;
 
 /**
- * What differs between a table here and the same table of another database of this server: one
- * sentence a row, `<key>: <column> <here> / <there>`, the first five rows. Null is shown as `-`.
- * Throws RangeError on a table that is not hashed, and the server's error.
+ * Compares a table with the same table of another database of this server. Returns one sentence a
+ * row, `<key>: <column> <here> / <there>`, for the first five rows that differ. Null is shown as
+ * `-`. Throws RangeError on a table that is not hashed, and the server's error.
  */
 export const differingRows = async (
   clickhouse: Clickhouse,
@@ -86,7 +87,7 @@ settings do_not_merge_across_partitions_select_final = 1`,
   );
 };
 
-/** In one order for good, so that equal rows have equal hashes. */
+/** The order never changes, so that equal rows have equal hashes. */
 const hashedColumns = ({ columns }: StoredTable): readonly string[] =>
   columns
     .filter((column) => column.volatile === undefined)

@@ -1,10 +1,10 @@
-// What the tables of sales and money hold, as one hash a table: equal when they hold the same rows.
+// Hashes the tables of sales and money, one hash a table: equal when they hold the same rows.
 import type { Pool, PoolClient } from "pg";
 import { named, transaction } from "../../../infra/postgres/sql.ts";
 import { postgresTables } from "./sink-tables.ts";
 
 /**
- * One table as it stands: how many rows, and a hash of all of them that does not depend on their
+ * The state of one table: the number of rows, and a hash of all rows that does not depend on their
  * order.
  */
 export interface TableHash {
@@ -15,14 +15,14 @@ export interface TableHash {
   readonly hash: string;
 }
 
-/** Who may see the rows of every client at once. */
+/** The role that may read the rows of every client at once. */
 const READER = "tributary_reference";
 
 /**
- * The exclusive or of the SHA-256 of every row, in one statement a table and one moment for all:
- * nothing is sorted, and memory stays that of one row.
- * The key of each table makes its rows distinct, so none cancels another out. Columns go by name.
- * `pool` must allow the time that reading takes.
+ * Returns the exclusive or of the SHA-256 of every row, with one statement a table and one snapshot
+ * for all. Nothing is sorted, and memory stays that of one row.
+ * The key of each table makes its rows distinct, so that no two rows cancel out. Columns are
+ * ordered by name. `pool` must allow statements as long as reading a table takes.
  */
 export const hashTables = (pool: Pool, names: readonly string[]): Promise<readonly TableHash[]> =>
   readingAll(pool, async (tx) => {
@@ -42,12 +42,12 @@ export const hashTables = (pool: Pool, names: readonly string[]): Promise<readon
     return found;
   });
 
-/** 256 digits of 0 and 1 as 64 of hex. */
+/** Converts 256 binary digits to 64 hex digits. */
 const hexOf = (bits: string): string => BigInt(`0b${bits}`).toString(16).padStart(64, "0");
 
 /**
- * As the application's role, with every client there is among its tenants: row-level security stays
- * on. Texts of rows do not depend on the session.
+ * Reads as the application's role with every client among its tenants, so that row-level security
+ * stays on. The text of a row does not depend on the session.
  */
 const readingAll = async <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> => {
   const clients = await transaction(

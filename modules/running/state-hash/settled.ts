@@ -1,4 +1,4 @@
-// When a state hash means something: nothing is under way that would still change a table.
+// Waits until a state hash is meaningful: nothing in progress can change a table any more.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Topology, writesRows } from "../../../stream/flow.ts";
 import { waitingRollups } from "../../figures/rollups/rollup-marks.ts";
@@ -7,12 +7,13 @@ import type { Rewinding } from "../../log/rewind/rewinding.ts";
 
 const ASKED_EVERY_MS = 1_000;
 
-/** Stages and sinks that write rows; a copy of the log waits for its next file, and is no table. */
+/** Stages, and sinks that write rows. The archive waits for its next file and fills no table. */
 const changesTables = (node: Topology["nodes"][number]): boolean =>
   node.is === "stage" || (node.is === "sink" && writesRows(node));
 
 /**
- * Until every group has read everything and every rollup is computed; false when that takes longer.
+ * Resolves with true once every group has read everything and every rollup is computed; with false
+ * when that takes longer.
  */
 export const untilSettled = async (
   ports: Pick<Rewinding, "pool" | "kafka" | "admin" | "topology">,

@@ -1,5 +1,5 @@
 // The tables that sinks fill, as the state hash reads them: every table of the pipeline whose
-// declaration does not say why it is left out.
+// declaration gives no reason to leave it out.
 import type { StoredTable } from "../../../infra/clickhouse/columns.ts";
 import type { DeclaredTable } from "../../../infra/postgres/columns.ts";
 import { isClickhouseTable } from "../../../sinks/stores/clickhouse.ts";
@@ -12,21 +12,21 @@ const filled = pipeline.nodes.flatMap((node) =>
 );
 const inserted = filled.filter(isClickhouseTable);
 
-/** Those that sinks insert into, then those that views fill. */
+/** Tables that sinks insert into, then tables that views fill. */
 export const analyticsTables: readonly StoredTable[] = [
   ...inserted.map(({ name, key, comparedBy = key, columns }) => ({ name, key: comparedBy, columns })),
   ...inserted.flatMap(({ fills = [] }) => fills),
 ];
 
 /**
- * The total hash depends on the order of tables, and operators compare totals of two releases:
- * edges stand last, as in the totals of earlier releases.
+ * The total hash depends on the order of tables, and operators compare the totals of two releases.
+ * So identity edges stay last, where earlier releases had them.
  */
 const LAST = "identity_edges";
 const written: readonly DeclaredTable[] = filled
   .filter(isPostgresTable)
   .flatMap((table): readonly DeclaredTable[] => [table, ...(table.fills ?? [])]);
-/** Of each all declared columns are hashed. */
+/** All declared columns of each table are hashed. */
 export const postgresTables: readonly DeclaredTable[] = [
   ...written.filter(({ name }) => name !== LAST),
   ...written.filter(({ name }) => name === LAST),

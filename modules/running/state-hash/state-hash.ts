@@ -1,5 +1,5 @@
-// The state hash H: one SHA-256 over every table that is a reading of the log, in both stores. What
-// guarantees are proven with.
+// The state hash H: one SHA-256 over every table that is derived from the log, in both stores.
+// Guarantees are proven with it.
 import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
@@ -10,20 +10,20 @@ import { postgresTables } from "./sink-tables.ts";
 export interface StateHash {
   /** In a fixed order. */
   readonly tables: readonly TableHash[];
-  /** Of the tables' names, row counts and hashes; 64 hex digits. */
+  /** Hash of the tables' names, row counts and hashes; 64 hex digits. */
   readonly hash: string;
 }
 
-/** Every table that can be asked for. */
+/** Every table that may be named. */
 export const hashableTables: readonly string[] = [
   ...hashedAnalytics.map(({ name }) => name),
   ...postgresTables.map(({ name }) => name),
 ];
 
 /**
- * Says what the stores hold now; two calls are only to be compared when nothing is under way
- * between them, rollups that wait included. Both connections must allow a statement as long as
- * reading a table takes. Throws RangeError on an unknown name.
+ * Hashes the current contents of the stores. Two results are comparable only when nothing was in
+ * progress between them, waiting rollups included. Both connections must allow a statement as long
+ * as reading a table takes. Throws RangeError on an unknown name.
  */
 export const stateHash = async (
   pool: Pool,
@@ -39,7 +39,7 @@ export const stateHash = async (
   return { tables, hash: total.digest("hex") };
 };
 
-/** The tables in which two states differ; one that only one of them holds differs. */
+/** Returns the tables in which two states differ; a table that only one of them holds differs. */
 export const differingTables = (a: StateHash, b: StateHash): readonly string[] => {
   const linesOf = ({ tables }: StateHash) =>
     new Map(tables.map(({ store, table, rows, hash }) => [`${store}.${table}`, `${rows} ${hash}`]));

@@ -18,16 +18,16 @@ const statusOf = (seconds: number): Status =>
 
 interface Known {
   readonly marks: Backlog;
-  /** Undefined: the log has never answered. */
+  /** Undefined: the log has never been reached. */
   readonly positions: Positions | undefined;
-  /** By client. */
+  /** The newest event by client. */
   readonly newest: ReadonlyMap<number, UnixMs>;
   readonly now: UnixMs;
 }
 
 /**
- * A stage that has nothing to read has no age. What the log said some time ago grows old with it:
- * a log that is away does not look fresh.
+ * Returns the ages. A stage without lag has age 0. Positions that were read some time ago age with
+ * the clock, so that data does not look fresh while the log is unreachable.
  */
 export const freshnessOf = ({ marks, positions, newest, now }: Known) => {
   const since = positions === undefined ? 0 : Math.max(0, Math.floor((now - positions.at) / 1_000));

@@ -9,37 +9,46 @@ import { waitingMarks } from "../rollups/rollup-marks.ts";
 
 export interface StagePosition {
   readonly name: string;
-  /** Records that wait. */
+  /** Waiting records. */
   readonly lag: number;
-  /** Of the oldest one. */
+  /** Age of the oldest waiting record. */
   readonly age_sec: number;
 }
 export interface Positions {
-  /** When the log was asked. */
+  /** When the log was read. */
   readonly at: UnixMs;
   readonly stages: readonly StagePosition[];
 }
 
-/** Sinks of what no figure is read from: copies of records, and tables that say so. */
+/**
+ * Sinks from whose tables no figure is read: copies of records, and tables whose declaration
+ * excludes them.
+ */
 const BESIDE: ReadonlySet<string> = new Set(
   pipeline.nodes.flatMap((node) =>
     node.is === "sink" && (!writesRows(node) || node.into.isBesideFigures === true) ? [node.name] : [],
   ),
 );
 const ASKED_AGAIN_MS = 5_000;
-/** A screen waits two seconds for its figures, and may be the first that asks. */
+/** A screen waits two seconds for its figures, and may be the first reader. */
 const PATIENCE_MS = 1_000;
 
 export interface PositionReads {
-  /** The newest answer of the log, asked for again behind it when it is older than 5 s. */
+  /**
+   * Returns the newest positions at once; starts a new read in the background when they are older
+   * than 5 s.
+   */
   readonly latest: () => Promise<Positions | undefined>;
-  /** Up to when what came is in the figures; undefined while the log has never answered. */
+  /**
+   * Returns the moment up to which arrivals are in the figures; undefined until the log was read
+   * once.
+   */
   readonly asOf: () => Promise<UnixMs | undefined>;
 }
 
 /**
- * One question to the log at a time, shared by all who ask. What was known stays while the log is
- * away, and grows old. `pool` may look at the marks of rollups.
+ * Reads the log once at a time, for all callers together. The last positions stay while the log is
+ * unreachable, and age. `pool` must be allowed to read the rollup marks.
  */
 export const openPositions = (pool: Pool, groups: () => Promise<readonly GroupRead[]>): PositionReads => {
   let known: Positions | undefined;
@@ -65,13 +74,14 @@ export const openPositions = (pool: Pool, groups: () => Promise<readonly GroupRe
   };
 };
 
-/** One a stage or sink: those that share a group wait together. */
+/** One row a stage or sink; those that share a group have the same lag. */
 const stagesOf = (groups: readonly GroupRead[]): readonly StagePosition[] =>
   groups.flatMap(({ nodes, lag, seconds }) => nodes.map((name) => ({ name, lag, age_sec: Math.round(seconds) })));
 
 /**
- * The moment before which all is stored: before the oldest record that a stage or sink of figures
- * still has to read, and before the oldest mark whose minute is not computed again yet.
+ * Returns the moment before which everything is stored: the oldest record that a stage or sink of
+ * figures has yet to read, or the oldest mark whose minute is not computed yet, whichever is
+ * earlier.
  */
 export const asOfFrom = ({ at, stages }: Positions, marks: Backlog, now: UnixMs): UnixMs => {
   const ages = stages

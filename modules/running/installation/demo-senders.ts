@@ -37,7 +37,7 @@ export interface DemoSource {
   readonly id: string;
   readonly slug: string;
   readonly client_id: number;
-  /** Empty when it has been replaced since: nobody has the new one in plain text. */
+  /** Empty when it has been replaced since: no process keeps the new one in plain text. */
   readonly key: string;
   readonly secret: string;
 }

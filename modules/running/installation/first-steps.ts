@@ -11,8 +11,9 @@ export interface FirstStep {
 }
 
 /**
- * Returns no step when an admin can sign in and no access of the demonstration is left, because
- * its addresses belong to no one and its tokens are stored in a file. Writes nothing.
+ * Returns no step when an admin can sign in and every access of the demonstration is closed. An
+ * open one is a risk: its addresses belong to no one, and its tokens are stored in a file. Writes
+ * nothing.
  */
 export const firstSteps = (pool: pg.Pool): Promise<readonly FirstStep[]> =>
   transaction(

@@ -52,7 +52,7 @@ const CLOSING_ASKED_MS = 250;
 /** Alerts that wait in memory while Postgres is down; an incident raises three at most. */
 const MOST_PENDING = 30;
 
-/** What a keeper knows of the store that it watches. */
+/** The state that a keeper holds of one store. */
 class StoreWatch {
   readonly #repair: Repair;
   readonly #clock: () => UnixMs;

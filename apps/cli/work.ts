@@ -7,7 +7,6 @@ import type { Act } from "../../modules/base/audit/audit.ts";
 import { beginOperation, type OperationPlan } from "../../modules/base/operations/operations.ts";
 import { RefusalError } from "../../modules/base/refusal.ts";
 import { runWork, type Work } from "../../modules/base/work.ts";
-import { withAudit } from "./connections.ts";
 
 /** Who acts, as `actorOf` names it. */
 export const operatorAct = (actor: string, request_id = `cli-${randomUUID()}`): Act => ({
@@ -54,12 +53,14 @@ interface OperationWords<Result> {
  * Runs `work` between the two records of its operation in the log: what cannot be recorded is not
  * done.
  */
-export const inOperation = <Result>(
+export const inOperation = async <Result>(
   plan: OperationPlan,
   { before = {}, after }: OperationWords<Result>,
   work: () => Promise<Result>,
-): Promise<Result> =>
-  withAudit(async (audit) => {
+): Promise<Result> => {
+  // The log is slow to load, and most use cases need none.
+  const { withAudit } = await import("./connections.ts");
+  return withAudit(async (audit) => {
     const operation = await beginOperation(audit, plan, before);
     const result = await work().catch(async (error: Error) => {
       await operation.end(error instanceof RefusalError ? "refused" : "failed", { problem: error.message });
@@ -68,3 +69,4 @@ export const inOperation = <Result>(
     await operation.end("succeeded", after(result));
     return result;
   });
+};

@@ -17,7 +17,9 @@ export interface Case {
   /** The request of the platform API. */
   readonly request: (shop: Shop) => readonly [method: string, path: string, body: object];
   /** The entry of `tributary reference save`. */
-  readonly entry: (shop: Shop) => readonly [Kind, object];
+  readonly entry?: (shop: Shop) => readonly [Kind, object];
+  /** What another command does. */
+  readonly command?: (shop: Shop) => Promise<unknown>;
 }
 
 const act = { actor: "ana@cli", role: "operator", request_id: "cli-test", ip: null };
@@ -83,12 +85,13 @@ export const twoDoors = ({ pool, send, fresh }: Pick<ReturnType<typeof apiSuite>
 
   /** A test a case: both doors answer the same code, words and place. */
   const refusesAlike = (cases: readonly Case[]): void =>
-    test.each(cases)("$code", async ({ code, given, request, entry }) => {
+    test.each(cases)("$code", async ({ code, given, request, entry, command }) => {
       const shop = await given();
-      const [method, path, body] = request(shop);
-      const answer = await send(method, path, body);
-      const thrown = await thrownBy(() => save(...entry(shop)));
-      expectSame(code, answer, thrown, (place) => place.replace(/^\/\w+\/0/, ""));
+      const answer = await send(...request(shop));
+      const thrown = await thrownBy(() => (entry === undefined ? command!(shop) : save(...entry(shop))));
+      // What is wrong with an entry has its place in the file.
+      const placeOf = (path: string): string => (entry === undefined ? path : path.replace(/^\/\w+\/0/, ""));
+      expectSame(code, answer, thrown, placeOf);
     });
   return { created, save, newShop, shopAfter, archived, refusesAlike };
 };

@@ -4,13 +4,13 @@ import { dayOf } from "../../../domain/calendar.ts";
 import type { Pattern } from "../../../modules/catalog/campaigns/campaign-reads.ts";
 import { newReferralCode, payoutOf } from "../../../modules/catalog/partners/partner-fields.ts";
 import type { PartnerState } from "../../../modules/catalog/partners/partner-reads.ts";
+import { hostsIn } from "../../../modules/catalog/pixel/hosts.ts";
 import type { ReferenceChanges } from "../../../modules/catalog/reference/records.ts";
 import { checkOpen } from "../campaigns/budgets.ts";
 import { checkOnce, refuseForeign, warningsOf } from "../campaigns/checks.ts";
 import { newLinkCode } from "../campaigns/links.ts";
 import type { onboardClient } from "../contract/clients/onboard.ts";
 import { defined, fault } from "../request/accept.ts";
-import { hostsIn } from "../request/hosts.ts";
 import type { Ask } from "../route.ts";
 
 export type Body = Ask<typeof onboardClient>["body"];

@@ -1,13 +1,12 @@
 // The routes that say whether events of a client come in, and whether its pixel works.
 import { within } from "../../../../infra/runtime/timing/within.ts";
 import { findingsOf } from "../../../../modules/catalog/pixel/findings.ts";
-import { readPixelConfig, type SavedPixelConfig } from "../../../../modules/catalog/pixel/pixel-config.ts";
+import { openPixel } from "../../../../modules/catalog/pixel/open-pixel.ts";
 import { readSightings } from "../../../../modules/catalog/pixel/sightings.ts";
 import { activityOf, newestEvents, purchasesOf } from "../../../../modules/figures/rollups/rollup-reads.ts";
 import { ingestPath } from "../../../../modules/intake/path/ingest-path.ts";
 import { readIngestStatus, readPixelActivity } from "../../contract/clients/pixel.ts";
-import { notFound } from "../../request/accept.ts";
-import { type ApiPorts, type Ask, type Route, route } from "../../route.ts";
+import { type ApiPorts, type Route, route } from "../../route.ts";
 
 /** Screens ask again and again: better no answer than a late one. */
 const MOST_MS = 1_500;
@@ -18,7 +17,7 @@ const STATUS = { operational: "ok", primary_down: "degraded", both_down: "down" 
 export const routes = ({ pool, clickhouse }: Pick<ApiPorts, "pool" | "clickhouse">): readonly Route[] => [
   route(readPixelActivity, async (ask) => {
     const { id } = ask.params;
-    const config = await visible(ask, id);
+    const config = await ask.read((tx, { clients }) => openPixel(tx, id, clients));
     const since = Date.now() - WEEK_MS;
     const [sightings, known] = await Promise.all([
       ask.read((tx, { clients }) => readSightings(tx, id, clients, since)),
@@ -36,7 +35,7 @@ export const routes = ({ pool, clickhouse }: Pick<ApiPorts, "pool" | "clickhouse
 
   route(readIngestStatus, async (ask) => {
     const { id } = ask.params;
-    await visible(ask, id);
+    await ask.read((tx, { clients }) => openPixel(tx, id, clients));
     const asked = Promise.all([
       within(MOST_MS, ingestPath(pool), "the way of events is not known in time"),
       newestEvents(clickhouse, [id], MOST_MS),
@@ -50,10 +49,3 @@ export const routes = ({ pool, clickhouse }: Pick<ApiPorts, "pool" | "clickhouse
     return { body: { backbone_status: state === null ? "unknown" : STATUS[state], events_flowing, last_event_at } };
   }),
 ];
-
-/** The configuration of a client that the caller sees. Throws Problem 404. */
-const visible = async ({ read }: Pick<Ask, "read">, clientId: number): Promise<SavedPixelConfig> => {
-  const config = await read((tx, { clients }) => readPixelConfig(tx, clientId, clients));
-  if (config === undefined) throw notFound();
-  return config;
-};

@@ -1,5 +1,4 @@
 // Reads and saves reference data: what the platform API reads and saves, from a shell.
-import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
@@ -18,6 +17,7 @@ import type { Columns } from "../../../../modules/catalog/reference/records.ts";
 import { jsonIn } from "../../json-in.ts";
 import { clientOf, withPool } from "../../pool.ts";
 import { sentencesOf } from "../../refusals.ts";
+import { operatorAct } from "../../work.ts";
 import { type SavedRecord, saveRecords } from "./save-records.ts";
 
 const kindOf = (given: string): Kind => {
@@ -114,7 +114,7 @@ interface SaveOptions {
 
 const save = async (given: string, file: string, { yes = false, actor, json }: SaveOptions): Promise<void> => {
   const kind = kindOf(given);
-  const act = { actor: actorOf(actor), role: "operator", request_id: `cli-${randomUUID()}`, ip: null };
+  const act = operatorAct(actorOf(actor));
   const entries = await entriesIn(file);
   const { saved, actsFrom } = await withPool((pool) => saveRecords(pool, kind, entries, { act, isSaved: yes })).catch(
     (error: unknown) => {

@@ -1,12 +1,10 @@
 // Saves the records that an operator gives, all of them or none, by the use cases of their nouns;
 // or shows what saving would change.
-import { randomUUID } from "node:crypto";
-import type { Pool, PoolClient } from "pg";
-import { transaction } from "../../../../infra/postgres/sql.ts";
+import type { Pool } from "pg";
 import { enterEveryClient } from "../../../../modules/access/scope.ts";
 import type { Act } from "../../../../modules/base/audit/audit.ts";
 import { type Refusal, RefusalError, refuseAll } from "../../../../modules/base/refusal.ts";
-import { runWork, type Work } from "../../../../modules/base/work.ts";
+import type { Work } from "../../../../modules/base/work.ts";
 import { actsFrom } from "../../../../modules/catalog/reference/change.ts";
 import {
   idFieldOf,
@@ -17,6 +15,7 @@ import {
 import { lockReference, tookTooLong } from "../../../../modules/catalog/reference/open-change.ts";
 import type { Columns } from "../../../../modules/catalog/reference/records.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
+import { inWork } from "../../work.ts";
 import { type RecordEntry, useCasesOf } from "./use-cases.ts";
 
 /** Each takes some milliseconds, and a change of reference data has two seconds. */
@@ -33,19 +32,10 @@ export interface SaveResult {
   /** From when on events are decided by it; undefined: nothing has changed. */
   readonly actsFrom: UnixMs | undefined;
 }
-export interface SaveSettings {
+interface SaveSettings {
   readonly act: Act;
   /** False: a preview, which keeps nothing. */
   readonly isSaved: boolean;
-}
-
-/** Thrown to end the transaction of a preview. */
-class Previewed extends Error {
-  readonly result: SaveResult;
-  constructor(result: SaveResult) {
-    super("previewed");
-    this.result = result;
-  }
 }
 
 /**
@@ -61,22 +51,11 @@ export const saveRecords = async (
 ): Promise<SaveResult> => {
   if (entries.length === 0 || entries.length > MOST_AT_ONCE)
     refuseAll([{ kind: "invalid", code: "invalid", path: `/${kind}`, message: `give 1 to ${MOST_AT_ONCE} of them` }]);
-  const save = async (tx: PoolClient): Promise<SaveResult> => {
-    const parts = { tx, scope: await enterEveryClient(tx), act, idOf: () => randomUUID() };
-    return runWork(
-      parts,
-      (work) => saveEach(work, kind, entries),
-      (saved, work) => {
-        const result = { saved, actsFrom: actsFrom(work) };
-        if (!isSaved) throw new Previewed(result);
-        return result;
-      },
-    );
-  };
+  const saveAll = async (work: Work) => ({ work, saved: await saveEach(work, kind, entries) });
   try {
-    return await transaction(pool, null, save);
+    const { work, saved } = await inWork(pool, act, saveAll, { isSaved });
+    return { saved, actsFrom: actsFrom(work) };
   } catch (error) {
-    if (error instanceof Previewed) return error.result;
     if (tookTooLong(error))
       throw new Error("the change took too long, and was not saved: try again, or save fewer at once", {
         cause: error,

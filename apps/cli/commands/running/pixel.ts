@@ -1,24 +1,24 @@
 // The pixel of a client: how it is configured, and what keeps it from working, in plain words.
-import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
+import type { Pool } from "pg";
 import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { writeAudit } from "../../../../modules/base/audit/audit.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
+import { changePixel, type PixelPatch } from "../../../../modules/catalog/pixel/change.ts";
 import { findingsOf } from "../../../../modules/catalog/pixel/findings.ts";
 import {
-  hostOf,
   type PixelConfig,
   readPixelConfig,
-  savePixelConfig,
+  type SavedPixelConfig,
 } from "../../../../modules/catalog/pixel/pixel-config.ts";
 import { readSightings } from "../../../../modules/catalog/pixel/sightings.ts";
 import { activityOf, purchasesOf } from "../../../../modules/figures/rollups/rollup-reads.ts";
 import { CUSTOM_NAME } from "../../../../processors/admit/event-types.ts";
 import { addresses } from "../../config.ts";
 import { clientOf, withPool } from "../../pool.ts";
+import { inWork, operatorAct } from "../../work.ts";
 
 const ASKED_MS = 10_000;
 const WEEK_MS = 7 * 24 * 3_600_000;
@@ -50,7 +50,6 @@ const doctor = ({ client: named, json }: Named): Promise<void> =>
     }
   });
 
-type Settable = Omit<PixelConfig, "jurisdiction" | "consent_default">;
 const yes = (name: string, text: string): boolean => {
   if (text !== "true" && text !== "false") throw new UsageError(`--${name}: ${text} is neither true nor false`);
   return text === "true";
@@ -61,22 +60,25 @@ const listOf = (text: string): readonly string[] =>
     .map((one) => one.trim())
     .filter((one) => one !== "");
 
-const domainsIn = (text: string): readonly string[] =>
-  listOf(text).map((given) => {
-    const host = hostOf(given);
-    if (host === undefined)
-      throw new UsageError(`--allowed-domains: ${given} is no host like shop.example or *.shop.example`);
-    return host;
-  });
 const eventsIn = (text: string): readonly string[] =>
   listOf(text).map((name) => {
     if (!CUSTOM_NAME.test(name)) throw new UsageError(`--tracked-events: ${name} is no name of an event`);
     return name;
   });
-const typeIn = (text: string): Settable["tracking_type"] => {
+const typeIn = (text: string): PixelConfig["tracking_type"] => {
   const found = (["PIXEL", "HYBRID", "S2S", "APP"] as const).find((one) => one === text);
   if (found === undefined) throw new UsageError(`--tracking-type: ${text} is none of PIXEL, HYBRID, S2S, APP`);
   return found;
+};
+const jurisdictionIn = (text: string): PixelConfig["jurisdiction"] => {
+  const found = (["MX", "EU", "UK", "BR"] as const).find((one) => one === text);
+  if (found === undefined) throw new UsageError(`--jurisdiction: ${text} is none of MX, EU, UK, BR`);
+  return found;
+};
+const maskIn = (text: string): number => {
+  const mask = /^\d{1,3}$/.test(text) ? Number(text) : 256;
+  if (mask > 255) throw new UsageError(`--consent-default: ${text} is no whole number from 0 to 255`);
+  return mask;
 };
 const rateIn = (text: string): number => {
   const rate = /^\d{1,3}(?:\.\d+)?$/.test(text) ? Number(text) : -1;
@@ -84,7 +86,7 @@ const rateIn = (text: string): number => {
   return rate;
 };
 
-interface Given extends Named {
+interface ConfigOptions extends Named {
   readonly allowedDomains?: string;
   readonly trackedEvents?: string;
   readonly trackingType?: string;
@@ -92,47 +94,46 @@ interface Given extends Named {
   readonly replayEnabled?: string;
   readonly replaySampleRate?: string;
   readonly consentReplay?: string;
+  readonly jurisdiction?: string;
+  readonly consentDefault?: string;
   readonly yes?: boolean;
 }
 
 /** Throws UsageError for what cannot be set so. */
-const patchOf = (given: Given): Partial<Settable> => ({
-  ...(given.allowedDomains !== undefined && { allowed_domains: [...new Set(domainsIn(given.allowedDomains))] }),
-  ...(given.trackedEvents !== undefined && { tracked_events: [...new Set(eventsIn(given.trackedEvents))] }),
+const patchOf = (given: ConfigOptions): PixelPatch => ({
+  ...(given.allowedDomains !== undefined && { allowed_domains: listOf(given.allowedDomains) }),
+  ...(given.trackedEvents !== undefined && { tracked_events: eventsIn(given.trackedEvents) }),
   ...(given.trackingType !== undefined && { tracking_type: typeIn(given.trackingType) }),
   ...(given.autoSignals !== undefined && { auto_signals: yes("auto-signals", given.autoSignals) }),
   ...(given.replayEnabled !== undefined && { replay_enabled: yes("replay-enabled", given.replayEnabled) }),
   ...(given.replaySampleRate !== undefined && { replay_sample_rate: rateIn(given.replaySampleRate) }),
   ...(given.consentReplay !== undefined && { consent_replay: yes("consent-replay", given.consentReplay) }),
+  ...(given.jurisdiction !== undefined && { jurisdiction: jurisdictionIn(given.jurisdiction) }),
+  ...(given.consentDefault !== undefined && { consent_default: maskIn(given.consentDefault) }),
 });
 
-const config = (given: Given): Promise<void> =>
+/** Changes what is given, or previews that without --yes. Answers the configuration. */
+export const configurePixel = async (pool: Pool, given: ConfigOptions): Promise<SavedPixelConfig> => {
+  const patch = patchOf(given);
+  const { client_id } = await clientOf(pool, given.client);
+  if (Object.keys(patch).length === 0)
+    return transaction(pool, [client_id], async (tx) => (await readPixelConfig(tx, client_id, [client_id]))!);
+  const change = { client_id, patch, version: undefined };
+  const settings = { isSaved: given.yes === true };
+  return inWork(pool, operatorAct(actorOf()), (work) => changePixel(work, change), settings);
+};
+
+const config = (given: ConfigOptions): Promise<void> =>
   withPool(async (pool) => {
-    const patch = patchOf(given);
-    const { client_id: id } = await clientOf(pool, given.client);
-    const isChange = Object.keys(patch).length > 0;
-    const shown = await transaction(pool, [id], async (tx) => {
-      const before = (await readPixelConfig(tx, id, [id]))!;
-      if (!isChange || !given.yes) return { ...before, ...patch };
-      await savePixelConfig(tx, id, { ...before, ...patch });
-      const after = (await readPixelConfig(tx, id, [id]))!;
-      const by = { actor: actorOf(), role: "operator", request_id: `cli-${randomUUID()}`, ip: null };
-      await writeAudit(tx, by, {
-        action: "pixel_config.updated",
-        client_id: id,
-        entity: `client:${id}`,
-        before,
-        after,
-      });
-      return after;
-    });
+    const shown = await configurePixel(pool, given);
     if (given.json) return printJson(shown);
     const rows = Object.entries(shown).map(([name, value]) => [
       name,
       Array.isArray(value) ? value.join(" ") : String(value),
     ]);
     print(table(["setting", "value"], rows));
-    if (isChange) print(given.yes ? "saved; pages follow within 5 minutes" : "nothing is saved yet: add --yes");
+    if (Object.keys(patchOf(given)).length > 0)
+      print(given.yes ? "saved; pages follow within 5 minutes" : "nothing is saved yet: add --yes");
   });
 
 export const pixelCommands = (program: Command): void => {
@@ -157,6 +158,8 @@ export const pixelCommands = (program: Command): void => {
     .option("--replay-enabled <true or false>")
     .option("--replay-sample-rate <percent>", "0 to 100")
     .option("--consent-replay <true or false>")
+    .option("--jurisdiction <law>", "MX, EU, UK or BR")
+    .option("--consent-default <mask>", "0 to 255: what a visitor consents to who has chosen nothing")
     .option("--yes", "saves it")
     .option("--json", "as JSON")
     .addHelpText(

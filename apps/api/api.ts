@@ -18,7 +18,7 @@ import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { keepDoing } from "../../infra/runtime/timing/schedule.ts";
 import { openInstallationSecrets } from "../../modules/access/secrets/installation-secrets.ts";
 import { openTokens } from "../../modules/access/tokens/tokens.ts";
-import { userOf } from "../../modules/access/users/users.ts";
+import { userOf } from "../../modules/access/users/identity.ts";
 import { openDelivery } from "../../modules/base/alerts/delivery.ts";
 import { openMailer } from "../../modules/base/alerts/mail.ts";
 import { openPlans } from "../../modules/catalog/clients/plans.ts";

@@ -5,7 +5,8 @@ import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from "jos
 import { orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts";
 import { bearerOf, refusals } from "../../infra/http/tokens.ts";
 import { isLoopback } from "../../infra/runtime/loopback.ts";
-import type { Identity, User } from "../../modules/access/users/users.ts";
+import type { Identity } from "../../modules/access/users/identity.ts";
+import type { User } from "../../modules/access/users/users.ts";
 import type { Act } from "../../modules/base/audit/audit.ts";
 
 /** The `aud` of access tokens: the provider must be set up to issue them for this resource. */

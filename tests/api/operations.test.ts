@@ -8,7 +8,8 @@ import { openWire } from "../../infra/avro/wire.ts";
 import { type Admin, openKafka, type Producer } from "../../infra/kafka/kafka.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
-import { createUser, withUsers } from "../../modules/access/users/users.ts";
+import { insertUser } from "../../modules/access/users/create.ts";
+import { withUsers } from "../../modules/access/users/users.ts";
 import { referenceNow } from "../../modules/catalog/clients/find-client.ts";
 import { type Planned, planToken } from "../../modules/running/log-jobs/plan-token.ts";
 import type { Operation } from "../../schemas/generated.ts";
@@ -32,7 +33,7 @@ beforeAll(async () => {
   producer = kafka.producer();
   token = tokens.admin!;
   const known = await referenceNow(owner);
-  await withUsers(owner, (tx) => createUser(tx, { email: OTHER, name: "Other", role: "admin" }, known));
+  await withUsers(owner, (tx) => insertUser(tx, { email: OTHER, name: "Other", role: "admin" }, known));
   otherToken = await running().signed({ email: OTHER, sub: OTHER });
 });
 afterAll(async () => {

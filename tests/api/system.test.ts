@@ -7,7 +7,9 @@ import { routesOf } from "../../apps/api/routes.ts";
 import { demoUsers } from "../../infra/embedded/demo-users.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { createToken } from "../../modules/access/tokens/tokens.ts";
-import { changeUser, createUser, type UserChange, userByEmail, withUsers } from "../../modules/access/users/users.ts";
+import { type UserChange, updateUser } from "../../modules/access/users/change.ts";
+import { insertUser } from "../../modules/access/users/create.ts";
+import { userByEmail, withUsers } from "../../modules/access/users/users.ts";
 import { referenceNow } from "../../modules/catalog/clients/find-client.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { asker } from "../support/ask.ts";
@@ -82,9 +84,9 @@ describe("who may call", () => {
       return status === 200 ? status : `${status} ${body.code}`;
     };
     const change = (fields: UserChange) =>
-      withUsers(pool, async (tx) => changeUser(tx, (await userByEmail(tx, email)).user_id, fields, known));
+      withUsers(pool, async (tx) => updateUser(tx, (await userByEmail(tx, email)).user_id, fields, known));
     expect(await health()).toBe("403 no_account");
-    await withUsers(pool, (tx) => createUser(tx, { email, name: "Someone", role: "admin" }, known));
+    await withUsers(pool, (tx) => insertUser(tx, { email, name: "Someone", role: "admin" }, known));
     expect(await health()).toBe(200);
     await change({ role: "client_user", client_ids: [demo.clients[0].id] });
     expect(await health()).toBe("403 forbidden");

@@ -4,7 +4,9 @@ import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { type Act, writeAudit } from "../../base/audit/audit.ts";
 import { queueMail } from "../../base/mails/mails.ts";
-import { asUsers, createUser, type Locale, type Role } from "../users/users.ts";
+import { conflict, missing, RefusalError } from "../../base/refusal.ts";
+import { insertUser } from "../users/create.ts";
+import { asUsers, type Locale, type Role } from "../users/users.ts";
 import { hashOfToken, invitationToken, tokenOfSeed } from "./invitation-token.ts";
 import { type InvitationKind, type InvitationState, stateOf } from "./invitations.ts";
 
@@ -28,20 +30,17 @@ interface Target {
 const found = sql`i.invitation_id, i.kind, i.email, i.partner_id, i.client_id, i.locale, i.invited_by, i.expires_at,
   ${stateOf} as status`;
 
-/** Why an invitation cannot be accepted; `unknown` too for a token of the other kind. */
-export class InvitationRefused extends Error {
-  readonly reason: "unknown" | "archived" | Exclude<InvitationState, "pending">;
-  constructor(reason: InvitationRefused["reason"]) {
-    super(`the invitation is ${reason}`);
-    this.name = "InvitationRefused";
-    this.reason = reason;
-  }
-}
+/** Why an invitation cannot be accepted any more. */
+const ended = (kind: InvitationKind, state: Exclude<InvitationState, "pending"> | "archived"): RefusalError => {
+  if (state === "archived") return conflict(`${kind}_archived`, `this ${kind} is archived`);
+  return conflict(`invitation_${state === "accepted" ? "used" : state}`, `this invitation is ${state}`);
+};
 
+/** Throws RefusalError: missing, also for a token of the other kind. */
 const find = async (tx: Pick<PoolClient, "query">, kind: InvitationKind, token: string): Promise<Found> => {
   const { rows } = await tx.query<Found>(sql`
     select ${found} from invitations i where sha256 = ${hashOfToken(token)} and kind = ${kind}`);
-  if (rows[0] === undefined || !invitationToken.test(token)) throw new InvitationRefused("unknown");
+  if (rows[0] === undefined || !invitationToken.test(token)) throw missing();
   return rows[0];
 };
 
@@ -62,7 +61,7 @@ const targetOf = async (tx: PoolClient, { partner_id, client_id }: Found): Promi
 export interface Verified extends Pick<Found, "kind" | "email" | "expires_at" | "status"> {
   readonly name: string;
 }
-/** What a token leads to; writes nothing. Throws InvitationRefused `unknown`. */
+/** What a token leads to; writes nothing. Throws RefusalError: missing. */
 export const verifyInvitation = (pool: Pool, kind: InvitationKind, token: string): Promise<Verified> =>
   transaction(
     pool,
@@ -89,8 +88,10 @@ export type ActivatePartner = (
 
 /**
  * Makes the user that the invitation names and marks it as accepted, of however many that try it at
- * once by one. A partner that was invited is active from then on. Throws InvitationRefused, and
- * UserRefused when there is a user of this address by now.
+ * once by one. A partner that was invited is active from then on. Throws RefusalError: missing,
+ * invalid `bad_user`, conflict `invitation_used`, `invitation_revoked`, `invitation_expired`,
+ * `partner_archived`, `client_archived`, and `email_in_use` when there is a user of this address by
+ * now.
  */
 export const acceptInvitation = (
   pool: Pool,
@@ -102,13 +103,13 @@ export const acceptInvitation = (
     const invitation = await asUsers(tx, () => take(tx, kind, token));
     const { invitation_id: id, email, partner_id, client_id, locale } = invitation;
     const target = await targetOf(tx, invitation);
-    if (target.status === "archived") throw new InvitationRefused("archived");
+    if (target.status === "archived") throw ended(kind, "archived");
     const role: Role = kind === "partner" ? "partner" : "client_user";
     const wanted = { email, name, role, locale, partner_id, client_ids: client_id === null ? [] : [client_id] };
     // It was there when the invitation was made, and nothing is ever removed.
     const known = { client: () => true, partner: () => true };
     const user = await asUsers(tx, async () => {
-      const made = await createUser(tx, wanted, known);
+      const made = await insertUser(tx, wanted, known).catch(ofInvitation);
       const inviter = await localeOf(tx, invitation.invited_by);
       await queueMail(tx, {
         happening: `invitation-accepted:${id}`,
@@ -132,6 +133,12 @@ export const acceptInvitation = (
     return { email };
   });
 
+/** The address is that of the invitation, and not of the input. */
+const ofInvitation = (error: unknown): never => {
+  if (!(error instanceof RefusalError)) throw error;
+  throw new RefusalError(error.refusals.map((one) => (one.path === "/email" ? { ...one, path: "" } : one)));
+};
+
 /** A conditional UPDATE: of many at once one finds the invitation pending. */
 const take = async (tx: Pick<PoolClient, "query">, kind: InvitationKind, token: string): Promise<Found> => {
   const invitation = await find(tx, kind, token);
@@ -140,7 +147,7 @@ const take = async (tx: Pick<PoolClient, "query">, kind: InvitationKind, token: 
     where invitation_id = ${invitation.invitation_id} and ${stateOf} = 'pending'`);
   if (rowCount === 1) return invitation;
   const { status } = await find(tx, kind, token);
-  throw new InvitationRefused(status === "pending" ? "accepted" : status);
+  throw ended(kind, status === "pending" ? "accepted" : status);
 };
 
 const localeOf = async (tx: Pick<PoolClient, "query">, email: string): Promise<Locale | undefined> =>

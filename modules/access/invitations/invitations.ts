@@ -94,7 +94,7 @@ interface Created extends Made {
  * Makes an invitation for 7 days, inside a transaction of the caller. Of an address that has one of
  * the same partner or client pending it answers that one's id, unless `resend` revokes it first.
  */
-export const createInvitation = (
+export const insertInvitation = (
   tx: PoolClient,
   wanted: NewInvitation,
   keyring: Keyring,
@@ -154,7 +154,7 @@ const revoke = async (tx: Pick<PoolClient, "query">, invitationId: number): Prom
   ).rowCount === 1;
 
 /** Inside a transaction of the caller; false when it was not pending any more. */
-export const revokeInvitation = (tx: PoolClient, invitationId: number): Promise<boolean> =>
+export const revokeWithin = (tx: PoolClient, invitationId: number): Promise<boolean> =>
   asUsers(tx, () => revoke(tx, invitationId));
 
 /**
@@ -180,3 +180,6 @@ export const revokeInvitationsOf = async (tx: Pick<PoolClient, "query">, email: 
     where email = ${email} and ${stateOf} = 'pending' returning invitation_id`);
   return rows.map(({ invitation_id }) => invitation_id);
 };
+
+/** How the audit names it. */
+export const entityOfInvitation = (invitationId: number): string => `invitation:${invitationId}`;

@@ -1,20 +1,24 @@
 // The live tokens of clients and partners as the platform API shows them: never more of a token
 // than its first letters.
-import type { PoolClient } from "pg";
+import type { Pool, PoolClient } from "pg";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
-import { sql } from "../../../infra/postgres/sql.ts";
+import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
 import type { Scope } from "../../base/work.ts";
 import { rowInScope } from "../scope.ts";
+import type { TokenKind } from "./tokens.ts";
 
 export interface TokenFilter {
   readonly token_id?: number | undefined;
   readonly kind?: "ingest" | "upload" | undefined;
   readonly client_id?: number | undefined;
   readonly partner_id?: number | undefined;
+  /** Those of operators and services, too. */
+  readonly isOfAnyKind?: boolean | undefined;
 }
 
 /** A token of a partner belongs to whichever of the partner's clients is in the scope. */
-export const tokenRows = ({ token_id, kind, client_id, partner_id }: TokenFilter): RowsQuery => ({
+export const tokenRows = ({ token_id, kind, client_id, partner_id, isOfAnyKind = false }: TokenFilter): RowsQuery => ({
   columns: {
     id: sql`t.token_id`,
     prefix: sql`t.prefix`,
@@ -33,7 +37,7 @@ export const tokenRows = ({ token_id, kind, client_id, partner_id }: TokenFilter
   tenant: sql`coalesce(t.client_id,
     (select c from unnest(held.client_ids) c where c = any (app_clients()) limit 1), 0)`,
   where: [
-    sql`t.revoked_at is null and t.kind in ('ingest', 'upload')`,
+    sql`t.revoked_at is null and (${isOfAnyKind} or t.kind in ('ingest', 'upload'))`,
     token_id === undefined ? sql`true` : sql`t.token_id = ${token_id}`,
     kind === undefined ? sql`true` : sql`t.kind = ${kind}`,
     client_id === undefined ? sql`true` : sql`t.client_id = ${client_id}`,
@@ -44,5 +48,35 @@ export const tokenRows = ({ token_id, kind, client_id, partner_id }: TokenFilter
 });
 
 /** A live token that the scope sees; undefined for every other. */
-export const readToken = (tx: PoolClient, tokenId: number, scope: Scope, names: readonly string[]) =>
-  rowInScope(tx, tokenRows({ token_id: tokenId }), scope, names);
+export const readToken = (
+  tx: PoolClient,
+  filter: TokenFilter & { readonly token_id: number },
+  scope: Scope,
+  names: readonly string[],
+) => rowInScope(tx, tokenRows(filter), scope, names);
+
+export interface ListedToken {
+  readonly token_id: number;
+  readonly kind: TokenKind;
+  readonly client_id: number | null;
+  readonly partner_id: number | null;
+  readonly requests_a_minute: number;
+  readonly label: string;
+  readonly created_at: UnixMs;
+  readonly last_used_at: UnixMs | null;
+  readonly revoked_at: UnixMs | null;
+}
+
+/** Tokens of every tenant and of none, revoked ones too, under the role that may see them. */
+export const everyToken = (pool: Pool): Promise<readonly ListedToken[]> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const { rows } = await tx.query<ListedToken>(sql`
+        select token_id, kind, client_id, partner_id, requests_a_minute, label, created_at, last_used_at, revoked_at
+        from tokens order by token_id`);
+      return rows;
+    },
+    { role: "tributary_tokens", isReadOnly: true },
+  );

@@ -87,7 +87,7 @@ export const createTokenWithin = async (
 };
 
 /** By which people tell tokens apart: 24 of its 256 bits. */
-const prefixOf = (token: string): string => token.slice(0, token.indexOf("_", 4) + 5);
+export const prefixOf = (token: string): string => token.slice(0, token.indexOf("_", 4) + 5);
 
 const refuseMismatch = (wanted: NewToken, token: string): void => {
   if ((wanted.kind === "ingest") !== (wanted.client_id !== undefined))

@@ -1,24 +1,25 @@
 // What users change of themselves: their name, and the language of their mails.
-import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
-import { asUsers, type User } from "./users.ts";
+import type { Work } from "../../base/work.ts";
+import { asUsers, entityOfUser, type User } from "./users.ts";
 
 export type OwnAccount = Pick<User, "name" | "locale">;
 
 /**
- * Changes what is given, inside a transaction of the caller. Answers the account as it is then.
- * Users belong to no tenant: the role that may write them does.
+ * Answers the account as it is then. Users belong to no tenant: the role that may write them does.
  */
 export const changeAccount = async (
-  tx: PoolClient,
-  userId: number,
+  { tx, audit }: Work,
+  user: User,
   { name, locale }: Readonly<Partial<OwnAccount>>,
-): Promise<OwnAccount> => {
+): Promise<User> => {
   const { rows } = await asUsers(tx, () =>
     tx.query<OwnAccount>(sql`
       update users set name = coalesce(${name ?? null}, name), locale = coalesce(${locale ?? null}, locale),
         updated_at = clock_timestamp(), version = version + 1
-      where user_id = ${userId} returning name, locale`),
+      where user_id = ${user.user_id} returning name, locale`),
   );
-  return rows[0]!;
+  const [before, after] = [{ name: user.name, locale: user.locale }, rows[0]!];
+  await audit({ action: "user.updated", client_id: null, entity: entityOfUser(user), before, after });
+  return { ...user, ...after };
 };

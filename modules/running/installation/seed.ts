@@ -6,7 +6,9 @@ import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { clientSecretOf, newClientSecret, saveClientSecret } from "../../access/secrets/client-secrets.ts";
 import { createToken, newToken, type TokenKind } from "../../access/tokens/tokens.ts";
-import { createUser, listUsers, unbindFromOthers, withUsers } from "../../access/users/users.ts";
+import { insertUser } from "../../access/users/create.ts";
+import { unbindFromOthers } from "../../access/users/identity.ts";
+import { listUsers, withUsers } from "../../access/users/users.ts";
 import { referenceNow } from "../../catalog/clients/find-client.ts";
 import { writeReference } from "../../catalog/reference/writer.ts";
 import { demoClients } from "./demo-clients.ts";
@@ -172,7 +174,7 @@ const saveUsers = async (pool: pg.Pool, clientIds: readonly number[]): Promise<v
     const there = new Set((await listUsers(tx)).map(({ email }) => email));
     for (const { email, name, role } of demoUsers.filter((user) => !there.has(user.email))) {
       const partner_id = role === "partner" ? partner!.partner_id : null;
-      await createUser(tx, { email, name, role, partner_id, client_ids: clientsOf[role] }, known);
+      await insertUser(tx, { email, name, role, partner_id, client_ids: clientsOf[role] }, known);
     }
   });
 };

@@ -5,7 +5,8 @@ import { readMail } from "../../../infra/mail/read-mail.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { until } from "../../../infra/runtime/timing/until.ts";
 import { openTokens, type Tokens } from "../../../modules/access/tokens/tokens.ts";
-import { createUser, withUsers } from "../../../modules/access/users/users.ts";
+import { insertUser } from "../../../modules/access/users/create.ts";
+import { withUsers } from "../../../modules/access/users/users.ts";
 import { apiSuite } from "../../support/api-suite.ts";
 
 const { demo, pool, owner, tokens, ask, running } = apiSuite();
@@ -96,8 +97,8 @@ describe("an upload token", () => {
     const people = [`${unique()}@secrets.example`, `${unique()}@secrets.example`] as const;
     await withUsers(pool, async (tx) => {
       const user = { name: "P", role: "partner", partner_id: partner } as const;
-      await createUser(tx, { ...user, email: people[0] }, known);
-      await createUser(tx, { ...user, email: people[1], locale: "en" }, known);
+      await insertUser(tx, { ...user, email: people[0] }, known);
+      await insertUser(tx, { ...user, email: people[1], locale: "en" }, known);
     });
     const { body } = await rotate(partner);
     const [spanish] = await mailsTo(people[0], 1);
@@ -138,8 +139,8 @@ describe("a signing secret", () => {
     const known = { client: () => true, partner: () => true };
     const [manager, other] = [`${unique()}@secrets.example`, `${unique()}@secrets.example`] as const;
     await withUsers(pool, async (tx) => {
-      await createUser(tx, { ...mine, email: manager, client_ids: [client], locale: "en" }, known);
-      await createUser(tx, { ...mine, email: other, client_ids: [shop] }, known);
+      await insertUser(tx, { ...mine, email: manager, client_ids: [client], locale: "en" }, known);
+      await insertUser(tx, { ...mine, email: other, client_ids: [shop] }, known);
     });
     const { status, body } = await post(`/api/clients/${client}/pixel-config/regenerate-secret`);
     expect(status).toBe(200);

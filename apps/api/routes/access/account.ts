@@ -19,13 +19,10 @@ export const routes = ({ served }: Pick<ApiPorts, "served">): readonly Route[] =
     route(readMe, async ({ user }) => ({ body: shown(user) })),
 
     route(changeMe, ({ user, body, write }) =>
-      write(async ({ tx, audit }) => {
-        const { name, locale } = user;
-        const after = await changeAccount(tx, user.user_id, defined(body));
-        const entity = `user:${user.user_id}`;
-        await audit({ action: "user.updated", client_id: null, entity, before: { name, locale }, after });
-        return { body: shown({ ...user, ...after }) };
-      }),
+      write(
+        (work) => changeAccount(work, user, defined(body)),
+        (changed) => ({ body: shown(changed) }),
+      ),
     ),
   ];
 };

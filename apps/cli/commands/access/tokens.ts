@@ -1,22 +1,18 @@
 // Opaque tokens: made once, shown once, revoked everywhere within a second.
 
-import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
-import type pg from "pg";
-import { sql, transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import {
-  createTokenWithin,
-  limitTokenWithin,
-  newToken,
-  revokeTokenWithin,
-  type TokenKind,
-} from "../../../../modules/access/tokens/tokens.ts";
-import { type AuditEntry, writeAudit } from "../../../../modules/base/audit/audit.ts";
+import { issueToken } from "../../../../modules/access/tokens/issue.ts";
+import { changeTokenLimit } from "../../../../modules/access/tokens/limit.ts";
+import { endToken } from "../../../../modules/access/tokens/revoke.ts";
+import { everyToken } from "../../../../modules/access/tokens/token-reads.ts";
+import type { TokenKind } from "../../../../modules/access/tokens/tokens.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
+import { RefusalError } from "../../../../modules/base/refusal.ts";
 import { minuteOf } from "../../moments.ts";
 import { clientOf, withPool } from "../../pool.ts";
+import { inWork, operatorAct } from "../../work.ts";
 
 const kinds: readonly TokenKind[] = ["ingest", "admin", "upload", "service"];
 
@@ -28,39 +24,13 @@ const requestsOf = (text: string): number => {
   return requests;
 };
 
-/** In the transaction of the change: who has done it. What is called a token is redacted. */
-const audited = (tx: pg.PoolClient, entry: AuditEntry): Promise<void> =>
-  writeAudit(tx, { actor: actorOf(), role: "operator", request_id: `cli-${randomUUID()}`, ip: null }, entry);
-
-interface KnownToken {
-  readonly kind: TokenKind;
-  readonly prefix: string | null;
-  readonly client_id: number | null;
-  readonly partner_id: number | null;
-  readonly label: string;
-  readonly requests_a_minute: number;
-}
-
-/** Runs `work` on a token with its client as the tenant. False when there is no live one. */
-const changed = async (
-  pool: pg.Pool,
-  id: number,
-  work: (tx: pg.PoolClient, token: KnownToken) => Promise<boolean>,
-): Promise<boolean> => {
-  const token = await transaction(
-    pool,
-    null,
-    async (tx) =>
-      (
-        await tx.query<KnownToken>(sql`
-          select kind, prefix, client_id, partner_id, label, requests_a_minute from tokens
-          where token_id = ${id} and revoked_at is null`)
-      ).rows[0],
-    { role: "tributary_tokens", isReadOnly: true },
-  );
-  if (token === undefined) return false;
-  return transaction(pool, token.client_id === null ? null : [token.client_id], (tx) => work(tx, token));
-};
+/** Says of what is missing what it is. */
+const orMissing =
+  (words: Error) =>
+  (error: unknown): never => {
+    const isMissing = error instanceof RefusalError && error.refusals.some(({ kind }) => kind === "missing");
+    throw isMissing ? words : error;
+  };
 
 const create = (options: {
   kind: string;
@@ -81,7 +51,6 @@ const create = (options: {
     if (options.requestsAMinute !== undefined && kind !== "ingest")
       throw new UsageError("--requests-a-minute: only an ingest token has a limit of its own");
     const client = options.client === undefined ? undefined : await clientOf(pool, options.client);
-    const token = newToken(kind);
     const wanted = {
       kind,
       label: options.label ?? `${kind} token made on the command line`,
@@ -90,38 +59,19 @@ const create = (options: {
       ...(options.clientSide && { client_side: true }),
       ...(options.requestsAMinute !== undefined && { requests_a_minute: requestsOf(options.requestsAMinute) }),
     };
-    const made = await transaction(pool, client === undefined ? null : [client.client_id], async (tx) => {
-      const { token_id } = await createTokenWithin(tx, wanted, token);
-      const client_id = client?.client_id ?? null;
-      await audited(tx, { action: "token.created", client_id, entity: `token:${token_id}`, after: wanted });
-      return { token_id, token };
-    });
+    const made = await inWork(pool, operatorAct(actorOf()), (work) => issueToken(work, wanted)).catch(
+      orMissing(
+        new UsageError(`--partner: there is no partner ${options.partner}; see: tributary reference list partners`),
+      ),
+    );
     if (options.json) return printJson({ ...made, kind, client_id: client?.client_id ?? null });
     print(made.token);
     tell(`token ${made.token_id}; it is not shown again, only its hash is kept`);
   });
 
-/** Tokens of every client, under the role that may see them. */
-const listed = (pool: pg.Pool) =>
-  transaction(
-    pool,
-    null,
-    async (tx) =>
-      (
-        await tx.query(
-          sql`select token_id, kind, client_id, partner_id, requests_a_minute, label, created_at, last_used_at,
-            revoked_at from tokens order by token_id`,
-        )
-      ).rows,
-    {
-      role: "tributary_tokens",
-      isReadOnly: true,
-    },
-  );
-
 const list = ({ json }: { json?: boolean }): Promise<void> =>
   withPool(async (pool) => {
-    const tokens = await listed(pool);
+    const tokens = await everyToken(pool);
     if (json) return printJson({ data: tokens });
     print(
       table(
@@ -143,32 +93,26 @@ const list = ({ json }: { json?: boolean }): Promise<void> =>
 
 const limit = (id: string, { requestsAMinute }: { requestsAMinute: string }): Promise<void> =>
   withPool(async (pool) => {
-    const requests = requestsOf(requestsAMinute);
-    const limited = async (tx: pg.PoolClient, { client_id, requests_a_minute }: KnownToken) => {
-      if (!(await limitTokenWithin(tx, Number(id), requests))) return false;
-      const [before, after] = [{ requests_a_minute }, { requests_a_minute: requests }];
-      await audited(tx, { action: "token.limited", client_id, entity: `token:${id}`, before, after });
-      return true;
-    };
-    if (!/^\d{1,9}$/.test(id) || !(await changed(pool, Number(id), limited)))
-      throw new UsageError(`there is no live ingest token ${id}; see: tributary tokens list`);
-    tell(`token ${id} may send ${requests} requests a minute, in every process within a second`);
+    const wanted = { token_id: idOf(id), requests_a_minute: requestsOf(requestsAMinute) };
+    await inWork(pool, operatorAct(actorOf()), (work) => changeTokenLimit(work, wanted)).catch(
+      orMissing(new UsageError(`there is no live ingest token ${id}; see: tributary tokens list`)),
+    );
+    tell(`token ${id} may send ${requestsAMinute} requests a minute, in every process within a second`);
   });
 
 const revoke = (id: string): Promise<void> =>
   withPool(async (pool) => {
-    const revoked = async (tx: pg.PoolClient, token: KnownToken) => {
-      // Another process may have revoked it since it was read.
-      if (!(await revokeTokenWithin(tx, Number(id)))) return false;
-      const { client_id } = token;
-      await audited(tx, { action: "token.revoked", client_id, entity: `token:${id}`, before: token });
-      return true;
-    };
-    if (!/^\d{1,9}$/.test(id)) throw new UsageError(`${id} is not a token id; see: tributary tokens list`);
-    if (!(await changed(pool, Number(id), revoked)))
-      throw new Error(`there is no live token ${id}; see: tributary tokens list`);
+    const tokenId = idOf(id);
+    await inWork(pool, operatorAct(actorOf()), (work) => endToken(work, tokenId)).catch(
+      orMissing(new Error(`there is no live token ${id}; see: tributary tokens list`)),
+    );
     tell(`token ${id} is dead in every process within a second`);
   });
+
+const idOf = (text: string): number => {
+  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`${text} is not a token id; see: tributary tokens list`);
+  return Number(text);
+};
 
 export const tokenCommands = (program: Command): void => {
   const tokens = program.command("tokens").description("opaque tokens of senders, operators and partners");

@@ -4,26 +4,24 @@ import type { Command } from "commander";
 import type pg from "pg";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
+import { changeUser, type UserChange } from "../../../../modules/access/users/change.ts";
+import { createUser } from "../../../../modules/access/users/create.ts";
+import { resetUser } from "../../../../modules/access/users/reset.ts";
 import {
-  changeUser,
-  createUser,
-  type KnownTenants,
   type ListedUser,
   type Locale,
   listUsers,
   type Role,
   roles,
-  type UserChange,
-  UserRefused,
-  unbindUser,
-  userByEmail,
   withUsers,
 } from "../../../../modules/access/users/users.ts";
-import { actorOf, beginOperation, type OperationPlan } from "../../../../modules/base/operations/operations.ts";
-import { referenceNow } from "../../../../modules/catalog/clients/find-client.ts";
-import { withAudit } from "../../connections.ts";
+import { actorOf, type OperationPlan } from "../../../../modules/base/operations/operations.ts";
+import { RefusalError } from "../../../../modules/base/refusal.ts";
+import type { Work } from "../../../../modules/base/work.ts";
 import { minuteOf } from "../../moments.ts";
 import { clientOf, withPool } from "../../pool.ts";
+import { sentencesOf } from "../../refusals.ts";
+import { inOperation, inWork, operatorAct } from "../../work.ts";
 
 interface Options {
   readonly role?: string;
@@ -37,27 +35,26 @@ interface Options {
 }
 type Kind = Extract<OperationPlan["kind"], `user_${string}`>;
 
-/** How a field of the row is called here. */
-const flags: Readonly<Record<UserRefused["field"], string>> = {
-  email: "<email>",
-  name: "--name",
-  role: "--role",
-  partner_id: "--partner",
-  client_ids: "--client",
-  status: "<email>",
-  locale: "--locale",
+/** How a field of a user is called here. */
+const FLAGS = {
+  ...{ email: "<email>", name: "--name", role: "--role", partner_id: "--partner" },
+  ...{ client_ids: "--client", status: "<email>", locale: "--locale" },
 };
-const cures: Readonly<Record<UserRefused["code"], string>> = {
+const CURES: Readonly<Record<string, string>> = {
   bad_user: "tributary users create --help",
   email_in_use: "tributary users list",
-  unknown_user: "tributary users list",
   last_admin: "tributary users create <email> --role admin",
 };
-const inWords = (error: unknown): never => {
-  if (!(error instanceof UserRefused)) throw error;
-  const text = `${flags[error.field]}: ${error.message}; see: ${cures[error.code]}`;
-  throw error.code === "last_admin" ? new Refused(text) : new UsageError(text);
-};
+const inWords =
+  (email: string) =>
+  (error: unknown): never => {
+    if (!(error instanceof RefusalError)) throw error;
+    const [first] = error.refusals;
+    const { code } = first!;
+    if (code === "not_found") throw new UsageError(`<email>: there is no user ${email}; see: tributary users list`);
+    const text = `${sentencesOf(error, FLAGS).join("\n")}; see: ${CURES[code]}`;
+    throw code === "last_admin" ? new Refused(text) : new UsageError(text);
+  };
 
 const roleOf = (text: string | undefined): Role => {
   const role = roles.find((known) => known === text);
@@ -80,33 +77,22 @@ const fieldsOf = async (pool: pg.Pool, { role, name, locale, client, partner }: 
   };
 };
 
-interface Doing {
+interface UserCommand {
   readonly kind: Kind;
   readonly email: string;
   readonly options: Options;
-  readonly work: (tx: Pick<pg.PoolClient, "query">, known: KnownTenants) => Promise<ListedUser>;
+  readonly useCase: (work: Work) => Promise<ListedUser>;
 }
-/** Written to the audit before and after; dying in between, the user is changed or it is not. */
-const audited = (pool: pg.Pool, { kind, email, options, work }: Doing): Promise<ListedUser> =>
-  withAudit(async (audit) => {
-    const plan: OperationPlan = {
-      kind,
-      actor: actorOf(options.actor),
-      target: email,
-      ...(options.reason !== undefined && { reason: options.reason }),
-    };
-    const known = await referenceNow(pool);
-    const operation = await beginOperation(audit, plan, {});
-    try {
-      const user = await withUsers(pool, (tx) => work(tx, known));
-      const { role, partner_id, client_ids, status } = user;
-      await operation.end("succeeded", { user_id: user.user_id, role, partner_id, client_ids, status });
-      return user;
-    } catch (error) {
-      await operation.end(error instanceof UserRefused ? "refused" : "failed", { problem: (error as Error).message });
-      return inWords(error);
-    }
-  });
+/** In the log before and after: a crash in between leaves the user changed or as it was. */
+const changed = (pool: pg.Pool, { kind, email, options, useCase }: UserCommand): Promise<ListedUser> => {
+  const { reason } = options;
+  const actor = actorOf(options.actor);
+  const plan: OperationPlan = { kind, actor, target: email, ...(reason !== undefined && { reason }) };
+  const after = ({ user_id, role, partner_id, client_ids, status }: ListedUser) => {
+    return { user_id, role, partner_id, client_ids, status };
+  };
+  return inOperation(plan, { after }, () => inWork(pool, operatorAct(actor), useCase)).catch(inWords(email));
+};
 
 const show = (user: ListedUser, { json }: Options, said: string): void => {
   if (json) printJson(user);
@@ -122,8 +108,8 @@ const create = (email: string, options: Options): Promise<void> =>
   withPool(async (pool) => {
     const role = roleOf(options.role);
     const wanted = { name: email.split("@")[0]!, ...(await fieldsOf(pool, options)), email, role };
-    const work: Doing["work"] = (tx, known) => createUser(tx, wanted, known);
-    const user = await audited(pool, { kind: "user_create", email, options, work });
+    const useCase: UserCommand["useCase"] = (work) => createUser(work, wanted);
+    const user = await changed(pool, { kind: "user_create", email, options, useCase });
     show(user, options, `user ${user.user_id}: ${user.email}, ${user.role}, ${scopeOf(user)}`);
     tell("the first login with this address, verified by the identity provider, binds its identity");
   });
@@ -131,9 +117,8 @@ const create = (email: string, options: Options): Promise<void> =>
 /** Changes the user of an address, and prints what it is now. */
 const change = (kind: Kind, email: string, options: Options, fields: UserChange): Promise<void> =>
   withPool(async (pool) => {
-    const work: Doing["work"] = async (tx, known) =>
-      changeUser(tx, (await userByEmail(tx, email)).user_id, fields, known);
-    const user = await audited(pool, { kind, email, options, work });
+    const useCase: UserCommand["useCase"] = (work) => changeUser(work, { user: { email }, patch: fields });
+    const user = await changed(pool, { kind, email, options, useCase });
     show(user, options, `user ${user.user_id}: ${user.email}, ${user.role}, ${scopeOf(user)}, ${user.status}`);
     tell("it acts on the next request of this user");
   });
@@ -147,12 +132,8 @@ const assign = async (email: string, options: Options): Promise<void> => {
 
 const reset = (email: string, options: Options): Promise<void> =>
   withPool(async (pool) => {
-    const work: Doing["work"] = async (tx) => {
-      const user = await userByEmail(tx, email);
-      await unbindUser(tx, user.user_id);
-      return { ...user, bound_at: null };
-    };
-    const user = await audited(pool, { kind: "user_reset", email, options, work });
+    const useCase: UserCommand["useCase"] = (work) => resetUser(work, email);
+    const user = await changed(pool, { kind: "user_reset", email, options, useCase });
     show(user, options, `user ${user.user_id}: ${user.email} is bound to no identity`);
     tell("the next login with this address, verified by the identity provider, binds another one");
   });

@@ -1,0 +1,73 @@
+// What of a client or a partner decides whether something may be given to it. Access stands below
+// the catalog, so it reads this itself.
+import type { PoolClient } from "pg";
+import { sql } from "../../infra/postgres/sql.ts";
+import { conflict, missing } from "../base/refusal.ts";
+import type { Work } from "../base/work.ts";
+
+export interface PartnerStanding {
+  readonly name: string;
+  readonly status: "invited" | "active" | "paused" | "archived";
+  /** Names of some of these clients that it works for. */
+  readonly clients: string;
+}
+
+/** The partner as it is now, when it works for one of these clients; undefined for any other. */
+export const partnerStanding = async (
+  tx: PoolClient,
+  partnerId: number,
+  clients: readonly number[],
+): Promise<PartnerStanding | undefined> => {
+  const { rows } = await tx.query<PartnerStanding>(sql`
+    select name, status, (
+      select string_agg(c.name, ', ' order by c.name) from (
+        select distinct on (client_id) client_id, name from clients
+        where client_id = any (newest.client_ids) and client_id = any (${clients}::int[])
+        order by client_id, version desc limit 5) c) as clients
+    from (
+      select * from partners where partner_id = ${partnerId} order by version desc limit 1) newest
+    where client_ids && ${clients}::int[]`);
+  return rows[0];
+};
+
+interface ClientStanding {
+  readonly name: string;
+  readonly status: string;
+}
+
+/** The client as it is now, when it is one of these; undefined for any other. */
+const clientStanding = async (
+  tx: PoolClient,
+  clientId: number,
+  clients: readonly number[],
+): Promise<ClientStanding | undefined> => {
+  if (!clients.includes(clientId)) return undefined;
+  const { rows } = await tx.query<ClientStanding>(sql`
+    select name, status from clients where client_id = ${clientId} order by version desc limit 1`);
+  return rows[0];
+};
+
+export interface Owner {
+  readonly client_id?: number | null | undefined;
+  /** Looked at where no client is named. */
+  readonly partner_id?: number | null | undefined;
+}
+
+/**
+ * The client or the partner to which something is given. Throws RefusalError: missing for one that
+ * the caller does not see, conflict `client_archived`, `partner_archived`.
+ */
+export const checkOwner = async (
+  { tx, scope }: Pick<Work, "tx" | "scope">,
+  { client_id, partner_id }: Owner,
+): Promise<{ readonly name: string; readonly clients?: string }> => {
+  const what = client_id == null ? "partner" : "client";
+  const owner =
+    client_id == null
+      ? await partnerStanding(tx, partner_id!, scope.clients)
+      : await clientStanding(tx, client_id, scope.clients);
+  if (owner === undefined) throw missing();
+  const { status, ...facts } = owner;
+  if (status === "archived") throw conflict(`${what}_archived`, `this ${what} is archived`);
+  return facts;
+};

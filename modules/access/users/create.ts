@@ -1,0 +1,54 @@
+// Makes a user that comes in with its first login.
+import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
+import { sql } from "../../../infra/postgres/sql.ts";
+import { conflict } from "../../base/refusal.ts";
+import type { Work } from "../../base/work.ts";
+import { checkUser, type KnownTenants, type NewUser, tenantsFor } from "./user-rules.ts";
+import {
+  asUsers,
+  entityOfUser,
+  findByEmail,
+  type ListedUser,
+  listedColumns,
+  settingsOf,
+  type UserTransaction,
+} from "./users.ts";
+
+/** Throws RefusalError: invalid `bad_user`, conflict `email_in_use`. */
+export const createUser = async (work: Work, input: NewUser): Promise<ListedUser> => {
+  const { tx, audit } = work;
+  const known = await tenantsFor(work, input.partner_id);
+  const user = await asUsers(tx, () => insertUser(tx, input, known));
+  const after = settingsOf(user);
+  await audit({ action: "user.created", client_id: null, entity: entityOfUser(user), after });
+  return user;
+};
+
+/**
+ * Inside a transaction that may write users. Throws RefusalError: `bad_user`; `email_in_use` also
+ * when the user of this address is disabled, so that a person stays one row of the audit.
+ */
+export const insertUser = async (tx: UserTransaction, wanted: NewUser, known: KnownTenants): Promise<ListedUser> => {
+  const user = checkUser(
+    {
+      ...wanted,
+      partner_id: wanted.partner_id ?? null,
+      client_ids: wanted.client_ids ?? [],
+      locale: wanted.locale ?? "es",
+    },
+    known,
+  );
+  await lockUntilCommit(tx, "tributary.users");
+  const same = await findByEmail(tx, user.email);
+  if (same !== undefined)
+    throw conflict(
+      "email_in_use",
+      `there is a user ${user.email} already${same.status === "disabled" ? ", disabled: enable it" : ""}`,
+      { path: "/email" },
+    );
+  const { rows } = await tx.query<ListedUser>(sql`
+    insert into users (email, name, role, partner_id, client_ids, locale)
+    values (${user.email}, ${user.name}, ${user.role}, ${user.partner_id}, ${user.client_ids}, ${user.locale})
+    returning ${listedColumns}`);
+  return rows[0]!;
+};

@@ -15,6 +15,8 @@ interface Known {
    * valid_from leave earlier times as they were.
    */
   readonly valid_from: UnixMs;
+  /** Of the row; a change that saves a thing twice has two of them with the same moment. */
+  readonly version?: number;
 }
 export interface Client extends Known {
   readonly client_id: number;
@@ -265,7 +267,7 @@ const groupBy = <Row>(
  * version is the newer one, then the later valid_from.
  * The order in which a store gives its rows therefore decides nothing.
  */
-const newestFirst = <Row extends Known & { readonly version?: number }>(rows: readonly Row[]): readonly Row[] =>
+const newestFirst = <Row extends Known>(rows: readonly Row[]): readonly Row[] =>
   [...rows].sort(
     (a, b) => b.recorded_at - a.recorded_at || (b.version ?? 0) - (a.version ?? 0) || b.valid_from - a.valid_from,
   );

@@ -8,9 +8,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { saveRecords } from "../../apps/cli/commands/reference/save-records.ts";
 import { sentencesOf } from "../../apps/cli/refusals.ts";
 import { dayOf } from "../../domain/calendar.ts";
+import { referenceOf } from "../../domain/reference/reference.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import { RefusalError } from "../../modules/base/refusal.ts";
 import { type Kind, kinds, newestRecords } from "../../modules/catalog/reference/newest-records.ts";
+import { rowsAfter } from "../../modules/catalog/reference/rows.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { spawned } from "../support/e2e-product.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
@@ -101,6 +103,19 @@ test("a contract without an id is a new one, and again the next version of it; b
     { ...who, action: "contract.created" },
     { ...who, action: "contract.versioned" },
   ]);
+});
+
+test("a record that one save changes and archives is archived for stages and edges too", async () => {
+  const partner = { name: "Leaving", email: "leaving@shop.example", client_ids: [ids.client] };
+  const { key } = (await save("partners", partner)).saved[0]!;
+  await save("partners", { partner_id: Number(key), name: "Gone", status: "archived" });
+  const rows = await transaction(pool, null, async (tx) => {
+    await tx.query("set local role tributary_reference");
+    return rowsAfter(tx, 0);
+  });
+  const later = Date.now() + 60_000;
+  const known = referenceOf(rows, later).at(later, later).partner(Number(key));
+  expect(known).toMatchObject({ name: "Gone", status: "archived" });
 });
 
 test("a version that is not the newest is refused, and several are saved together or not at all", async () => {

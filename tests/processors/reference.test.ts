@@ -78,6 +78,11 @@ describe("of rows recorded in the same millisecond", () => {
     for (const contracts of [versions, [...versions].reverse()])
       expect(referenceWith({ contracts }).at(noon, noon).contract(sale)?.version).toBe(3);
   });
+  test("a thing that one change saves twice is as its higher version says", () => {
+    const partners = [1, 2].map((version) => partner({ version, name: `Version ${version}` }));
+    for (const rows of [partners, [...partners].reverse()])
+      expect(referenceWith({ partners: rows }).at(noon, noon).partner(partnerId)?.name).toBe("Version 2");
+  });
   test("of things the one that is valid from later on, in whatever order they are given", () => {
     const partners = [partner({ name: "Before" }), partner({ name: "Since", valid_from: noon })];
     for (const rows of [partners, [...partners].reverse()]) {

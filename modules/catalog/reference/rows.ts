@@ -42,7 +42,8 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
     const saved: Sql = { text: ` from ${table} r join reference_changes c using (change_id)`, values: [] };
     return (
       await tx.query<Row>(
-        sql`select ${columns}, c.recorded_at, r.valid_from ${saved} where change_id > ${change} order by change_id`,
+        sql`select ${columns}, r.version, c.recorded_at, r.valid_from ${saved}
+          where change_id > ${change} order by change_id`,
       )
     ).rows;
   };
@@ -70,7 +71,7 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
       readonly cap_minor: bigint | null;
     }
   >(
-    sql`contract_id, version, client_id, partner_id, segment, event_type, type, (rate * 10000)::int8 as rate_ppm,
+    sql`contract_id, client_id, partner_id, segment, event_type, type, (rate * 10000)::int8 as rate_ppm,
       currency, amount_minor,
       tiers as saved_tiers, coalesce(tier_mode, 'marginal') as tier_mode, months, min_minor, max_minor, cap_period,
       cap_minor, status,
@@ -78,7 +79,7 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
     "segment_commissions",
   );
   const rules = await read<InDays<Rule, "effective_from" | "effective_to">>(
-    sql`rule_id, version, client_id, name, status, priority, effective_from, effective_to, "when", "then"`,
+    sql`rule_id, client_id, name, status, priority, effective_from, effective_to, "when", "then"`,
     "rules",
   );
   return {

@@ -11,12 +11,14 @@ import { senderOf } from "../../infra/http/sender.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import type { User } from "../../modules/access/users/users.ts";
+import { RefusalError } from "../../modules/base/refusal.ts";
 import { allowOrigin, answerPreflight } from "./cors.ts";
 import { limitOf, OF_ADDRESS, OF_LEADS, USUAL } from "./limits.ts";
 import { queryIn } from "./request/accept.ts";
 import { type AskPorts, away, rendered } from "./request/arrived.ts";
 import { askOf } from "./request/ask.ts";
-import type { Caller, Reply, ServedRoute } from "./route.ts";
+import { problemOfRefusal } from "./request/refused.ts";
+import type { Ask, Caller, Reply, ServedRoute } from "./route.ts";
 
 export interface ServerPorts extends AskPorts {
   /** Throws Problem 401, 429 or 503. */
@@ -82,8 +84,17 @@ const answering =
     const json = bytes === undefined ? undefined : parseJson(bytes, route.contract.mostKeys);
     const requestId = response.locals.requestId as string;
     const ask = askOf(ports, { route, caller, request, requestId, bytes, json });
-    await send(response, rendered(route, caller, await route.answer(ask)));
+    await send(response, rendered(route, caller, await answerOf(route, ask)));
   };
+
+/** A handler may refuse outside of its transactions too. */
+const answerOf = async ({ answer }: ServedRoute, ask: Ask): Promise<Reply> => {
+  try {
+    return await answer(ask);
+  } catch (error) {
+    throw error instanceof RefusalError ? problemOfRefusal(error) : error;
+  }
+};
 
 interface Arrival {
   readonly caller: Caller;

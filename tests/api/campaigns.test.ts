@@ -31,9 +31,10 @@ const draft = async (client_id: number, more: object = {}) =>
 const auditOf = async (id: number) =>
   (await owner.query(sql`select action, before, after from audit where entity = ${`campaign:${id}`} order by audit_id`))
     .rows;
-const percent = (partner_id: number, rate: unknown = "10") => ({
-  ...{ partner_id, event_type: "purchase", type: "percent", rate, effective_from: "2099-01-01" },
+const terms = (rate: unknown = "10") => ({
+  ...{ event_type: "purchase", type: "percent", rate, effective_from: "2099-01-01" },
 });
+const percent = (partner_id: number, rate?: unknown) => ({ partner_id, ...terms(rate) });
 const nextYear = new Date().getUTCFullYear() + 1;
 
 describe("a campaign", () => {
@@ -258,6 +259,41 @@ describe("a launch", () => {
       select (select count(*)::int from relo_budgets where client_id = ${client_id}) as budgets,
         (select count(*)::int from segment_commissions where client_id = ${client_id}) as contracts`);
     expect(rows).toEqual([{ budgets: 0, contracts: 0 }]);
+  });
+
+  test("pays no archived partner, and leaves days of an approved plan as they are", async () => {
+    const { id: client_id, one, two } = await shop();
+    const { body } = await draft(client_id);
+    const path = `/api/campaigns/${body.id}/launch`;
+    await archive(`/api/partners/${two}`);
+    const paid = await post(path, { partners: [one], commissions: [percent(two)] });
+    expect([paid.status, paid.body.code, paid.body.errors[0].pointer]).toEqual([
+      ...[409, "partner_archived", "/commissions/0/partner_id"],
+    ]);
+    const plan = { client_id, year: nextYear, month: 1 };
+    const from = { effective_from: `${nextYear - 1}-12-01` };
+    await post(`/api/partners/${one}/segment-commissions`, { ...terms(), ...from, client_id });
+    await post("/api/planner/save", { ...plan, lines: [{ partner_id: one, budget: "10.00", rate: "10" }] });
+    expect((await post("/api/planner/approve", plan)).status).toBe(200);
+    const shorter = { ...percent(one), ...from, effective_to: `${nextYear}-01-01` };
+    const cut = await post(path, { partners: [one], commissions: [shorter] });
+    expect([cut.status, cut.body.code, cut.body.errors[0].pointer]).toEqual([
+      ...[409, "month_approved", "/commissions/0/effective_to"],
+    ]);
+  });
+
+  test("has each of its contracts and budgets in the audit", async () => {
+    const { id: client_id, one } = await shop();
+    const { body } = await draft(client_id);
+    const budgets = [{ year: nextYear, month: 4, amount: "10.00" }];
+    await post(`/api/campaigns/${body.id}/launch`, { partners: [one], commissions: [percent(one)], budgets });
+    const { rows } = await owner.query(sql`
+      select action, after from audit where client_id = ${client_id} and entity similar to '(contract|budget):%'
+      order by audit_id`);
+    expect(rows).toMatchObject([
+      { action: "budget.set", after: { amount: "10.00", currency: "MXN", on_overspend: "alert" } },
+      { action: "contract.created", after: { partner_id: one, client_id, rate: "10" } },
+    ]);
   });
 
   test("needs a campaign that is not over", async () => {

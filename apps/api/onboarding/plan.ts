@@ -1,14 +1,15 @@
 // What an onboarding is to make, as one change of reference data, after the checks that need no
 // database: every fault names its place in the body.
 import { dayOf } from "../../../domain/calendar.ts";
+import { refuseLocked } from "../../../modules/catalog/budgets/open-month.ts";
+import { refuseOutside, warningsOf } from "../../../modules/catalog/campaigns/campaign-fields.ts";
 import type { Pattern } from "../../../modules/catalog/campaigns/campaign-reads.ts";
+import { newLinkCode } from "../../../modules/catalog/campaigns/links.ts";
+import { refuseRepeated } from "../../../modules/catalog/partners/named-partners.ts";
 import { newReferralCode, payoutOf } from "../../../modules/catalog/partners/partner-fields.ts";
 import type { PartnerState } from "../../../modules/catalog/partners/partner-reads.ts";
 import { hostsIn } from "../../../modules/catalog/pixel/hosts.ts";
 import type { ReferenceChanges } from "../../../modules/catalog/reference/records.ts";
-import { checkOpen } from "../campaigns/budgets.ts";
-import { checkOnce, refuseForeign, warningsOf } from "../campaigns/checks.ts";
-import { newLinkCode } from "../campaigns/links.ts";
 import type { onboardClient } from "../contract/clients/onboard.ts";
 import { defined, fault } from "../request/accept.ts";
 import type { Ask } from "../route.ts";
@@ -76,7 +77,7 @@ export const planOf = (body: Body): Plan => {
   if (links > MOST_LINKS)
     throw fault("/campaigns", "too_big", `at most ${MOST_LINKS} links at once: give some partners theirs later`);
   for (const [n, { effective_from }] of body.commissions.entries())
-    checkOpen(effective_from, `/commissions/${n}/effective_from`);
+    refuseLocked(effective_from, `/commissions/${n}/effective_from`, Date.now());
   return { body, allowed_domains, partners, contracts, campaigns: numbered(campaigns) };
 };
 
@@ -111,9 +112,9 @@ const campaignOf = (
 ): PlannedCampaign => {
   const place = `/campaigns/${n}`;
   const { destination_url, fallback_url = null, ends_on, launch } = given;
-  refuseForeign(domains, { destination_url, fallback_url }, place);
+  refuseOutside(domains, { destination_url, fallback_url }, place);
   const partners = given.partners.map((ref, m) => idOf(ref, `${place}/partners/${m}`));
-  checkOnce(partners, `${place}/partners`);
+  refuseRepeated(partners.map((id, m) => ({ id, path: `${place}/partners/${m}` })));
   if (launch && partners.length === 0) throw fault(`${place}/partners`, "too_small", "a launch needs a partner");
   if (launch && ends_on != null && ends_on < dayOf(Date.now()))
     throw fault(`${place}/ends_on`, "ends_in_past", `the campaign ended on ${ends_on}: give it another day`);

@@ -1,7 +1,6 @@
 // The range of days that a request asks for, and the stamp that says how fresh an answer is.
 import { dayOf, formerMonthLockedFrom, lockedFrom, startOfDay } from "../../../domain/calendar.ts";
 import { Problem } from "../../../infra/http/problem.ts";
-import { firstDayOf, type MonthOfYear, spanOfMonth } from "../../../modules/catalog/budgets/pace.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 const DAYS = 30;
@@ -61,14 +60,6 @@ export const stampOf = (now: UnixMs, asOf: UnixMs, newest: UnixMs | null, to: st
 export const formerMonthLocks = (now: UnixMs): UnixMs | null => {
   const locks = formerMonthLockedFrom(now);
   return now < locks ? locks : null;
-};
-
-/** Of a month of America/Mexico_City. */
-export const monthStateOf = (month: MonthOfYear, now: UnixMs): "future" | "open" | "provisional" | "locked" => {
-  const { from, to } = spanOfMonth(month);
-  if (now < from) return "future";
-  if (now < to) return "open";
-  return now < lockedFrom(firstDayOf(month)) ? "provisional" : "locked";
 };
 
 /** Of the month before the one in which `now` lies. */

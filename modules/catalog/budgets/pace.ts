@@ -1,5 +1,5 @@
 // How far the money of a month is used, and where it leads when it goes on like this.
-import { monthsAfter, startOfDay } from "../../../domain/calendar.ts";
+import { lockedFrom, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import { divideHalfEven } from "../../../domain/money.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { ratio } from "../../figures/reads/ratios.ts";
@@ -27,6 +27,14 @@ export const firstDayOf = ({ year, month }: MonthOfYear): string => `${year}-${S
 export const spanOfMonth = (month: MonthOfYear): { readonly from: UnixMs; readonly to: UnixMs } => {
   const first = firstDayOf(month);
   return { from: startOfDay(first), to: startOfDay(monthsAfter(first, 1)) };
+};
+
+/** Of a month of America/Mexico_City: after its end it is provisional until it is locked. */
+export const monthStateOf = (month: MonthOfYear, now: UnixMs): "future" | "open" | "provisional" | "locked" => {
+  const { from, to } = spanOfMonth(month);
+  if (now < from) return "future";
+  if (now < to) return "open";
+  return now < lockedFrom(firstDayOf(month)) ? "provisional" : "locked";
 };
 
 /** Of what was spent by `now` in a month, in minor units. */

@@ -69,7 +69,7 @@ export const campaignRows = (filter: CampaignFilter): RowsQuery => ({
 export interface Pattern {
   readonly kind: "utm_source" | "utm_campaign" | "coupon" | "url_prefix";
   readonly value: string;
-  readonly partner_id?: number;
+  readonly partner_id?: number | undefined;
 }
 /** What decides whether a campaign may be changed, and into what. */
 export interface CampaignState {
@@ -85,16 +85,6 @@ export interface CampaignState {
   readonly patterns: readonly Pattern[];
   readonly version: number;
 }
-/** By a change; a draft becomes active by its launch alone, and what has ended stays so. */
-const MOVES: Readonly<Record<CampaignState["status"], readonly CampaignState["status"][]>> = {
-  draft: [],
-  active: ["paused", "ended"],
-  paused: ["active", "ended"],
-  ended: [],
-};
-export const isMove = (from: CampaignState["status"], to: CampaignState["status"]): boolean =>
-  from === to || MOVES[from].includes(to);
-
 const STATE: readonly (keyof CampaignState)[] = [
   ...(["id", "client_id", "name", "status", "archived", "starts_on", "ends_on"] as const),
   ...(["destination_url", "fallback_url", "patterns", "version"] as const),
@@ -122,7 +112,7 @@ export const campaignState = async (
 ): Promise<CampaignState | undefined> =>
   (await readCampaign(tx, campaignId, clients, STATE)) as CampaignState | undefined;
 
-export interface KnownLink {
+export interface LinkOfCampaign {
   readonly link_id: number;
   readonly partner_id: number;
   readonly code: string;
@@ -130,23 +120,27 @@ export interface KnownLink {
 }
 
 /** Links of the campaign, the oldest first. */
-export const linksOf = async (tx: PoolClient, campaignId: number): Promise<readonly KnownLink[]> =>
+export const linksOf = async (tx: PoolClient, campaignId: number): Promise<readonly LinkOfCampaign[]> =>
   (
-    await tx.query<KnownLink>(sql`
+    await tx.query<LinkOfCampaign>(sql`
       select distinct on (link_id) link_id, partner_id, code, status from links where campaign_id = ${campaignId}
       order by link_id, version desc`)
   ).rows;
 
-/** Status of those of the partners that work for the client. */
-export const partnersAt = async (
+export interface LinkState {
+  readonly campaign_id: number;
+  readonly partner_id: number;
+  readonly status: LinkOfCampaign["status"];
+}
+
+/** The link as it is changed; undefined when it belongs to none of these clients. */
+export const readLink = async (
   tx: PoolClient,
-  clientId: number,
-  partners: readonly number[],
-): Promise<ReadonlyMap<number, "invited" | "active" | "paused" | "archived">> => {
-  const { rows } = await tx.query(sql`
-    select partner_id, status from (
-      select distinct on (partner_id) partner_id, status, client_ids from partners
-      where partner_id = any (${partners}::int[]) order by partner_id, version desc) newest
-    where ${clientId} = any (client_ids)`);
-  return new Map(rows.map(({ partner_id, status }) => [partner_id, status]));
+  linkId: number,
+  clients: readonly number[],
+): Promise<LinkState | undefined> => {
+  const { rows } = await tx.query<LinkState>(sql`
+    select campaign_id, partner_id, status from links
+    where link_id = ${linkId} and client_id = any (${clients}::int[]) order by version desc limit 1`);
+  return rows[0];
 };

@@ -126,6 +126,31 @@ export const contractIdOf = async (tx: PoolClient, key: Partial<ContractKey>): P
   return rows[0]?.contract_id;
 };
 
+export interface SavedTerm {
+  readonly contract_id: number;
+  readonly status: "active" | "archived";
+  readonly effective_to: string | null;
+}
+
+/** The contracts with these keys, in the order of the keys; undefined where there is none. */
+export const savedTerms = async (
+  tx: PoolClient,
+  keys: readonly ContractKey[],
+): Promise<readonly (SavedTerm | undefined)[]> => {
+  const { rows } = await tx.query<SavedTerm & { readonly n: number }>(sql`
+    select k.n::int as n, c.contract_id, c.status, c.effective_to
+    from rows from (jsonb_to_recordset(${JSON.stringify(keys)}::jsonb) as (partner_id int, client_id int, segment text,
+      event_type text, effective_from date)) with ordinality
+      as k (partner_id, client_id, segment, event_type, effective_from, n)
+    cross join lateral (
+      select contract_id, status, effective_to from segment_commissions s
+      where s.partner_id = k.partner_id and s.client_id = k.client_id and s.segment is not distinct from k.segment
+        and s.event_type = k.event_type and s.effective_from = k.effective_from
+      order by s.version desc limit 1) c`);
+  const byPlace = new Map(rows.map(({ n, ...term }) => [n, term]));
+  return keys.map((_, n) => byPlace.get(n + 1));
+};
+
 /** The newest version of that contract, archived or not; undefined when there is none. */
 export const contractOf = async (
   tx: PoolClient,

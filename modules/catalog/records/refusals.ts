@@ -2,8 +2,7 @@
 // saved.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
-import { isMove, partnersAt } from "../campaigns/campaign-reads.ts";
-import { isAllowed, readPixelConfig } from "../pixel/pixel-config.ts";
+import { partnersAt } from "../partners/named-partners.ts";
 import type { Columns } from "../reference/records.ts";
 import { activeBeside, MOST_ACTIVE_RULES } from "../rules/rule-reads.ts";
 
@@ -53,51 +52,6 @@ const activePartner = async (
     : refusal("partner_inactive", field, `partner ${partnerId} is ${status}`);
 };
 
-const ofCampaign: Check = async (tx, { id, before, after }) => {
-  const closed = await openClient(tx, after.client_id);
-  if (closed.length > 0 || !Number.isInteger(after.client_id)) return closed;
-  if (before?.archived === true) return refusal("campaign_archived", "archived", `campaign ${id} is archived`);
-  const domains = (await readPixelConfig(tx, after.client_id, [after.client_id]))?.allowed_domains ?? [];
-  const foreign = ["destination_url", "fallback_url"].filter(
-    (name) =>
-      typeof after[name] === "string" && after[name] !== before?.[name] && !isAllowed(after[name] as string, domains),
-  );
-  const from = before?.status ?? "draft";
-  const isArchiving = after.archived === true && after.status === "ended";
-  return [
-    ...(isArchiving || isMove(from, after.status ?? from)
-      ? none
-      : refusal(
-          "invalid_transition",
-          "status",
-          `a campaign does not go from ${from} to ${after.status} this way; POST /api/campaigns/<id>/launch starts one`,
-        )),
-    ...foreign.flatMap((name) =>
-      refusal(
-        "foreign_destination",
-        name,
-        "its host is none of the client's: add it to the allowed domains of the pixel",
-      ),
-    ),
-  ];
-};
-
-const ofLink: Check = async (tx, { before, after }) => {
-  const { rows } = await tx.query<{ client_id: number; archived: boolean | null }>(sql`
-    select client_id, archived from campaigns where campaign_id = ${after.campaign_id ?? null}::int
-    order by version desc limit 1`);
-  const [campaign] = rows;
-  if (campaign === undefined) return none;
-  const isOn = after.status !== "archived" && before?.status !== "active";
-  return [
-    ...(await openClient(tx, campaign.client_id)),
-    ...(campaign.archived === true
-      ? refusal("campaign_archived", "campaign_id", `campaign ${after.campaign_id} is archived`)
-      : none),
-    ...(isOn ? await activePartner(tx, campaign.client_id, after.partner_id, "partner_id") : none),
-  ];
-};
-
 const ofRule: Check = async (tx, { id, before, after }) => {
   const closed = await openClient(tx, after.client_id);
   if (closed.length > 0 || !Number.isInteger(after.client_id)) return closed;
@@ -112,7 +66,7 @@ const ofRule: Check = async (tx, { id, before, after }) => {
   ];
 };
 
-const checks = { campaigns: ofCampaign, links: ofLink, rules: ofRule };
+const checks = { rules: ofRule };
 
 /** Asked under the lock of reference data, in a transaction that sees every client. */
 export const refusalsOf = (tx: PoolClient, wanted: Wanted): Promise<readonly Refusal[]> =>

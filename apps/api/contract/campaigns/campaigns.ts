@@ -149,7 +149,7 @@ export const launchCampaign = contract({
   isIdempotent: true,
   conflicts: [
     ...["version_conflict", "client_archived", "campaign_archived", "partner_inactive", "invalid_transition"],
-    ...["month_closed", "month_approved"],
+    ...["partner_archived", "month_closed", "month_approved"],
   ],
   mostKeys: MANY_KEYS,
 });

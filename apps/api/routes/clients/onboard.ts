@@ -8,15 +8,15 @@ import { addressesInUse, asUsers, type User } from "../../../../modules/access/u
 import type { AuditEntry } from "../../../../modules/base/audit/audit.ts";
 import { queueMails } from "../../../../modules/base/mails/mails.ts";
 import { announce } from "../../../../modules/base/outbox/outbox.ts";
+import { followLaunch } from "../../../../modules/catalog/campaigns/follow-launch.ts";
 import { readClient, readSegments } from "../../../../modules/catalog/clients/client-reads.ts";
+import { refuseInactive } from "../../../../modules/catalog/partners/named-partners.ts";
 import { PARTNER_CONFLICTS, refuseAmong, refuseTaken } from "../../../../modules/catalog/partners/partner-fields.ts";
 import { type PartnerState, partnerStates } from "../../../../modules/catalog/partners/partner-reads.ts";
 import { readPixelConfig, savePixelConfig } from "../../../../modules/catalog/pixel/pixel-config.ts";
 import { snippetOf } from "../../../../modules/catalog/pixel/snippet.ts";
 import { lockReference } from "../../../../modules/catalog/reference/open-change.ts";
 import type { Written } from "../../../../modules/catalog/reference/writer.ts";
-import { checkActive } from "../../campaigns/checks.ts";
-import { followLaunch } from "../../campaigns/launched.ts";
 import { clientDetail } from "../../contract/clients/clients.ts";
 import { onboardClient } from "../../contract/clients/onboard.ts";
 import { CLIENT, changesOf, type Plan, placeIn, planOf, warningsIn } from "../../onboarding/plan.ts";
@@ -98,9 +98,9 @@ const checkPartners = async ({ tx, scope }: Work, { partners, campaigns }: Plan)
   const statuses = new Map(
     partners.map(({ partner_id, made }) => [partner_id, made?.status ?? known.get(partner_id)!.status]),
   );
-  checkActive(
+  refuseInactive(
     statuses,
-    campaigns.flatMap(({ links }) => links.map(({ partner_id, place }) => [partner_id, place] as const)),
+    campaigns.flatMap(({ links }) => links.map(({ partner_id: id, place: path }) => ({ id, path }))),
   );
   return known;
 };

@@ -2,6 +2,7 @@
 import { Problem } from "../../../../infra/http/problem.ts";
 import { readClient } from "../../../../modules/catalog/clients/client-reads.ts";
 import { openClient } from "../../../../modules/catalog/clients/open-client.ts";
+import { namedPartners, refuseInactive } from "../../../../modules/catalog/partners/named-partners.ts";
 import { lockReference } from "../../../../modules/catalog/reference/open-change.ts";
 import { ruleHits } from "../../../../modules/catalog/rules/rule-hits.ts";
 import {
@@ -13,7 +14,6 @@ import {
   savedRule,
   sentenceOf,
 } from "../../../../modules/catalog/rules/rule-reads.ts";
-import { checkActive, checkPartners } from "../../campaigns/checks.ts";
 import * as contracts from "../../contract/rules/rules.ts";
 import { defined, notFound } from "../../request/accept.ts";
 import { type ApiPorts, type Route, route, type Work } from "../../route.ts";
@@ -100,10 +100,10 @@ const checkRule = async (
   ruleId: number | null,
 ): Promise<void> => {
   await openClient(work, clientId);
-  const named = [[partner_id, "/then/partner_id"]] as const;
-  const known = await checkPartners(work, clientId, named);
+  const named = [{ id: partner_id, path: "/then/partner_id" }];
+  const known = await namedPartners(work, clientId, named);
   if (status === "inactive") return;
-  checkActive(known, named);
+  refuseInactive(known, named);
   if ((await activeBeside(work.tx, clientId, ruleId)) >= MOST_ACTIVE_RULES)
     throw new Problem("conflict", `a client has at most ${MOST_ACTIVE_RULES} active rules: switch one off first`, {
       code: "too_many_rules",

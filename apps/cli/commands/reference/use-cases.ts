@@ -2,6 +2,11 @@
 import { enterEveryClient } from "../../../../modules/access/scope.ts";
 import { refuseAll } from "../../../../modules/base/refusal.ts";
 import type { Work } from "../../../../modules/base/work.ts";
+import { archiveCampaign } from "../../../../modules/catalog/campaigns/archive.ts";
+import { changeCampaign } from "../../../../modules/catalog/campaigns/change.ts";
+import { changeLink } from "../../../../modules/catalog/campaigns/change-link.ts";
+import { createCampaign } from "../../../../modules/catalog/campaigns/create.ts";
+import { createLink } from "../../../../modules/catalog/campaigns/create-link.ts";
 import { archiveClient } from "../../../../modules/catalog/clients/archive.ts";
 import { changeClient } from "../../../../modules/catalog/clients/change.ts";
 import { changeSegment } from "../../../../modules/catalog/clients/change-segment.ts";
@@ -111,11 +116,34 @@ const contracts: KindUseCases = {
   },
 };
 
-const SINGULAR = {
-  campaigns: "campaign",
-  links: "link",
-  rules: "rule",
-} as const;
+const campaigns: KindUseCases = {
+  save: async (work, entry) => {
+    const { fields, known } = entry;
+    parseRecord("campaigns", known?.record, fields);
+    const { archived: _, status, ...rest } = changedIn(entry);
+    const isArchived = fields.archived === true;
+    const campaign_id = known === undefined ? await createCampaign(work, rest as never) : Number(known.key);
+    // A new campaign is a draft, and an archived one has ended, whether the entry says so or not.
+    const isMove = status !== undefined && status !== (known === undefined ? "draft" : isArchived && "ended");
+    const move = isMove ? { status } : {};
+    const patch = { ...(known !== undefined && rest), ...move };
+    if (Object.keys(patch).length > 0 || !(isArchived || known === undefined))
+      await changeCampaign(work, { campaign_id, patch, version: undefined });
+    if (isArchived) await archiveCampaign(work, { campaign_id, version: undefined });
+    return String(campaign_id);
+  },
+};
+
+const links: KindUseCases = {
+  save: async (work, { fields, known }) => {
+    const link = parseRecord("links", known?.record, fields);
+    if (known === undefined) return String(await createLink(work, link));
+    await changeLink(work, { link_id: Number(known.key), status: link.status });
+    return known.key;
+  },
+};
+
+const SINGULAR = { rules: "rule" } as const;
 
 /** A kind whose use cases the platform API does not share yet. */
 const saved = (kind: keyof typeof SINGULAR): KindUseCases => ({
@@ -145,7 +173,6 @@ const saved = (kind: keyof typeof SINGULAR): KindUseCases => ({
 });
 
 const useCases: Readonly<Record<Kind, KindUseCases>> = {
-  ...{ clients, segments, partners, contracts },
-  ...{ campaigns: saved("campaigns"), links: saved("links"), rules: saved("rules") },
+  ...{ clients, segments, partners, contracts, campaigns, links, rules: saved("rules") },
 };
 export const useCasesOf = (kind: Kind): KindUseCases => useCases[kind];

@@ -1,16 +1,17 @@
 // What follows when a plan is approved or opened again: the log hears of it, partners are written
 // their own lines, and managers of the client what the whole came to.
-import { addressesOfPartners, managersOf } from "../../../modules/access/users/recipients.ts";
-import { asUsers } from "../../../modules/access/users/users.ts";
-import { type Mail, queueMails } from "../../../modules/base/mails/mails.ts";
-import { announce } from "../../../modules/base/outbox/outbox.ts";
-import { firstDayOf } from "../../../modules/catalog/budgets/pace.ts";
-import { type Changes, countsOf } from "../../../modules/catalog/planner/changes.ts";
-import type { PlanKey, PlanLine } from "../../../modules/catalog/planner/plans.ts";
-import type { Work } from "../route.ts";
-import { shownLine, totalsOf } from "./shown.ts";
+import { addressesOfPartners, managersOf } from "../../access/users/recipients.ts";
+import { asUsers } from "../../access/users/users.ts";
+import { type Mail, queueMails } from "../../base/mails/mails.ts";
+import { announce } from "../../base/outbox/outbox.ts";
+import type { Work } from "../../base/work.ts";
+import { firstDayOf } from "../budgets/pace.ts";
+import { type Changes, countsOf } from "./changes.ts";
+import { monthText } from "./open-plan.ts";
+import type { PlanKey, PlanLine } from "./plans.ts";
+import { shownLine, totalsOf } from "./shown-plan.ts";
 
-export interface Moved {
+export interface AnnouncedStep {
   readonly move: "approved" | "reopened";
   readonly version: number;
   readonly currency: string;
@@ -23,13 +24,10 @@ export interface Moved {
   readonly actor: string;
 }
 
-/** `2026-11`, of all plans of the client. */
-export const monthText = (key: PlanKey): string => firstDayOf(key).slice(0, 7);
-
-/** Inside the transaction of the move. */
-export const followMove = async (work: Work, key: PlanKey, moved: Moved): Promise<void> => {
+/** Announces the step, and queues its mails. */
+export const followStep = async (work: Work, key: PlanKey, step: AnnouncedStep): Promise<void> => {
   const { client_id, year, month } = key;
-  const { move, version } = moved;
+  const { move, version } = step;
   await announce(work.tx, [
     {
       topic: "domain.changes",
@@ -40,19 +38,19 @@ export const followMove = async (work: Work, key: PlanKey, moved: Moved): Promis
       },
     },
   ]);
-  const mails = [...(await mailsToPartners(work, key, moved)), ...(await mailsToManagers(work, key, moved))];
+  const mails = [...(await mailsToPartners(work, key, step)), ...(await mailsToManagers(work, key, step))];
   await asUsers(work.tx, () => queueMails(work.tx, mails));
 };
 
-const happeningOf = ({ client_id, ...key }: PlanKey, { move, version }: Moved): string =>
+const happeningOf = ({ client_id, ...key }: PlanKey, { move, version }: AnnouncedStep): string =>
   `plan-${move}:${client_id}:${monthText({ client_id, ...key })}:${version}`;
 
 /** Each its own lines, without a rate. */
-const mailsToPartners = async ({ tx }: Work, key: PlanKey, moved: Moved): Promise<readonly Mail[]> => {
-  const { move, lines, currency, name, reason = "" } = moved;
+const mailsToPartners = async ({ tx }: Work, key: PlanKey, step: AnnouncedStep): Promise<readonly Mail[]> => {
+  const { move, lines, currency, name, reason = "" } = step;
   const recipients = await addressesOfPartners(tx, [...new Set(lines.map(({ partner_id }) => partner_id))]);
   return recipients.map(({ partner_id, email, locale }) => ({
-    happening: `${happeningOf(key, moved)}:${partner_id}`,
+    happening: `${happeningOf(key, step)}:${partner_id}`,
     recipient: email,
     template: `plan_${move}`,
     locale,
@@ -68,13 +66,13 @@ const mailsToPartners = async ({ tx }: Work, key: PlanKey, moved: Moved): Promis
   }));
 };
 
-const mailsToManagers = async ({ tx }: Work, key: PlanKey, moved: Moved): Promise<readonly Mail[]> => {
-  const { move, lines, currency, name, actor, changes, reason = "" } = moved;
+const mailsToManagers = async ({ tx }: Work, key: PlanKey, step: AnnouncedStep): Promise<readonly Mail[]> => {
+  const { move, lines, currency, name, actor, changes, reason = "" } = step;
   const { budget, target_conversions } = totalsOf(currency, lines);
   const facts = { name, actor, month: firstDayOf(key), reason, ...countsOf(changes) };
   const total = { segment: null, budget: `${budget} ${currency}`, target_conversions };
   return (await managersOf(tx, key.client_id)).map(({ email, locale }) => ({
-    ...{ happening: happeningOf(key, moved), recipient: email, locale },
+    ...{ happening: happeningOf(key, step), recipient: email, locale },
     template: `plan_${move}_managers`,
     facts: { ...facts, lines: [total] },
   }));

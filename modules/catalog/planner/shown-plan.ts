@@ -2,14 +2,13 @@
 // came of each line.
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
-import { firstDayOf } from "../../../modules/catalog/budgets/pace.ts";
-import { percentRatesOn } from "../../../modules/catalog/contracts/rates.ts";
-import type { Changes } from "../../../modules/catalog/planner/changes.ts";
-import { type LineFigures, lineFigures } from "../../../modules/catalog/planner/plan-figures.ts";
-import type { Plan, PlanKey, PlanLine } from "../../../modules/catalog/planner/plans.ts";
-import { partnerNames } from "../../../modules/figures/reads/names.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import { monthStateOf } from "../request/range.ts";
+import { partnerNames } from "../../figures/reads/names.ts";
+import { firstDayOf, monthStateOf } from "../budgets/pace.ts";
+import { percentRatesOn } from "../contracts/rates.ts";
+import type { Changes } from "./changes.ts";
+import { type LineFigures, lineFigures } from "./plan-figures.ts";
+import type { Plan, PlanKey, PlanLine } from "./plans.ts";
 
 export const shownFigures = (currency: string, { commission_minor, forecast_minor, ...figures }: LineFigures) => ({
   ...figures,
@@ -17,12 +16,12 @@ export const shownFigures = (currency: string, { commission_minor, forecast_mino
   forecast: forecast_minor === null ? null : toDecimal(forecast_minor, currency),
 });
 
-const saidIn = (currency: string, { budget_minor, target_conversions, rate }: PlanLine) => ({
+const amountsIn = (currency: string, { budget_minor, target_conversions, rate }: PlanLine) => ({
   ...{ budget: toDecimal(budget_minor, currency), target_conversions, rate },
 });
 export const shownLine = (currency: string, line: PlanLine) => ({
   ...{ partner_id: line.partner_id, segment: line.segment },
-  ...saidIn(currency, line),
+  ...amountsIn(currency, line),
 });
 
 const partnersIn = (lines: readonly PlanLine[]): readonly number[] => [
@@ -80,7 +79,7 @@ export const shownChanges = (currency: string, changes: Changes) =>
     const { partner_id, segment } = (after ?? before)!;
     return {
       ...{ partner_id, segment },
-      before: before && saidIn(currency, before),
-      after: after && saidIn(currency, after),
+      before: before && amountsIn(currency, before),
+      after: after && amountsIn(currency, after),
     };
   });

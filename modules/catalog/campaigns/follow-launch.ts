@@ -1,14 +1,14 @@
 // What follows when campaigns begin to run: the log hears of it, and partners are written their
 // link, its days and what is paid for.
 import { dayOf } from "../../../domain/calendar.ts";
-import { addressesOfPartners } from "../../../modules/access/users/recipients.ts";
-import { asUsers } from "../../../modules/access/users/users.ts";
-import { queueMails } from "../../../modules/base/mails/mails.ts";
-import { announce } from "../../../modules/base/outbox/outbox.ts";
-import { paidFor } from "../../../modules/catalog/contracts/contract-reads.ts";
-import type { Work } from "../route.ts";
+import { addressesOfPartners } from "../../access/users/recipients.ts";
+import { asUsers } from "../../access/users/users.ts";
+import { queueMails } from "../../base/mails/mails.ts";
+import { announce } from "../../base/outbox/outbox.ts";
+import type { Work } from "../../base/work.ts";
+import { paidFor } from "../contracts/contract-reads.ts";
 
-export interface Launched {
+export interface LaunchedCampaign {
   readonly campaign_id: number;
   /** Of the campaign, as it is launched: a later launch is another mail. */
   readonly version: number;
@@ -28,11 +28,15 @@ interface Launch {
   readonly change_id: number;
 }
 
-/** Inside the transaction of the launch: all of these campaigns are of this client. */
-export const followLaunch = async (work: Work, launch: Launch, launched: readonly Launched[]): Promise<void> => {
-  if (launched.length === 0) return;
+/** Announces and mails the launch of campaigns of one client. */
+export const followLaunch = async (
+  work: Work,
+  launch: Launch,
+  campaigns: readonly LaunchedCampaign[],
+): Promise<void> => {
+  if (campaigns.length === 0) return;
   const { client_id, change_id } = launch;
-  const announced = launched.map(({ campaign_id, version, partner_ids }) => ({
+  const announced = campaigns.map(({ campaign_id, version, partner_ids }) => ({
     topic: "domain.changes" as const,
     client_id,
     record: {
@@ -41,18 +45,18 @@ export const followLaunch = async (work: Work, launch: Launch, launched: readonl
     },
   }));
   await announce(work.tx, announced);
-  await queueMailsOf(work, launch, launched);
+  await queueMailsOf(work, launch, campaigns);
 };
 
 const queueMailsOf = async (
-  { tx }: Work,
+  { tx, now }: Work,
   client: Pick<Launch, "client_id" | "name">,
-  launched: readonly Launched[],
+  campaigns: readonly LaunchedCampaign[],
 ): Promise<void> => {
-  const partners = [...new Set(launched.flatMap(({ links }) => links.map(({ partner_id }) => partner_id)))];
+  const partners = [...new Set(campaigns.flatMap(({ links }) => links.map(({ partner_id }) => partner_id)))];
   const recipients = await addressesOfPartners(tx, partners);
-  const types = await paidFor(tx, client.client_id, partners, dayOf(Date.now()));
-  const mails = launched.flatMap(({ campaign_id, version, campaign, starts_on, ends_on, links }) =>
+  const types = await paidFor(tx, client.client_id, partners, dayOf(now));
+  const mails = campaigns.flatMap(({ campaign_id, version, campaign, starts_on, ends_on, links }) =>
     links.flatMap(({ partner_id, code }) =>
       recipients
         .filter((one) => one.partner_id === partner_id)

@@ -1,0 +1,62 @@
+// What a budget must keep to: an amount in the currency of the client, a segment of it, and a month
+// that is still open.
+import { toMinor } from "../../../domain/money.ts";
+import { invalid } from "../../base/refusal.ts";
+import type { Work } from "../../base/work.ts";
+import { readSegments } from "../clients/client-reads.ts";
+import type { BudgetAmount, BudgetKey } from "./budgets.ts";
+import { refuseFarAhead, refuseLocked } from "./open-month.ts";
+import { firstDayOf } from "./pace.ts";
+
+export interface BudgetInput {
+  readonly year: number;
+  readonly month: number;
+  /** Decimal, in the currency of the client. */
+  readonly amount: string;
+  /** Null: all segments. */
+  readonly segment: string | null;
+  /** Undefined: as it is. */
+  readonly note?: string | null | undefined;
+  /** Undefined: as it is; at first "alert". */
+  readonly on_overspend?: "alert" | "stop" | undefined;
+}
+
+/** A budget that may be set. */
+export interface CheckedBudget {
+  readonly key: BudgetKey;
+  readonly amount: BudgetAmount;
+}
+
+/**
+ * `placeOf` says where a budget stands in the input. Throws RefusalError: invalid `invalid_value`,
+ * `unknown` and `duplicate_item`, and `month_closed` once all else is right.
+ */
+export const checkBudgets = async (
+  { tx, scope, now }: Work,
+  client: { readonly client_id: number; readonly currency: string },
+  budgets: readonly BudgetInput[],
+  placeOf: (n: number) => string,
+): Promise<readonly CheckedBudget[]> => {
+  if (budgets.length === 0) return [];
+  const { client_id, currency } = client;
+  const segments = (await readSegments(tx, client_id, scope.clients)).map(({ code }) => code);
+  const seen = new Set<string>();
+  const checked = budgets.map(({ year, month, amount, segment, note, on_overspend }, n) => {
+    const path = placeOf(n);
+    const read = toMinor(amount, currency);
+    if (read.kind !== "amount") throw invalid(`${path}/amount`, "invalid_value", `${read.why} (${currency})`);
+    if (read.minor <= 0n) throw invalid(`${path}/amount`, "invalid_value", "give more than zero");
+    if (segment !== null && !segments.includes(segment))
+      throw invalid(`${path}/segment`, "unknown", "the client has no such segment");
+    refuseFarAhead({ year, month }, `${path}/month`, now);
+    const name = `${year}-${month}:${segment}`;
+    if (seen.has(name)) throw invalid(path, "duplicate_item", "give each budget once");
+    seen.add(name);
+    return {
+      key: { client_id, year, month, segment },
+      amount: { amount_minor: read.minor, currency, note, on_overspend },
+    };
+  });
+  for (const [n, { key }] of checked.entries()) refuseLocked(firstDayOf(key), `${placeOf(n)}/month`, now);
+  return checked;
+};

@@ -1,0 +1,19 @@
+// Months that can still be changed: those that are not locked yet, and not too far ahead.
+import { dayOf, lockedFrom, monthsAfter } from "../../../domain/calendar.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { conflict, invalid } from "../../base/refusal.ts";
+import { firstDayOf, type MonthOfYear } from "./pace.ts";
+
+/** How far ahead budgets and plans are made. */
+const MOST_MONTHS_AHEAD = 24;
+
+/** Throws RefusalError `month_closed` when the month of this day is locked. */
+export const refuseLocked = (day: string, path: string, now: UnixMs): void => {
+  if (lockedFrom(day) <= now) throw conflict("month_closed", "the month of this day is locked", { path });
+};
+
+/** Throws RefusalError: invalid `invalid_value` for a month more than 24 months ahead. */
+export const refuseFarAhead = (month: MonthOfYear, path: string, now: UnixMs): void => {
+  const latest = monthsAfter(`${dayOf(now).slice(0, 7)}-01`, MOST_MONTHS_AHEAD);
+  if (firstDayOf(month) > latest) throw invalid(path, "invalid_value", `at most ${MOST_MONTHS_AHEAD} months ahead`);
+};

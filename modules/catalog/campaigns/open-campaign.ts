@@ -1,0 +1,30 @@
+// The campaign that a use case changes.
+import { conflict, missing, type RefusalError } from "../../base/refusal.ts";
+import type { Work } from "../../base/work.ts";
+import { openClient } from "../clients/open-client.ts";
+import { lockReference } from "../reference/open-change.ts";
+import { type CampaignState, campaignState } from "./campaign-reads.ts";
+
+/**
+ * The campaign; no other change of reference data until the commit. Throws RefusalError: missing,
+ * `client_archived`, `campaign_archived`.
+ */
+export const openCampaign = async (work: Work, campaignId: number): Promise<CampaignState> => {
+  const found = await lockCampaign(work, campaignId);
+  await openClient(work, found.client_id);
+  if (found.archived) throw campaignArchived();
+  return found;
+};
+
+/** The same, archived or not. Throws RefusalError: missing. */
+export const lockCampaign = async ({ tx, scope }: Work, campaignId: number): Promise<CampaignState> => {
+  await lockReference(tx);
+  const found = await campaignState(tx, campaignId, scope.clients);
+  if (found === undefined) throw missing();
+  return found;
+};
+
+const campaignArchived = (): RefusalError => conflict("campaign_archived", "this campaign is archived");
+
+/** How the audit names it. */
+export const entityOf = (campaignId: number): string => `campaign:${campaignId}`;

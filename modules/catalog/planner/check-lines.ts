@@ -1,0 +1,58 @@
+// What a plan must keep to: partners and segments of its client, each once, amounts of its
+// currency, and contracts that pay what it says.
+import { toMinor } from "../../../domain/money.ts";
+import { conflict, invalid } from "../../base/refusal.ts";
+import type { Work } from "../../base/work.ts";
+import { firstDayOf } from "../budgets/pace.ts";
+import { readSegments } from "../clients/client-reads.ts";
+import { percentRatesOn } from "../contracts/rates.ts";
+import { namedPartners, refuseArchived } from "../partners/named-partners.ts";
+import type { Plan, PlanKey, PlanLine } from "./plans.ts";
+
+/** A line as it is given; `budget` is a decimal of the client's currency. */
+export type LineInput = Omit<PlanLine, "budget_minor"> & { readonly budget: string };
+
+/**
+ * Lines that may be saved. Throws RefusalError: invalid `partner_not_of_client`, `invalid_value`,
+ * `unknown` and `duplicate_item`, and `partner_archived`.
+ */
+export const checkLines = async (
+  work: Work,
+  { client_id, currency }: { readonly client_id: number; readonly currency: string },
+  lines: readonly LineInput[],
+): Promise<readonly PlanLine[]> => {
+  const named = lines.map(({ partner_id: id }, n) => ({ id, path: `/lines/${n}/partner_id` }));
+  const statuses = await namedPartners(work, client_id, named);
+  const segments = new Set((await readSegments(work.tx, client_id, work.scope.clients)).map(({ code }) => code));
+  const seen = new Set<string>();
+  const checked = lines.map(({ budget, ...line }, n) => {
+    const path = `/lines/${n}`;
+    const read = toMinor(budget, currency);
+    if (read.kind !== "amount") throw invalid(`${path}/budget`, "invalid_value", `${read.why} (${currency})`);
+    if (read.minor < 0n) throw invalid(`${path}/budget`, "invalid_value", "give zero or more");
+    if (line.segment !== null && !segments.has(line.segment))
+      throw invalid(`${path}/segment`, "unknown", "the client has no such segment");
+    const key = `${line.partner_id} ${line.segment ?? ""}`;
+    if (seen.has(key)) throw invalid(path, "duplicate_item", "give each partner and segment once");
+    seen.add(key);
+    return { ...line, budget_minor: read.minor };
+  });
+  refuseArchived(statuses, named);
+  return checked;
+};
+
+/**
+ * Money has one source, the contract, and a plan must not give another rate. Throws RefusalError
+ * `rate_mismatch`.
+ */
+export const checkRates = async ({ tx }: Pick<Work, "tx">, key: PlanKey, { lines }: Plan): Promise<void> => {
+  const rated = lines.filter(({ rate }) => rate !== null);
+  const partners = rated.map(({ partner_id }) => partner_id);
+  const rateOf = await percentRatesOn(tx, key.client_id, partners, firstDayOf(key));
+  const wrong = rated
+    .map(({ partner_id, segment, rate }) => ({ partner_id, segment, rate, contract_rate: rateOf(partner_id, segment) }))
+    .filter(({ rate, contract_rate }) => contract_rate === null || Number(rate) !== Number(contract_rate));
+  if (wrong.length === 0) return;
+  const message = `${wrong.length} lines give another rate than the contract in force on the 1st`;
+  throw conflict("rate_mismatch", message, { details: { lines: wrong } });
+};

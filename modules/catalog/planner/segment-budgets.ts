@@ -1,0 +1,47 @@
+// What is planned for a partner in a month, and what came of it.
+import type { PoolClient } from "pg";
+import { toDecimal } from "../../../domain/money.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { missing } from "../../base/refusal.ts";
+import type { MonthOfYear } from "../budgets/pace.ts";
+import { readPartner } from "../partners/partner-reads.ts";
+import { lineFigures } from "./plan-figures.ts";
+import { linesOfPartner } from "./plans.ts";
+import { shownFigures } from "./shown-plan.ts";
+
+export interface SegmentBudgetsQuery {
+  readonly partner_id: number;
+  /** Undefined: all clients that the partner works or worked for. */
+  readonly client_id: number | undefined;
+  readonly month: MonthOfYear;
+  /** Lines of drafts are for those who plan. */
+  readonly isApprovedOnly: boolean;
+  /** Up to when figures are known. */
+  readonly at: UnixMs;
+}
+
+/**
+ * Of those of these clients that know the partner, and which they are. Throws RefusalError: missing
+ * when there is none.
+ */
+export const readSegmentBudgets = async (
+  tx: PoolClient,
+  scope: readonly number[],
+  { partner_id, client_id, month, isApprovedOnly, at }: SegmentBudgetsQuery,
+) => {
+  const partner = await readPartner(tx, partner_id, scope, []);
+  const clients = (partner?.state.known_to ?? []).filter(
+    (id) => scope.includes(id) && (client_id === undefined || id === client_id),
+  );
+  if (clients.length === 0) throw missing();
+  const all = await linesOfPartner(tx, partner_id, clients, month);
+  const lines = isApprovedOnly ? all.filter(({ status }) => status === "approved") : all;
+  const figures = await lineFigures(tx, lines, month, at);
+  const data = lines.map((line, n) => ({
+    ...{ client_id: line.client_id, segment: line.segment, budget: toDecimal(line.budget_minor, line.currency) },
+    ...{ currency: line.currency, target_conversions: line.target_conversions },
+    ...shownFigures(line.currency, figures.lines[n]!),
+    ...{ plan_status: line.status, rate: line.rate },
+  }));
+  return { clients, data };
+};

@@ -1,11 +1,11 @@
-// How long each client keeps its events, and the purge of the archive by it.
+// Reads how long each client keeps its events, and purges the archive accordingly.
 import type { Pool } from "pg";
 import type { Objects } from "../../infra/objects/objects.ts";
 import { withLockOrThrow } from "../../infra/postgres/advisory-lock.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
 import { type ClientRetention, type Purged, type PurgeSettings, purgeExpired } from "../../sinks/archive/purge.ts";
 
-/** Of all clients, archived ones too, as it was saved last. */
+/** The latest saved retention of every client, archived ones included. */
 export const clientRetentions = (pool: Pool): Promise<readonly (ClientRetention & { readonly slug: string })[]> =>
   transaction(
     pool,
@@ -23,7 +23,7 @@ export const clientRetentions = (pool: Pool): Promise<readonly (ClientRetention 
 /** Another process is purging. */
 export class PurgeBusy extends Error {}
 
-/** Purges under a lock: of two at once one could bring back what the other has taken out. */
+/** Purges under a lock: of two concurrent purges, one could restore what the other has removed. */
 export const purgeArchive = async (
   pool: Pool,
   objects: Objects,

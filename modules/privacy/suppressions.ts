@@ -1,5 +1,5 @@
-// The list of erased subjects: written before anything is erased, and kept in memory by every
-// process that writes to a store.
+// The list of erased subjects. It is written before anything is erased, and every process that
+// writes to a store keeps it in memory.
 
 import type { Pool } from "pg";
 import { type Hides, hidesOf, type SubjectKind, type SuppressedSubject } from "../../domain/personal/suppression.ts";
@@ -15,21 +15,21 @@ import { erasePayloads } from "../intake/sources/payloads.ts";
 import { eraseEdges } from "./persons/erase-edges.ts";
 
 /**
- * An erasure waits this long between the commit of its rows and its first delete: then every writer
- * has them, or writes nothing.
+ * An erasure waits this long between the commit of its rows and its first delete. By then every
+ * writer has the rows, or writes nothing.
  */
 const knownWithinMs = 10_000;
-/** A picture of this age is read again before it is used. */
+/** A copy of the list that is older than this is read again before use. */
 const FRESH_MS = 5_000;
 const POLL_MS = 1_000;
 
 /**
- * Adds subjects to the list, or moves the moment of one that is there on; none is ever taken off.
- * Their identity edges and the keys of their leads and recordings go with it, at once; of an e-mail
- * or phone the recordings of every device that showed it. Rejected rows of imports follow within
- * minutes, and are not shown meanwhile.
- * Resolves when it is committed: from then on every writer knows it within `knownWithinMs`.
- * `subject`: each of those that `subjectsOf` of domain/personal/suppression.ts makes.
+ * Adds subjects to the list, or updates the time of a listed one; subjects are never removed.
+ * In the same transaction it deletes their identity edges and the keys of their leads and
+ * recordings; for an e-mail or phone, the keys of the recordings of every device that showed it.
+ * Rejected rows of imports follow within minutes and are hidden meanwhile.
+ * Resolves after the commit; every writer knows the subjects within `knownWithinMs` from then.
+ * `subject`: one of those that `subjectsOf` of domain/personal/suppression.ts returns.
  */
 export const suppress = async (
   pool: Pool,
@@ -55,7 +55,10 @@ export const suppress = async (
   });
 };
 
-/** Who was erased is unknown now, so nothing may be written; it heals with the database. */
+/**
+ * The list is unavailable, so nothing may be written. The error is transient: it ends when the
+ * database is back.
+ */
 class SuppressionsUnknown extends Error {
   readonly verdict = "transient";
   constructor(cause: unknown) {
@@ -68,20 +71,21 @@ interface Picture {
   readonly revision: number;
   readonly subjects: ReadonlyMap<string, SuppressedSubject>;
   readonly hides: Hides | undefined;
-  /** On the clock of this process, before the database was asked. */
+  /** Time of this process's clock before the database was queried. */
   readonly askedAt: number;
 }
 
 export interface Suppressions {
   /**
-   * What is to be hidden now: undefined when no subject was erased. Rejects with a transient error
-   * while that is unknown. With `isNow` everything that was committed before the call is known.
+   * Returns the test for erased subjects; undefined when no subject was erased. Rejects with a
+   * transient error while the list is unavailable. With `isNow` the test includes everything that
+   * was committed before the call.
    */
   readonly hides: (isNow?: "now") => Promise<Hides | undefined>;
   readonly close: () => Promise<void>;
 }
 
-/** Keeps the list in memory, asking once a second whether it has grown. */
+/** Keeps the list in memory and checks once a second whether it has grown. */
 export const openSuppressions = (
   pool: Pool,
   options: { readonly onError?: (error: unknown) => void } = {},
@@ -99,7 +103,7 @@ export const openSuppressions = (
     hides: async (isNow) => {
       const oldest = performance.now() - (isNow === "now" ? 0 : FRESH_MS);
       let taken = snapshot.now();
-      // A question under way may have been asked too early; the one after it was not.
+      // A query in progress may have started before the required time; the next one has not.
       for (let tries = 0; tries < 2 && (taken === undefined || taken.value.askedAt < oldest); tries += 1)
         taken = await snapshot.upTo(taken === undefined ? 0 : taken.asOf + 1);
       const isKnown =
@@ -111,7 +115,7 @@ export const openSuppressions = (
   };
 };
 
-/** The list as a sink's runner asks for it. */
+/** Returns the list in the form that a sink's runner uses. */
 export const withholdsOf = async ({ hides }: Suppressions): Promise<Withholds | undefined> => {
   const isHidden = await hides();
   return isHidden && ((event, read) => isHidden(event, read.topic));
@@ -129,8 +133,8 @@ const take = (pool: Pool, before: Taken<Picture> | undefined): Promise<Taken<Pic
       const { as_of: asOf, revision } = moment[0]!;
       if (before !== undefined && before.value.revision === revision)
         return { asOf, value: { ...before.value, askedAt } };
-      // A lower revision than the known one: the database was restored from a backup. What was
-      // known of before stays hidden as well.
+      // A revision below the former one means that the database was restored from a backup.
+      // Formerly listed subjects then stay hidden too.
       const isNewer = before !== undefined && before.value.revision < revision;
       const { rows } = await tx.query<SuppressedSubject>(
         sql`select client_id, kind, subject, since from suppressions

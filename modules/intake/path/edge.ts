@@ -1,5 +1,5 @@
-// What the host of every edge opens: Postgres, which no request waits for, the secrets of the
-// installation, the way into the log, and the record of what way that is.
+// Opens what the host of every edge needs: Postgres, which no request waits for, the installation's
+// secrets, the path into the log, and the record of the path's state.
 import { openPool } from "../../../infra/postgres/sql.ts";
 import type { Environment, edgeVariables } from "../../../infra/runtime/environment.ts";
 import { need } from "../../../infra/runtime/errors.ts";
@@ -12,14 +12,14 @@ import { openWay, reportWaiting, type WayOpening } from "./way.ts";
 export interface EdgeOpening extends WayOpening {
   readonly config: Environment<(typeof edgeVariables)[number]>;
   readonly metrics: Metrics;
-  /** To Postgres, at most. */
+  /** Most connections to Postgres. */
   readonly connections: number;
 }
 
 const POSTGRES_MS = 2_000;
 const REGISTRY_MS = 3_000;
 
-/** Opens it by name in the scope of a host; `checks` are those of its readiness. */
+/** Opens everything by name in the scope of a host; `checks` are the readiness checks. */
 export const openEdge = async (opening: EdgeOpening) => {
   const { scope, config, log, metrics, connections } = opening;
   const { INSTANCE_NAME: instance, TRIBUTARY_SECRET: keyring } = config;
@@ -42,8 +42,8 @@ export const openEdge = async (opening: EdgeOpening) => {
     secrets,
     way,
     checks: {
-      // Without the registry events are stored all the same; only a start waits for it a moment, so
-      // that an edge does not begin in failover.
+      // Events are stored even without the registry. Only the start waits briefly for it, so that
+      // an edge does not begin in failover.
       schemas: () => need(wire.isNamed() || Date.now() - startedAt > REGISTRY_MS, "the schema ids are not known yet"),
       storing: path.expectRoom,
       secrets: () => need(secrets.isConfirmed(), "the pepper is not confirmed yet"),

@@ -1,5 +1,5 @@
-// What an edge knows about a client, as the newest picture of the reference data has it: by its id,
-// or as the holder of a token.
+// Looks up an edge's facts about a client in the newest snapshot of the reference data, by client
+// id or by token.
 
 import { acrossPepperOf, identifyFor, pepperOf } from "../../../domain/device-id.ts";
 import type { Identify } from "../../../domain/personal/identify.ts";
@@ -11,15 +11,16 @@ import type { UnixMs } from "../../../stream/flow.ts";
 import type { Token } from "../../access/tokens/tokens.ts";
 
 /**
- * 100,000 devices are about 20 MB; a client with more of them at once pays two hashes for the rest.
+ * 100,000 devices take about 20 MB. A client with more devices at once pays two hashes for each
+ * device beyond that.
  */
 const DEVICES_REMEMBERED = 100_000;
 const CLIENTS_REMEMBERED = 8;
 
 /**
- * By client id; null for a client that is archived, undefined for one that is not in the picture.
- * Throws Unavailable while there is no picture, or the pepper is not known to be the
- * installation's.
+ * Returns the facts by client id; null for an archived client, undefined for a client that is not
+ * in the snapshot. Throws Unavailable before the first snapshot, or while the pepper is not
+ * confirmed to be the installation's.
  */
 export type AskClientFacts = (clientId: number, now: UnixMs) => RequestFacts | null | undefined;
 
@@ -51,8 +52,8 @@ export const clientFactsOf = (pepper: () => string, reference: () => Reference |
 };
 
 /**
- * Null for a client that is archived: its tokens open nothing any more. Throws Unavailable while
- * the client is not in the picture yet, or the pepper is not known to be the installation's.
+ * Returns null for an archived client, whose tokens are no longer valid. Throws Unavailable while
+ * the client is not in the snapshot yet, or the pepper is not confirmed to be the installation's.
  */
 export type EdgeFacts = (token: Token, now: UnixMs) => BatchFacts | null;
 

@@ -1,5 +1,5 @@
-// Runs an edge of the topology: what a request brings is admitted, encoded for the edge's topic and
-// stored by the way that every edge has, before its sender is answered.
+// Runs an edge of the topology: admits the events of a request, encodes them for the edge's topic,
+// and stores them through the edge's path before its sender is answered.
 import { openSlices } from "../../../infra/runtime/timing/in-slices.ts";
 import type {
   Admission,
@@ -22,7 +22,7 @@ import type { Path } from "./path.ts";
 export interface HostPorts {
   readonly wire: () => Wire;
   readonly path: Pick<Path, "store">;
-  /** Monotonic milliseconds; left out: those of the process. */
+  /** Monotonic milliseconds; defaults to the clock of the process. */
   readonly now?: () => number;
 }
 type Hosted = { readonly edge: AnyEdge; readonly nowhere: Position; readonly topology: Topology } & HostPorts;
@@ -36,40 +36,41 @@ type Encoded =
   | RefusedAdmission
   | { readonly kind: "record"; readonly event: Recorded<unknown>; readonly message: OutputMessage };
 
-/** An event that was refused, and its place in the body. */
+/** A refused event and its index in the body. */
 export interface RefusedEvent {
   readonly index: number;
   readonly refused: RefusedAdmission;
 }
 export interface Taken {
   readonly accepted: number;
-  /** How many, by code. */
+  /** Number of refused events by code. */
   readonly refused: ReadonlyMap<string, number>;
-  /** The first of them. */
+  /** The first refused events. */
   readonly errors: readonly RefusedEvent[];
-  /** Resolve once all that was accepted is stored for good; reject when no place takes it. */
+  /**
+   * Each resolves once its part of the accepted events is durable, and rejects when no place
+   * accepts it.
+   */
   readonly stored: readonly Promise<void>[];
 }
 
 export interface HostedEdge<Body, Facts, Out> {
   readonly name: string;
   readonly accepts: (body: unknown) => Body;
-  /** Resolves when all is admitted; `onAccepted` is called for each event that was accepted. */
+  /** Resolves when everything is admitted; calls `onAccepted` for each accepted event. */
   readonly take: (body: Body, arrival: Arrival, facts: Facts, onAccepted?: (data: Out) => void) => Promise<Taken>;
 }
 
-/** Events in a send to the log, at most: a slice of them, about 10 ms of ordinary ones. */
+/** Most events in one send to the log: a slice, about 10 ms of ordinary events. */
 const SLICE = 1_000;
 const MAX_ERRORS = 1_000;
 /**
- * Of the record that an event becomes: the largest event that is admitted, 1 MiB of JSON, and room
- * for the hashes that take the place of personal data and for what the edge adds.
+ * Limit for the record of an event: the largest admitted event is 1 MiB of JSON, plus room for the
+ * hashes that replace personal data and for what the edge adds.
  */
 const MAX_RECORD_BYTES = 1_310_720;
 
-/**
- * Admitted slice by slice, so that other requests get their turn while earlier slices are stored.
- */
+/** Admits slice by slice, so that other requests get their turn while earlier slices are stored. */
 const taking = async (hosted: Hosted, body: Events, given: Given): Promise<Taken> => {
   const { edge, topology, path } = hosted;
   const encode = encoding(hosted, given.arrival);
@@ -83,7 +84,7 @@ const taking = async (hosted: Hosted, body: Events, given: Given): Promise<Taken
     accepted += messages.length;
     if (first === undefined) return;
     const kept = path.store(messages, letterKindOf(topology.deadLetters(first)));
-    // Its failure is seen by who waits for all of them.
+    // Callers that await all of them see the failure.
     kept.catch(() => undefined);
     stored.push(kept);
     messages = [];
@@ -114,7 +115,8 @@ const taking = async (hosted: Hosted, body: Events, given: Given): Promise<Taken
 };
 
 /**
- * An event as the record of its topic; one that would be too large for the log is refused alone.
+ * Encodes an event as a record of its topic; refuses only that event when it would be too large for
+ * the log.
  */
 const encoding = ({ edge, nowhere, wire }: Hosted, { receivedAt }: Arrival) => {
   const { to } = edge;
@@ -142,8 +144,8 @@ const tooLarge = {
 };
 
 /**
- * The edge of that name, with the body, facts and records that its declaration has. Throws when a
- * topology has no such edge.
+ * Hosts the edge of this name, with the body, facts and record types of its declaration. Throws
+ * when the topology has no such edge.
  */
 export const hostEdge = <const Nodes extends readonly Node[], Name extends EdgeIn<Nodes>["name"]>(
   topology: Declared<Nodes>,
@@ -151,7 +153,7 @@ export const hostEdge = <const Nodes extends readonly Node[], Name extends EdgeI
   ports: HostPorts,
 ): EdgeIn<Nodes, Name> extends Edge<infer Body, infer Facts, infer Out> ? HostedEdge<Body, Facts, Out> : never => {
   const edge = edgeNamed(topology, name);
-  // Events have no position yet where they enter, and the wire writes none.
+  // Events get their position only in the log, and the wire writes none.
   const nowhere: Position = { topic: edge.to.name, partition: -1, offset: -1 };
   const hosted: HostedEdge<Events, unknown, unknown> = {
     name,

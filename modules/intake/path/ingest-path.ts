@@ -1,11 +1,12 @@
-// What way events took into the log, as the edges have written it down: hourly and at each change.
+// Stores which path events took into the log: edges record it hourly and at each change.
 import type pg from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 /**
- * operational: into the log. primary_down: onto the disk of an edge, which drains it later.
- * both_down: into object storage alone, or nowhere.
+ * operational: into the log.
+ * primary_down: onto the disk of an edge, which drains it later.
+ * both_down: only into object storage, or nowhere.
  */
 export type IngestPathState = "operational" | "primary_down" | "both_down";
 
@@ -17,28 +18,31 @@ export interface IngestPathCheck {
   readonly reason: string | null;
 }
 export interface IngestPath {
-  /** The worst of all edges that have been heard of; null before any was. */
+  /** The worst state of all edges that report; null before the first report. */
   readonly state: IngestPathState | null;
-  /** Since when it is that. */
+  /** When this state began. */
   readonly since: UnixMs | null;
   /** The newest check of any edge. */
   readonly checked_at: UnixMs | null;
   readonly instances: readonly (IngestPathCheck & { readonly since: UnixMs })[];
   /**
-   * The newest changes of all edges, the newest first; one that flaps pushes out those of others.
+   * The newest changes of all edges, newest first. An edge that flaps pushes out the changes of
+   * others.
    */
   readonly history: readonly IngestPathCheck[];
 }
 
 /**
- * An edge that has missed two hourly checks has gone, or cannot reach Postgres: it says nothing
- * about the way any more.
+ * An edge that has missed two hourly checks is gone or cannot reach Postgres, so its last state no
+ * longer counts.
  */
 const SILENT_MS = 2.5 * 3_600_000;
 const HISTORY = 100;
 const WORST: readonly IngestPathState[] = ["both_down", "primary_down", "operational"];
 
-/** Appends one check, and forgets what is older than 90 days, of edges that have gone too. */
+/**
+ * Appends a check and deletes checks older than 90 days, including those of edges that are gone.
+ */
 export const recordIngestPath = async (pool: pg.Pool, check: IngestPathCheck): Promise<void> => {
   const { instance, state, checked_at: at, waiting_events: waiting, reason } = check;
   await pool.query(sql`insert into ingest_path_checks (instance, state, checked_at, waiting_events, reason)
@@ -46,7 +50,7 @@ export const recordIngestPath = async (pool: pg.Pool, check: IngestPathCheck): P
   await pool.query(sql`delete from ingest_path_checks where checked_at < clock_timestamp() - interval '90 days'`);
 };
 
-/** Rejects when Postgres cannot be asked. */
+/** Rejects when Postgres is unreachable. */
 export const ingestPath = async (pool: pg.Pool, now: UnixMs = Date.now()): Promise<IngestPath> => {
   const { rows: changes } = await pool.query<IngestPathCheck>(sql`
     select instance, state, checked_at, waiting_events::int as waiting_events, reason from (
@@ -65,7 +69,8 @@ export const ingestPath = async (pool: pg.Pool, now: UnixMs = Date.now()): Promi
   const since = instances.filter((instance) => instance.state === state).map((instance) => instance.since);
   return {
     state,
-    // All are well since the last of them is; one is not since the first of them is not.
+    // All are operational since the last of them recovered; not all are since the first of them
+    // failed.
     since: since.length === 0 ? null : state === "operational" ? Math.max(...since) : Math.min(...since),
     checked_at: instances.length === 0 ? null : Math.max(...instances.map(({ checked_at: at }) => at)),
     instances,

@@ -1,4 +1,4 @@
-// Writes down what way events take into the log: hourly, and as soon as it has changed.
+// Records which path events take into the log: hourly, and soon after a change.
 
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
@@ -10,8 +10,8 @@ export interface PathCheckParts {
   readonly instance: string;
   readonly state: () => PathState;
   /**
-   * Rejects while the log does not take a record: without any traffic the path would otherwise look
-   * well.
+   * Rejects while the log does not accept a record. Without it the path would look healthy as long
+   * as there is no traffic.
    */
   readonly probe: () => Promise<void>;
   readonly record: (check: IngestPathCheck) => Promise<void>;
@@ -22,9 +22,9 @@ export interface PathCheckParts {
 }
 
 const HOUR_MS = 3_600_000;
-/** A change is on record within this time, and one that lasts shorter may not be. */
+/** A change is recorded within this time; a shorter one may be missed. */
 const LOOK_MS = 5_000;
-/** Changes that Postgres has not taken yet; the oldest are given up. */
+/** Checks that Postgres has not accepted yet; beyond this the oldest are dropped. */
 const UNSAVED = 100;
 
 const stateOf: Readonly<Record<PathName, IngestPathState>> = {
@@ -34,8 +34,8 @@ const stateOf: Readonly<Record<PathName, IngestPathState>> = {
 };
 
 /**
- * The first check comes after `lookMs`: an edge that has just started does not know its way yet.
- * What cannot be written down is written down later, in its order.
+ * The first check comes after `lookMs`, because an edge that has just started does not know its
+ * path yet. Checks that cannot be saved are saved later, in order.
  */
 export const openPathChecks = (parts: PathCheckParts): Resource<null> => {
   const { everyMs = HOUR_MS, lookMs = LOOK_MS } = parts;
@@ -57,7 +57,8 @@ export const openPathChecks = (parts: PathCheckParts): Resource<null> => {
   const look = async (): Promise<void> => {
     const now = parts.now();
     const isDue = now - checkedAt >= everyMs;
-    // Between two hours only what requests have met counts: a probe every five seconds is too much.
+    // Between two hourly checks only failures of requests count: a probe every five seconds would
+    // be too much.
     const { state, reason } =
       isDue || known !== "operational" ? await found() : { state: stateOf[parts.state().path], reason: null };
     if (isDue || state !== known) {

@@ -1,22 +1,22 @@
-// Asks the API of a payment processor for what its notice only names.
+// Fetches from the API of a payment provider what its notice only names.
 import { getOutbound } from "../../../infra/outbound/outbound.ts";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 
 /**
- * The object at `url`, asked with the access token of the account. Throws Unavailable for
- * everything else that comes: the notice is sent again, and the account may be mended by then.
+ * Fetches the object at `url` with the access token of the account. Throws Unavailable for every
+ * other result: the provider sends the notice again, and the account may be fixed by then.
  */
 export type LookUp = (url: string, token: string) => Promise<Readonly<Record<string, unknown>>>;
 
-/** Below what processors wait for an answer of ours. */
+/** Less than providers wait for our response. */
 const TIMEOUT_MS = 8_000;
 const MAX_BYTES = 192 * 1024;
-/** Each holds a request and a connection. */
+/** Each look-up holds a request and a connection. */
 const AT_ONCE = 64;
 const RETRY_SEC = 30;
 
-/** Public addresses alone are asked. `get` is `getOutbound`. */
+/** Only public addresses are fetched. `get` is `getOutbound`. */
 export const openLookUp = (log: Pick<Log, "warn">, get: typeof getOutbound = getOutbound): LookUp => {
   let underWay = 0;
   return async (address, token) => {

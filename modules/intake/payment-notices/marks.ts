@@ -1,12 +1,12 @@
-// Which notices of senders were taken already, so that one that comes again is answered as such. A
-// mark only chooses the answer: what keeps an event from counting twice is its id.
+// Remembers which notices were received already, so that a repeated one is answered as such. A mark
+// only chooses the response: an event's id prevents it from counting twice.
 import { createHash } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import { gather } from "../../../infra/runtime/timing/gather.ts";
 
-/** One notice: `key` is the sender's own name for it, of any length. */
+/** One notice: `key` is the sender's own id for it, of any length. */
 export interface Notice {
   readonly clientId: number;
   /** The `source` of its event, e.g. postback:stripe. */
@@ -15,17 +15,17 @@ export interface Notice {
 }
 
 export interface Marks {
-  /** Whether it was marked before; false while Postgres cannot be asked. */
+  /** Resolves with true when it was marked before; false while Postgres is unreachable. */
   readonly isMarked: (notice: Notice) => Promise<boolean>;
   /**
-   * To be called once its event is stored: "new" for one of the callers, "repeated" for every
-   * other. "new" while Postgres cannot be asked.
+   * Call it once the event is stored. Resolves with "new" for one caller and "repeated" for every
+   * other; with "new" while Postgres is unreachable.
    */
   readonly mark: (notice: Notice) => Promise<"new" | "repeated">;
 }
 
 const AT_ONCE = 500;
-/** Longer than any sender tries again; its events have their ids for ever. */
+/** Longer than any sender retries; ids of events never expire. */
 const KEPT_DAYS = 32;
 const role = "tributary_edge";
 
@@ -65,7 +65,7 @@ const lookedUp = (pool: Pool, rows: readonly Row[]): Promise<readonly boolean[]>
     pool,
     clientsOf(rows),
     async (tx) => {
-      // One look into the index for each: a join may read all marks of the client.
+      // One index look-up each: a join may read all marks of the client.
       const { rows: found } = await tx.query<Row>(sql`
         select given.* from ${recordsOf(rows)}, lateral (
           select from postback_marks m where m.client_id = given.client_id and m.source = given.source
@@ -76,7 +76,7 @@ const lookedUp = (pool: Pool, rows: readonly Row[]): Promise<readonly boolean[]>
     { role, isReadOnly: true },
   );
 
-/** In one order for all, so that two transactions never wait for each other. */
+/** Inserts in a fixed order, so that two transactions never deadlock. */
 const written = (pool: Pool, rows: readonly Row[]): Promise<readonly ("new" | "repeated")[]> =>
   transaction(
     pool,
@@ -97,7 +97,7 @@ const insert = async (tx: PoolClient, rows: readonly Row[]): Promise<Set<string>
   return new Set(made.map(nameOf));
 };
 
-/** Answers how many are forgotten. */
+/** Deletes expired marks and returns how many. */
 export const forgetMarks = (pool: Pool): Promise<number> =>
   transaction(
     pool,

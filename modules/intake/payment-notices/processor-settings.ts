@@ -1,5 +1,5 @@
-// What a client's accounts at payment processors sign with: sealed as one for each processor, read
-// by edges as it is now.
+// The signing secrets of a client's accounts at payment providers: one encrypted value for each
+// provider, read anew by edges.
 import { randomBytes } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -9,12 +9,12 @@ import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
 import { openFresh, remembering } from "../../access/secrets/fresh.ts";
 import { seal, unseal } from "../../access/secrets/sealed.ts";
 
-/** As the processor shows them to its merchant. */
+/** As the provider shows them to its merchant. */
 export interface ProcessorSettings {
   readonly secret: string;
-  /** Asks its API for what a notice only names. */
+  /** Fetches from the provider's API what a notice only names. */
   readonly access_token?: string;
-  /** By field of ours the key under which the shop writes it into metadata. */
+  /** Maps our fields to the keys under which the shop writes them into metadata. */
   readonly metadata?: Readonly<Record<string, string>>;
 }
 interface Of {
@@ -24,7 +24,7 @@ interface Of {
 
 const placeOf = ({ clientId, processor }: Of): string => `payment_processors/${clientId}/${processor}`;
 
-/** Replaces what was saved; the former secret is good for nothing from then on. */
+/** Replaces the saved settings; the former secret is invalid from then on. */
 export const saveProcessorWithin = async (
   tx: PoolClient,
   of: Of,
@@ -39,7 +39,7 @@ export const saveProcessorWithin = async (
   await tx.query("set local role none");
 };
 
-/** False when nothing was saved. */
+/** Returns false when nothing was saved. */
 export const removeProcessorWithin = async (tx: PoolClient, { clientId, processor }: Of): Promise<boolean> => {
   await tx.query("set local role tributary_secrets");
   const { rowCount } = await tx.query(
@@ -49,7 +49,10 @@ export const removeProcessorWithin = async (tx: PoolClient, { clientId, processo
   return rowCount === 1;
 };
 
-/** Of the clients of the transaction: which are saved, never what. */
+/**
+ * Returns which providers have saved settings, for the clients of the transaction; never the
+ * settings.
+ */
 export const savedProcessors = async (
   tx: PoolClient,
 ): Promise<readonly { readonly processor: string; readonly updated_at: number }[]> => {
@@ -63,7 +66,7 @@ export const savedProcessors = async (
 
 type Saved = ReadonlyMap<string, () => ProcessorSettings>;
 
-/** By client, and by processor; unsealed when it is asked for, which throws CannotUnseal. */
+/** Settings by client and provider. They are decrypted on use, which may throw CannotUnseal. */
 const saved = (pool: Pool, clients: readonly number[], keyring: Keyring): Promise<ReadonlyMap<number, Saved>> =>
   transaction(
     pool,
@@ -88,9 +91,9 @@ const saved = (pool: Pool, clients: readonly number[], keyring: Keyring): Promis
   );
 
 export interface Processors {
-  /** Undefined: none is saved. Throws CannotUnseal, and what Postgres throws. */
+  /** Returns undefined when none is saved. Throws CannotUnseal, and errors of Postgres. */
   readonly settingsOf: (clientId: number, processor: string) => Promise<ProcessorSettings | undefined>;
-  /** Stands for the secret that a client lacks. */
+  /** Replaces the secret when a client has none. */
   readonly dummy: string;
 }
 
@@ -102,11 +105,13 @@ export const openProcessors = (pool: Pool, keyring: Keyring): Processors => {
   };
 };
 
-/** What admission of a notice needs beside the client: how the shop writes its metadata now. */
+/**
+ * Builds the facts for the admission of a notice: the client, and the shop's current metadata keys.
+ */
 export const withSettings = (client: RequestFacts, settings: ProcessorSettings | undefined): PostbackFacts =>
   settings?.metadata === undefined ? client : { ...client, metadataKeys: settings.metadata };
 
-/** Of a notice that comes back out of the dead letters. */
+/** Returns the facts for a notice that comes back from the dead letters. */
 export const postbackFactsOf =
   ({ settingsOf }: Pick<Processors, "settingsOf">) =>
   async ({ processor }: Pick<PostbackBody, "processor">, client: RequestFacts): Promise<PostbackFacts> =>

@@ -1,9 +1,8 @@
-// Networks that requests of ours may go to although they are not public, as the owner of the
-// database has listed them.
+// Private networks that outbound requests may reach, as listed by the owner of the database.
 import type { Pool } from "pg";
 import type { AllowedNetworks } from "../../../infra/outbound/outbound.ts";
 
-/** In CIDR notation; none unless an operator has listed them. */
+/** In CIDR notation; empty unless an operator has listed networks. */
 export const allowedNetworks = async (pool: Pool): Promise<AllowedNetworks> => {
   const { rows } = await pool.query<{ network: string }>(
     "select text(network) as network from outbound_networks order by network",

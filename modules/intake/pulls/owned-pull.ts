@@ -1,16 +1,22 @@
-// What one lane may do to the window that it has claimed: count a page, wait, end.
+// The operations of a lane on the window that it has claimed: count a page, wait, end.
 import type { Pool, PoolClient } from "pg";
 import { type Sql, sql, transaction } from "../../../infra/postgres/sql.ts";
 import { asKeeper, LEASE, type Pull, type PulledRows, type PullFault, PullLost } from "./pulls.ts";
 
 /** Each rejects with PullLost once another process has the window. */
 export interface OwnedPull {
-  /** Rows, counts and place in one transaction: a page is counted once, or pulled again. */
+  /**
+   * Stores rows, counts and position in one transaction: a page is either counted once or pulled
+   * again.
+   */
   readonly advance: (page: PulledRows) => Promise<void>;
   readonly renew: () => Promise<void>;
-  /** Leaves it to the next turn, `waitMs` from now. */
+  /** Releases the window until the next turn, `waitMs` from now. */
   readonly release: (waitMs: number) => Promise<void>;
-  /** The source did not give a page; `isStale`: the step begins again, without its cursor. */
+  /**
+   * Records that the source did not return a page. With `isStale` the step starts again without its
+   * cursor.
+   */
   readonly failed: (fault: PullFault, waitMs: number, isStale: boolean) => Promise<void>;
   readonly end: (state: "done" | "failed", fault?: PullFault) => Promise<void>;
 }
@@ -73,7 +79,7 @@ export const ownedPull = (pool: Pool, pull: Pull, owner: string): OwnedPull => {
   };
 };
 
-/** What the window has brought so far, beside its source, where health and the API read it. */
+/** Copies the totals of the window to its source, where health and the API read them. */
 const report = async (tx: PoolClient, { pull_id, source_id }: Pull, more: Sql): Promise<void> => {
   await tx.query(sql`
     update sources s set last_pull_stats = jsonb_build_object('rows', p.rows, 'new', p.new, 'duplicate', p.duplicate,
@@ -82,7 +88,7 @@ const report = async (tx: PoolClient, { pull_id, source_id }: Pull, more: Sql): 
     from pulls p where p.pull_id = ${pull_id} and s.source_id = ${source_id}`);
 };
 
-/** Rows that old are refused by their time; windows are shown for 30 days. */
+/** Older rows are refused because of their time, and windows are shown for 30 days. */
 export const forgetPulls = (pool: Pool): Promise<number> =>
   transaction(
     pool,

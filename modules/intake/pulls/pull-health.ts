@@ -1,22 +1,25 @@
-// Whether external sources are pulled in time, and what the last pull of each has brought.
+// Tells whether external sources are pulled in time, and what the last pull of each brought.
 import type { Pool } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { PULLED, type PullCounts } from "./pulls.ts";
 
 export interface PullHealth {
-  /** Of the source that was pulled the longest ago; null: no source is active, or one never was. */
+  /**
+   * Last pull of the source that was pulled longest ago; null: no source is active, or one was
+   * never pulled.
+   */
   readonly lastPullAt: UnixMs | null;
-  /** A source was not pulled for an hour, or never since it was last changed an hour ago. */
+  /** True when a source was not pulled for an hour, or never since its last change an hour ago. */
   readonly isLate: boolean;
-  /** Of the last pull of every source, added up. */
+  /** Sums over the last pull of every source. */
   readonly stats: PullCounts & {
-    /** From the earliest begin to the latest end, with the longest look-back; null: none yet. */
+    /** From the earliest start to the latest end, with the longest look-back; null: none yet. */
     readonly window: { readonly from: string; readonly to: string; readonly look_back_days: number } | null;
   };
 }
 
-/** Over all sources that are pulled. `pool` may take on tributary_edge. */
+/** Covers all sources that are pulled. `pool` must be allowed to take the role tributary_edge. */
 export const pullHealth = (pool: Pool): Promise<PullHealth> =>
   transaction(
     pool,

@@ -1,4 +1,4 @@
-// Works off a window of a source: page by page, each published before it is counted.
+// Pulls a window of a source page by page; each page is published before it is counted.
 import { hit } from "#failpoint";
 import type { Hides } from "../../../domain/personal/suppression.ts";
 import { readMapping } from "../../../domain/sources/map-payload.ts";
@@ -22,13 +22,16 @@ import type { OwnedPull } from "./owned-pull.ts";
 import type { Pull, PulledRows, PullFault } from "./pulls.ts";
 
 export interface PullPorts {
-  /** Undefined, null: the client is not in use. Throws Unavailable while it is not known. */
+  /**
+   * Undefined or null: the client is not in use. Throws Unavailable while the clients are not
+   * loaded.
+   */
   readonly facts: (clientId: number, now: UnixMs) => RequestFacts | null | undefined;
   readonly hides: () => Promise<Hides | undefined>;
   readonly known: (pull: Pull, hashes: readonly string[]) => Promise<ReadonlySet<string>>;
-  /** Networks that are not public and may be asked. */
+  /** Private networks that the driver may reach. */
   readonly allowed: () => Promise<AllowedNetworks>;
-  /** Events that the log holds and the analytics store does not. */
+  /** Counts events that are in the log and not yet in the analytics store. */
   readonly waiting: () => Promise<number>;
   /** Opened for events.raw. */
   readonly wire: Wire;
@@ -40,25 +43,26 @@ export interface PullPorts {
 
 const DAY_MS = 24 * 3_600_000;
 const STEP_MS = 3 * DAY_MS;
-/** More of a window is a source that gives pages for ever. */
+/** A source that returns more pages for a window never stops returning pages. */
 const MOST_PAGES = 10_000;
-/** Behind this many a pull waits: what it brings can come later, live traffic cannot. */
+/** Above this a pull waits: its rows can come later, live traffic cannot. */
 const MOST_WAITING = 5_000;
 const HELD_MS = 2_000;
-/** One page; what fails for longer is left for the next turns of the window. */
+/** Retries of one page; what fails for longer is left to the next turns of the window. */
 const TRIES = { deadlineMs: 20_000, firstMs: 250, maxMs: 4_000 };
 const FIRST_WAIT_MS = 5_000;
 const LONGEST_WAIT_MS = 10 * 60_000;
-/** Some three hours; the next window of the schedule begins where this one did. */
+/** About three hours of failures. The schedule's next window then begins where this one did. */
 const MOST_FAILURES = 24;
 
 const edge = feedNamed(edges, "pull");
 
 /**
- * Until the window is done, the source gives no page, the pipeline is behind, or `isOver` says so.
- * Of each page: 1 fetch; 2 publish what is new, with acks of all; 3 identities, counts and place,
- * in one transaction. Dying after 2 fetches the page again, publishes the same records under the
- * same ids, which every store keeps once, and counts them once.
+ * Works until the window is done, the source returns no page, the pipeline lags, or `isOver`
+ * returns true. Each page takes three steps: 1. fetch; 2. publish what is new, with acks of all
+ * replicas; 3. store identities, counts and position in one transaction.
+ * A crash after 2 fetches the page again and publishes the same records under the same ids, which
+ * every store keeps once, and counts them once.
  */
 export const workPull = async (
   pull: Pull,
@@ -114,7 +118,10 @@ interface Asking {
   readonly settings: PullSettings;
 }
 
-/** Undefined when the source did not give it; the window waits then, longer each time. */
+/**
+ * Returns undefined when the source did not return the page; the window then waits, longer each
+ * time.
+ */
 const fetched = async (
   { pull, owned, ports, settings: { driver, url } }: Asking,
   step: PullWindow,
@@ -147,7 +154,10 @@ const waitAfter = (failures: number, error: unknown): number => {
   return Math.min(LONGEST_WAIT_MS, Math.max(said, FIRST_WAIT_MS * 2 ** failures));
 };
 
-/** In the log when it resolves: what is neither known nor of an erased person, each row once. */
+/**
+ * Publishes each row once, except known rows and rows of erased persons. They are in the log when
+ * it resolves.
+ */
 const publish = async (rows: readonly PulledRow[], pull: Pull, ports: PullPorts): Promise<Omit<PulledRows, "next">> => {
   const receivedAt = ports.clock();
   const accepted = rows.filter((row) => row.kind === "accepted");

@@ -1,11 +1,11 @@
-// Windows of external sources that are to be pulled: asked for by the schedule or by a request, and
-// claimed by one lane at a time.
+// Stores windows of external sources to be pulled: the schedule or a request adds them, and one
+// lane at a time claims one.
 import type { Pool } from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
-/** A claimed window with what its source says now. */
+/** A claimed window with the current settings of its source. */
 export interface Pull {
   readonly pull_id: string;
   readonly client_id: number;
@@ -14,11 +14,11 @@ export interface Pull {
   readonly from_at: UnixMs;
   readonly to_at: UnixMs;
   readonly look_back_days: number;
-  /** Pulled up to here; `cursor` is the source's own place in the step behind it. */
+  /** Pulled up to here; `cursor` is the source's position in the step after it. */
   readonly done_to: UnixMs;
   readonly cursor: string | null;
   readonly pages: number;
-  /** Requests that failed since the last page. */
+  /** Failed requests since the last page. */
   readonly failures: number;
   readonly is_active: boolean;
   readonly mapping: Readonly<Record<string, string>>;
@@ -27,44 +27,51 @@ export interface Pull {
   readonly pull: unknown;
   readonly pull_secret: string | null;
 }
-/** What a window has brought, as `last_pull_stats` has it too. */
+/** What a window has brought, with the fields of `last_pull_stats`. */
 export interface PullCounts {
   readonly rows: number;
   readonly new: number;
   readonly duplicate: number;
   readonly errors: number;
 }
-/** Why a row or an answer was not taken; never with a value of a row. */
+/** Why a row or a response was refused; never contains a value of a row. */
 export interface PullFault {
   readonly code: string;
   readonly field: string | null;
   readonly message: string;
 }
-/** Of one page. */
+/** The result of one page. */
 export interface PulledRows {
   readonly rows: number;
-  /** By their identity, those that were published. */
+  /** The identities of the published rows. */
   readonly hashes: readonly string[];
   readonly withheld: number;
   readonly faults: readonly PullFault[];
-  /** Where to go on: a cursor within the step, or the end of the step. */
+  /** Where to continue: a cursor within the step, or the end of the step. */
   readonly next: { readonly cursor: string | null; readonly doneTo: UnixMs };
 }
 
 const SCHEDULE = "schedule";
-/** Of a transaction of the keeper. */
+/** Options of a transaction that runs as the keeper. */
 export const asKeeper = { role: "tributary_keeper" } as const;
-/** A lane that has not moved for so long may be taken over; it renews every third of this. */
+/**
+ * Another process may take over a lane that has not moved for this long. The lane renews its lease
+ * every third of it.
+ */
 export const leaseMs = 10_000;
 export const LEASE = sql`clock_timestamp() + ${leaseMs} * interval '1 millisecond'`;
 
-/** Of sources `s`: those to be pulled. What a client that is archived had set is not undone. */
+/**
+ * A condition on sources `s`: those that are pulled. An archived client keeps its settings and is
+ * skipped.
+ */
 export const PULLED = sql`s.state = 'active' and s.pull is not null and 'archived' is distinct from (
   select status from clients c where c.client_id = s.client_id order by version desc limit 1)`;
 
 /**
- * A window for each source whose last one was asked for `everyMs` ago, from where that one ended
- * less the days that the source looks back; the first one from these days ago. Answers how many.
+ * Adds a window for each source whose last one was requested `everyMs` ago. It begins where that
+ * one ended, less the look-back of the source; the first window begins that many days ago. Returns
+ * how many it added.
  */
 export const schedulePulls = (pool: Pool, everyMs: number): Promise<number> =>
   transaction(
@@ -87,17 +94,20 @@ export const schedulePulls = (pool: Pool, everyMs: number): Promise<number> =>
     asKeeper,
   );
 
-/** What became of a request for a window, over all sources. */
+/** The result of a request for a window, over all sources. */
 export interface Requested {
   readonly sources: number;
   readonly started: number;
-  /** Open windows hold all of it already. */
+  /** Sources whose open windows contain all of it already. */
   readonly covered: number;
-  /** Open windows hold a part of it, and come first. */
+  /** Sources whose open windows contain a part of it; those windows are pulled first. */
   readonly overlapping: number;
 }
 
-/** Asks every active source for a window; requests take turns, so that two find each other. */
+/**
+ * Requests a window of every active source. Requests take turns, so that two concurrent ones see
+ * each other.
+ */
 export const requestPulls = (
   pool: Pool,
   { from, to, actor }: { readonly from: UnixMs; readonly to: UnixMs; readonly actor: string },
@@ -133,16 +143,16 @@ export const requestPulls = (
   );
 
 /**
- * The window whose turn it is: of those that wait, the one that has moved the longest ago. A source
- * has one lane at a time. `owner` names this claim alone, so that a lane that was taken over counts
- * nothing any more. Undefined when there is none.
+ * Claims the waiting window that has not moved for longest; undefined when there is none. A source
+ * has one lane at a time. `owner` must be unique to this claim, so that a lane that was taken over
+ * can no longer count anything.
  */
 export const claimPull = (pool: Pool, owner: string): Promise<Pull | undefined> =>
   transaction(
     pool,
     null,
     async (tx) => {
-      // Of two that look at once the second one must see what the first has taken.
+      // Of two concurrent claims, the second must see what the first has taken.
       await lockUntilCommit(tx, "tributary.pulls");
       const { rows } = await tx.query<Pull>(sql`
         with turn as (
@@ -171,7 +181,7 @@ export class PullLost extends Error {
   }
 }
 
-/** Which of these identities were taken before. */
+/** Returns those of the identities that were stored before. */
 export const knownRows = async (
   pool: Pool,
   { client_id, source_id }: Pick<Pull, "client_id" | "source_id">,

@@ -1,5 +1,5 @@
-// One chunk of a recorded visit as browsers send it: read, checked, and without what is never
-// recorded.
+// One chunk of a recording as browsers send it: parses and checks it, and removes what must never
+// be recorded.
 import { isUtf8 } from "node:buffer";
 import { BadBody, type UnixMs } from "../../../stream/flow.ts";
 
@@ -8,17 +8,17 @@ export interface Chunk {
   /** The device, as the page names it. */
   readonly did: string;
   readonly sessionId: string;
-  /** One page view of the visit, and which of its chunks this is. */
+  /** A page view of the visit, and the number of the chunk within it. */
   readonly page: string;
   readonly seq: number;
-  /** What the visitor chose; null: nothing, the default holds. */
+  /** The visitor's choice; null: none, so the default applies. */
   readonly consent: number | null;
   readonly hasGpc: boolean;
   readonly hasDnt: boolean;
   readonly count: number;
   readonly firstAt: UnixMs;
   readonly lastAt: UnixMs;
-  /** Of the recorder, as JSON: a list. */
+  /** The recorder's events: a JSON list. */
   readonly events: string;
 }
 
@@ -31,7 +31,7 @@ const MAX_DID = 256;
 const SESSION = /^[A-Za-z0-9_-]{8,64}$/;
 const PAGE = /^[0-9a-f]{16,32}$/;
 
-/** Numbers of the recorder's protocol (rrweb): an incremental snapshot, and the sources of one. */
+/** Numbers of the recorder's protocol (rrweb): an incremental snapshot, and its sources. */
 const INCREMENTAL = 3;
 const NEVER_RECORDED: ReadonlySet<unknown> = new Set([
   1, // mouse move
@@ -49,7 +49,7 @@ const refuse = (field: string, message: string): never => {
   throw new BadBody("bad_chunk", `/${field}`, `${field}: ${message}`);
 };
 
-/** Throws BadBody, which names the field and what to send. */
+/** Throws BadBody, which names the field and the expected value. */
 export const chunkIn = (body: Buffer): Chunk => {
   const given = parsed(body);
   const { cid, did, sid, page, seq, consent = null, gpc, dnt } = given;
@@ -102,7 +102,7 @@ const eventsIn = (events: unknown): readonly Recorded[] => {
   );
 };
 
-/** A recorder that was changed may send what ours never does: that is left out. */
+/** Drops events that our recorder never sends, since a modified recorder may send them. */
 const isRecorded = ({ type, data }: Recorded): boolean =>
   !(type === INCREMENTAL && isObject(data) && NEVER_RECORDED.has(data.source));
 

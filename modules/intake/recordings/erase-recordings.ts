@@ -1,14 +1,14 @@
-// Erases the recordings of devices: their keys go, and with them what they opened; the objects
-// go with the next purge.
+// Erases the recordings of devices by deleting their keys, which makes them unreadable at once. The
+// next purge deletes the objects.
 import type { PoolClient } from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { recordingsLock } from "./recording-store.ts";
 
 /**
- * Inside a transaction that sees the client. Unreadable from the commit on, for every process and
- * in every later backup; a chunk that comes later of the same visits is refused. `devices` as the
- * log has them.
+ * Runs inside a transaction that sees the client. From the commit on the recordings are unreadable
+ * for every process and in every later backup; a later chunk of the same visits is refused.
+ * `devices` are those of the log.
  */
 export const eraseRecordings = async (tx: PoolClient, clientId: number, devices: readonly string[]): Promise<void> => {
   if (devices.length === 0) return;

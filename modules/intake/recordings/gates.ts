@@ -1,16 +1,19 @@
-// The gates of session replay, as the host asks them again of each chunk that a browser sends.
+// The gates of session replay, which the host checks again for each chunk that a browser sends.
 import { createHash } from "node:crypto";
 import { drawOf } from "../../../domain/recorded-share.ts";
 import type { PixelSettings } from "../../catalog/pixel/pixel-picture.ts";
 
-/** A recording shows what a visitor does: it needs analytics (0x01) beside its own bit (0x10). */
+/**
+ * A recording shows what a visitor does, so it needs analytics (0x01) in addition to its own bit
+ * (0x10).
+ */
 export const REPLAY_BITS = 0x11;
 
 export interface Visitor {
   readonly sessionId: string;
-  /** The mask in force, after what the browser's signals turn off. */
+  /** The mask in force, less what the browser's signals turn off. */
   readonly mask: number;
-  /** The visitor chose it; it is no default. */
+  /** True when the visitor chose it; false for a default. */
   readonly isChosen: boolean;
 }
 export interface ClosedGate {
@@ -20,7 +23,9 @@ export interface ClosedGate {
 
 export const sampleOf = (sessionId: string): number => drawOf(createHash("sha256").update(sessionId).digest("hex"));
 
-/** The first gate that is closed; undefined: the visit may be recorded. `draw` in [0, 100). */
+/**
+ * Returns the first closed gate; undefined when the visit may be recorded. `draw` is in [0, 100).
+ */
 export const closedGate = (
   settings: Pick<PixelSettings, "replay_enabled" | "replay_sample_rate" | "consent_replay">,
   { mask, isChosen, sessionId }: Visitor,

@@ -1,4 +1,4 @@
-// Ends recordings: those of 90 days ago, and the objects of those that were erased.
+// Deletes recordings older than 90 days, and the objects of erased ones.
 import type { Pool } from "pg";
 import { hit } from "#failpoint";
 import type { Objects } from "../../../infra/objects/objects.ts";
@@ -10,7 +10,9 @@ import { type ChunkPlace, objectKeyOf } from "./sealed-chunk.ts";
 
 const KEPT_DAYS = 90;
 const DAY_MS = 24 * 3_600_000;
-/** A chunk that was named before an erasure is put within seconds; then nothing comes any more. */
+/**
+ * A chunk that was named before an erasure is stored within seconds; after this time none follows.
+ */
 const UNDER_WAY_MS = 10 * 60_000;
 const AT_ONCE = 20;
 
@@ -20,8 +22,9 @@ interface Due {
 }
 
 /**
- * Objects first, then the rows that name them: killed in between, the next run does the rest.
- * Deleting twice is deleting once, so two keepers need no lock. Answers how many objects.
+ * Deletes the objects before the rows that name them; after a crash in between the next run deletes
+ * the others. Deleting twice has the effect of once, so two keepers need no lock. Returns the
+ * number of objects.
  */
 export const purgeRecordings = async (
   { pool, objects }: { readonly pool: Pool; readonly objects: Pick<Objects, "delete"> },
@@ -71,7 +74,7 @@ const placesOf = (pool: Pool, { client_id: clientId, session_id: sessionId }: Du
     asKeeper,
   );
 
-/** The key of a device goes with its last recording. */
+/** Deletes the key of a device together with its last recording. */
 const forget = (pool: Pool, { client_id: clientId, session_id: sessionId }: Due): Promise<void> =>
   transaction(
     pool,

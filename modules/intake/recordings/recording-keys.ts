@@ -1,5 +1,5 @@
-// The key of each recorded device in Postgres, sealed under the vault of its client. A transaction
-// reads and makes them as tributary_edge.
+// The key of each recorded device in Postgres, encrypted under the vault of its client. A
+// transaction reads and makes keys as tributary_edge.
 import { randomBytes } from "node:crypto";
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
@@ -15,7 +15,7 @@ interface Device {
 const placeOf = ({ clientId, device }: Device): string => `recording_keys/${clientId}/${device}`;
 const vaultOf = ({ clientId }: Device) => ({ clientId, vault: "recording_vault" }) as const;
 
-/** Undefined: the device has none, or none any more. */
+/** Undefined: the device has no key, or its key was deleted. */
 export const recordingKey = async (tx: PoolClient, of: Device, keyring: Keyring): Promise<Buffer | undefined> => {
   const { rows } = await tx.query<{ sealed: Buffer }>(sql`select sealed from recording_keys
     where client_id = any (${[of.clientId]}::int[]) and device = ${of.device}`);
@@ -23,7 +23,7 @@ export const recordingKey = async (tx: PoolClient, of: Device, keyring: Keyring)
   return vault === null ? undefined : unsealBytes(vault, rows[0]!.sealed, placeOf(of));
 };
 
-/** Makes it now where there is none. */
+/** Makes the key if there is none. */
 export const recordingKeyOrNew = async (tx: PoolClient, of: Device, keyring: Keyring): Promise<Buffer> => {
   const known = await recordingKey(tx, of, keyring);
   if (known !== undefined) return known;

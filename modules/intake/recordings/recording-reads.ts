@@ -1,5 +1,5 @@
-// One recorded visit as an operator sees it: audited before anything is read, and only while the
-// visitor agrees.
+// Reads one recording for an operator: writes the audit before it reads anything, and refuses when
+// the visitor no longer consents.
 import type { Pool, PoolClient } from "pg";
 import { ObjectMissing, type Objects } from "../../../infra/objects/objects.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -19,13 +19,13 @@ export interface Recording {
 }
 export interface RecordedPage {
   readonly page: string;
-  /** Of the recorder, in the order of their times. */
+  /** The recorder's events, by time. */
   readonly events: readonly { readonly timestamp: UnixMs }[];
 }
 export interface OpenedRecording extends Recording {
   /** In the order in which the visitor opened them. */
   readonly pages: readonly RecordedPage[];
-  /** Chunks that were named and never stored, as of a host that was killed. */
+  /** Chunks that were named and never stored, e.g. because a host was killed. */
   readonly missing: number;
 }
 /** Why it is not shown. */
@@ -34,7 +34,7 @@ export type NotShown = "unknown" | "erased" | "withdrawn";
 interface Stored extends Recording {
   readonly device: string | null;
 }
-/** The visitor's latest choice; undefined: none is known. */
+/** Returns the visitor's latest choice; undefined: none is stored. */
 export type LatestMask = (clientId: number, device: string) => Promise<number | undefined>;
 
 export interface ViewPorts {
@@ -44,7 +44,9 @@ export interface ViewPorts {
   readonly latestMask: LatestMask;
 }
 
-/** Those that have a recording of this visit: one, unless a page has made up its session's id. */
+/**
+ * Returns the clients with a recording of this visit: one, unless a page has forged its session id.
+ */
 export const clientsOfRecording = (pool: Pool, sessionId: string): Promise<readonly number[]> =>
   transaction(
     pool,
@@ -55,7 +57,7 @@ export const clientsOfRecording = (pool: Pool, sessionId: string): Promise<reado
     { role: "tributary_keeper", isReadOnly: true },
   ).then((rows) => rows.map(({ client_id }) => client_id));
 
-/** Whole in memory: a visit has 24 MiB at most. Rejects when a store does not answer. */
+/** Loads the whole visit into memory, 24 MiB at most. Rejects when a store does not respond. */
 export const openRecording = async (
   ports: ViewPorts,
   { clientId, sessionId }: { readonly clientId: number; readonly sessionId: string },

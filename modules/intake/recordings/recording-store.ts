@@ -1,5 +1,5 @@
-// Stores chunks of recorded visits: the row that names the object is committed first, then the
-// object is put, so that every object is named by a row whenever the process dies.
+// Stores chunks of recordings: commits the row that names the object first, then puts the object.
+// So a row names every object, whenever the process dies.
 import type { Pool, PoolClient } from "pg";
 import { hit } from "#failpoint";
 import type { Objects } from "../../../infra/objects/objects.ts";
@@ -11,24 +11,24 @@ import type { Chunk } from "./chunk.ts";
 import { recordingKeyOrNew } from "./recording-keys.ts";
 import { objectKeyOf, sealChunk } from "./sealed-chunk.ts";
 
-/** What a visit may hold, and a client may begin in 24 hours. */
+/** Limits of a visit's size, and of the visits that a client may begin in 24 hours. */
 export interface RecordingLimits {
   readonly chunks: number;
   readonly bytes: number;
   readonly visitsADay: number;
 }
 export const recordingLimits: RecordingLimits = { chunks: 600, bytes: 24 * 1024 * 1024, visitsADay: 2_000 };
-/** A session ends after 30 minutes without an event; no visit of a person is longer. */
+/** A session ends after 30 minutes without an event; no person's visit is longer than this. */
 const LONGEST_MS = 12 * 3_600_000;
 const DAY_MS = 24 * 3_600_000;
 
-/** Why a chunk is not taken, for good. */
+/** Why a chunk is refused for good. */
 export type NotTaken = "visit_too_long" | "too_many_visits" | "other_device" | "erased";
 export interface TakenChunk {
   readonly chunk: Chunk;
   /** Keyed hash of its `did`. */
   readonly device: string;
-  /** In force. */
+  /** The mask in force. */
   readonly mask: number;
   readonly receivedAt: UnixMs;
 }
@@ -39,12 +39,12 @@ export interface RecordingPorts {
   readonly limits?: RecordingLimits;
 }
 
-/** What is recorded and what erases or purges it exclude each other. */
+/** The lock under which recording excludes erasing and purging. */
 export const recordingsLock = (clientId: number): string => `tributary.recordings:${clientId}`;
 
 /**
- * Undefined: it is stored for good. A chunk that is sent again is stored once; of two that differ
- * the first stands. Rejects when Postgres or object storage does not take it.
+ * Returns undefined once the chunk is durable. A chunk that is sent again is stored once; of two
+ * that differ the first one stays. Rejects when Postgres or object storage fails.
  */
 export const storeChunk = async (ports: RecordingPorts, taken: TakenChunk): Promise<NotTaken | undefined> => {
   const { chunk } = taken;
@@ -58,7 +58,7 @@ export const storeChunk = async (ports: RecordingPorts, taken: TakenChunk): Prom
   return undefined;
 };
 
-/** The key to seal it under, once its row is there. */
+/** Commits the row of the chunk and returns the key that encrypts it. */
 const nameChunk = async (
   tx: PoolClient,
   { keyring, limits = recordingLimits }: RecordingPorts,
@@ -87,7 +87,7 @@ interface Visit {
   readonly bytes: bigint;
   readonly is_erased: boolean;
 }
-/** Held until the commit, so that two of its chunks count after each other. */
+/** Locks the visit until the commit, so that its chunks are counted one after another. */
 const visitOf = async (tx: PoolClient, { clientId, sessionId }: Chunk): Promise<Visit | undefined> => {
   const { rows } = await tx.query<Visit>(sql`
     select device, started_at, chunks, bytes, erased_at is not null as is_erased from recordings
@@ -101,7 +101,7 @@ const beginVisit = async (
   { visitsADay }: RecordingLimits,
 ): Promise<Visit | "too_many_visits"> => {
   const { clientId, sessionId } = chunk;
-  // One after the other, so that the count of the day holds.
+  // New visits are counted one after another, so that the daily limit holds.
   await lockUntilCommit(tx, `${recordingsLock(clientId)} begin`);
   const { rows } = await tx.query<{ count: number }>(sql`select count(*)::int as count from recordings
     where client_id = any (${[clientId]}::int[]) and started_at > ${new Date(receivedAt - DAY_MS)}`);

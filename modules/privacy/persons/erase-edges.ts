@@ -1,11 +1,11 @@
-// Erases the identity edges of a subject, and says on which devices it was seen.
+// Erases the identity edges of a subject, and returns the devices on which it was seen.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 
 /**
- * Inside a transaction that sees the client. Answers the devices (`did` of the log) of the
- * subjects: those that are named, and those that showed the e-mail or phone of one. What else the
- * same events proved goes too. `subjects` as the list of suppressions has them.
+ * Runs inside a transaction that sees the client. Returns the devices (`did` of the log) of the
+ * subjects: those that are named, and those that showed the e-mail or phone of one. Other edges
+ * that the same events proved are erased too. `subjects` as in the list of suppressions.
  */
 export const eraseEdges = async (
   tx: PoolClient,

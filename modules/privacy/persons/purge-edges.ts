@@ -1,17 +1,17 @@
-// Ends identity edges that have run out.
+// Deletes identity edges that have expired.
 import type { Pool } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 /**
- * An edge that has run out links nothing, and stays for as long as a recorded visit of its device
- * may: who is erased by an e-mail is erased there too. By then the log has nothing of it left, so
- * that no rewind brings it back.
+ * An expired edge links nothing. It is kept for as long as a recording of its device may exist,
+ * because an erasure by e-mail finds the recordings through it. By the time it is deleted,
+ * retention has removed its events from the log, so that no rewind restores it.
  */
 const KEPT_AFTER_MS = 90 * 86_400_000;
 const AT_ONCE = 5_000;
 
-/** Two keepers at once delete what one would. Answers how many edges. */
+/** Returns the number of deleted edges. Two concurrent keepers delete what one would. */
 export const purgeEdges = async (
   pool: Pool,
   now: UnixMs,

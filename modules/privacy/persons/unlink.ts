@@ -1,5 +1,5 @@
-// Takes an identifier from a device by a decision of a person: an event of the device, and a row of
-// the audit, in one transaction.
+// Removes an identifier from a device on a person's decision: writes an event of the device and an
+// audit entry in one transaction.
 import type { PoolClient } from "pg";
 import { type Unlinked, unlinkEvent } from "../../../domain/personal/unlink.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
@@ -17,12 +17,12 @@ export interface KnownEdge {
   readonly last_seen: UnixMs;
   readonly expires_at: UnixMs;
   readonly unlinked_at: UnixMs | null;
-  /** Other devices of the client that show it, as far as they are linked. */
+  /** Other devices of the client that show the identifier, as far as they are linked. */
   readonly other_devices: number;
 }
 const MOST_SHOWN = 100;
 
-/** What is linked to a device (`did` of the log), the newest sight first. */
+/** Returns what is linked to a device (`did` of the log), the newest sighting first. */
 export const edgesOfDevice = async (tx: PoolClient, clientId: number, did: string): Promise<readonly KnownEdge[]> => {
   const { rows } = await tx.query<KnownEdge>(sql`
     select kind, identifier, method, confidence, evidence_event_id, first_seen, last_seen, expires_at, unlinked_at,
@@ -34,7 +34,7 @@ export const edgesOfDevice = async (tx: PoolClient, clientId: number, did: strin
   return rows;
 };
 
-/** Inside a transaction that sees the client; the keeper sends the event once it is committed. */
+/** Runs inside a transaction that sees the client. The keeper sends the event after the commit. */
 export const recordUnlink = async (tx: PoolClient, unlinked: Unlinked, edge: KnownEdge): Promise<void> => {
   const { decision_id, client_id, did, kind, identifier, actor, reason, at } = unlinked;
   await writeAudit(

@@ -1,4 +1,4 @@
-// What a driver of external sources is: it asks for the rows of a window, a page at a time.
+// The interface of a driver of external sources: it fetches the rows of a window, a page at a time.
 import type { AllowedNetworks } from "../../../../infra/outbound/outbound.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
 
@@ -9,10 +9,10 @@ export interface PullWindow {
 }
 export interface PulledPage {
   readonly rows: readonly unknown[];
-  /** Where the next page begins; null: this was the last one. */
+  /** Where the next page begins; null: this was the last page. */
   readonly nextCursor: string | null;
 }
-/** How a source is asked, as `sources.pull` keeps it, with its credential in plain text. */
+/** How to reach a source, as in `sources.pull`, with its credential in plain text. */
 export interface DriverSettings {
   readonly url: string;
   readonly secret: string | null;
@@ -21,16 +21,16 @@ export interface DriverSettings {
 }
 export interface PullDriver {
   /**
-   * One page; the same window and cursor may be asked for again. Throws with the verdict
-   * `transient` where the same request may succeed later, else with what has to be changed.
+   * Fetches one page; the same window and cursor may be fetched again. Throws with the verdict
+   * `transient` when the same request may succeed later, else with what has to be changed.
    */
   readonly fetch: (settings: DriverSettings, window: PullWindow, cursor: string | null) => Promise<PulledPage>;
 }
 
-/** The source is away, or has too much to do. */
+/** The source is down or overloaded. */
 export class SourceBusy extends Error {
   readonly verdict = "transient";
-  /** As the source said; null: it did not. */
+  /** The delay that the source named; null: it named none. */
   readonly retryAfterMs: number | null;
   constructor(message: string, retryAfterMs: number | null = null) {
     super(message);
@@ -38,7 +38,7 @@ export class SourceBusy extends Error {
     this.retryAfterMs = retryAfterMs;
   }
 }
-/** What the source answers cannot be used, however often it is asked. */
+/** The source's response is unusable, and a retry would not change that. */
 export class BadAnswer extends Error {
   readonly verdict = "fatal";
   constructor(message: string) {

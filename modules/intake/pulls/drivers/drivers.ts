@@ -1,4 +1,4 @@
-// Every driver there is, by the name that `sources.pull` gives, and what these settings may say.
+// Every driver by the name in `sources.pull`, and the schema of these settings.
 import { z } from "zod";
 import type { PullDriver } from "./driver.ts";
 import { mmp } from "./mmp.ts";
@@ -7,7 +7,10 @@ const drivers = { mmp } as const satisfies Readonly<Record<string, PullDriver>>;
 export type DriverName = keyof typeof drivers;
 
 const LOOK_BACK_DAYS = 1;
-/** `sources.pull`: which driver asks which address, and how many days it looks back each time. */
+/**
+ * `sources.pull`: which driver fetches from which address, and how many days it looks back each
+ * time.
+ */
 export const pullSettings = z.strictObject({
   driver: z.enum(Object.keys(drivers) as [DriverName]),
   url: z.url({ protocol: /^https?$/ }).max(2_048),

@@ -8,8 +8,8 @@ const MAX_ROWS = 10_000;
 const MAX_CURSOR = 2_048;
 
 /**
- * `{rows: [...], next_cursor}`; the credential goes as a bearer token. 429 and 5xx are asked again,
- * every other status but 200 is an answer that cannot be used.
+ * Pages are `{rows: [...], next_cursor}`; the credential is sent as a bearer token. Retries 429 and
+ * 5xx; every other status but 200 is an unusable response.
  */
 export const mmp: PullDriver = {
   fetch: async ({ url, secret, allowed, signal }, { from, to }, cursor) => {
@@ -34,7 +34,7 @@ const pageOf = ({ status, headers, body }: OutboundAnswer, cursor: string | null
   if (rows.length > MAX_ROWS) throw new BadAnswer(`a page has ${rows.length} rows: at most ${MAX_ROWS} are taken`);
   if (next !== null && (typeof next !== "string" || next === "" || next.length > MAX_CURSOR))
     throw new BadAnswer(`next_cursor must be a text of 1 to ${MAX_CURSOR} characters, or null`);
-  // A source that gives the same place for ever would be asked for ever.
+  // A source that always returns the same cursor would be fetched from forever.
   if (next !== null && next === cursor) throw new BadAnswer("next_cursor is the cursor that was asked for");
   return { rows, nextCursor: next };
 };
@@ -47,7 +47,7 @@ const jsonIn = (body: Buffer): { readonly rows?: unknown; readonly next_cursor?:
   }
 };
 
-/** Seconds, or a date that lies ahead; undefined as null. */
+/** Parses Retry-After: seconds, or a date in the future; null when it is absent. */
 const waitIn = ({ "retry-after": given }: OutboundAnswer["headers"]): number | null => {
   const seconds = given !== undefined && /^\d{1,6}$/.test(given) ? Number(given) : null;
   return seconds === null ? null : seconds * 1_000;

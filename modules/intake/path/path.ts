@@ -1,5 +1,5 @@
-// Where an edge's events are stored before it answers: in the log, else on its own disk, else in
-// object storage; and how they get from there into the log.
+// Stores an edge's events before it answers: in the log, else on its own disk, else in object
+// storage. Later moves them from there into the log.
 import { setTimeout as sleep } from "node:timers/promises";
 import { lacksSchemaId } from "../../../infra/avro/wire.ts";
 import { Overloaded } from "../../../infra/kafka/kafka.ts";
@@ -10,26 +10,24 @@ import type { Send } from "../../../infra/spool/last-resort.ts";
 import type { OutputMessage, Produce } from "../../../stream/messages.ts";
 import { type Kind, type PlaceParts, Places, tooManyWait, type Waiting } from "./places.ts";
 
-/**
- * In the order of what is left: the log; the spool on the disk; object storage alone, or nothing.
- */
+/** By what still works: the log; the spool on the disk; only object storage, or nothing. */
 export type PathName = "primary" | "standby" | "both_down";
 
 export interface PathParts extends PlaceParts {
-  /** Into the log, or rejected within 2 s. */
+  /** Appends to the log, or rejects within 2 s. */
   readonly publish: Produce;
-  /** Keeps what `publish` was refused for; `send` has its own. */
+  /** Handles a record that `publish` refused for good; `send` has a handler of its own. */
   readonly setAside: SetAside;
-  /** Into the log in order, awaited, however often it must be tried. */
+  /** Appends to the log in order and awaits it, with as many tries as it takes. */
   readonly send: Send;
-  /** Rejects while the log does not take a record. */
+  /** Rejects while the log does not accept a record. */
   readonly probe: () => Promise<void>;
-  /** False while schema ids are not known: then nothing can go into the log directly. */
+  /** False until the schema ids are resolved: until then nothing can go into the log directly. */
   readonly isNamed: () => boolean;
   readonly log: Pick<Log, "info" | "warn" | "error">;
 }
 
-/** Of this process: on its disk, and what of them is put into object storage. */
+/** The state of this process, with the events that wait on its disk and in object storage. */
 export interface PathState extends Waiting {
   readonly path: PathName;
   readonly active: boolean;
@@ -37,30 +35,29 @@ export interface PathState extends Waiting {
 
 export interface Path {
   /**
-   * Resolves once the events are stored for good, somewhere. Throws Unavailable when no place takes
-   * them.
+   * Resolves once the events are durable in one of the places. Throws Unavailable when no place
+   * accepts them.
    */
   readonly store: (messages: readonly OutputMessage[], kind: Kind) => Promise<void>;
-  /** Throws Unavailable while nothing can be stored: to be asked before a body is read. */
+  /** Throws Unavailable while nothing can be stored. Call it before a body is read. */
   readonly expectRoom: () => void;
   readonly state: () => PathState;
 }
 
 const PAUSE_MS = 1_000;
 /**
- * When this little is left new events wait for it, some milliseconds, and then go into the log
- * directly.
+ * With this few events left to drain, new events wait some milliseconds for them and then go into
+ * the log directly.
  */
 const NEARLY_DONE = 2_000;
 
 /**
- * Order of durable effects: an event is acknowledged by the log, or synced on the disk, or put into
- * object storage; then its sender is answered. Killed before that the sender sends again, the same
- * ids. What timed out on its way to the log may be in it: stored here as well, it counts once all
- * the same.
- *
- * While anything waits on the disk new events go there too, so that the order of a device holds;
- * the disk is drained before object storage. Throws Held.
+ * The order of durable effects: an event is acknowledged by the log, or synced to the disk, or put
+ * into object storage; then its sender is answered. After a crash before the answer the sender
+ * sends again, with the same ids. A record that timed out may be in the log all the same; stored
+ * here as well, it still counts once.
+ * While anything waits on the disk, new events go there too, which keeps the order of a device. The
+ * disk is drained before object storage. Throws Held.
  */
 export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
   const publish = aroundRefused(parts.publish, parts.setAside);
@@ -75,8 +72,8 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
     if (messages.length === 0) return;
     const { gate } = draining;
     if (gate !== undefined) await gate;
-    // The ids may have become known since these were encoded, while they waited here: what has none
-    // gets it on its way from the disk.
+    // The schema ids may have been resolved after these messages were encoded without them. Such
+    // messages go through the disk, where they get their ids.
     if (places.count === 0 && parts.isNamed() && !messages.some(({ value }) => lacksSchemaId(value))) {
       try {
         return await publish(messages);
@@ -104,7 +101,7 @@ const stateOf = (places: Places, { isNamed }: Pick<PathParts, "isNamed">): PathS
   return { path, active: path !== "primary", ...waiting };
 };
 
-/** Brings what waits into the log, and keeps new events back while the last of it is sent. */
+/** Drains waiting events into the log, and holds new events back while the last ones are sent. */
 class Drainer {
   readonly #parts: PathParts;
   readonly #places: Places;
@@ -118,12 +115,12 @@ class Drainer {
     this.#places = places;
   }
 
-  /** Resolves when new events need not wait for those before them. */
+  /** Resolves when new events need not wait for earlier ones. */
   get gate(): Promise<void> | undefined {
     return this.#gate?.opened;
   }
 
-  /** The log has not taken events. */
+  /** Marks the start of a failover: the log did not accept events. */
   begin(error: unknown): void {
     if (this.#began !== undefined) return;
     this.#began = performance.now();
@@ -171,7 +168,7 @@ class Drainer {
     this.#places.emptied();
   }
 
-  /** Until nothing waits here any more. */
+  /** Runs until nothing waits here any more. */
   async #drain(): Promise<number> {
     let sent = 0;
     try {
@@ -179,7 +176,7 @@ class Drainer {
         if (this.#places.count <= NEARLY_DONE) this.#shut();
         const some = await this.#places.sendSome(this.#parts.send);
         sent += some;
-        // What is left is just being written.
+        // The remaining events are being written at this moment.
         if (some === 0) await sleep(2);
       }
       return sent;

@@ -1,5 +1,5 @@
-// Where events wait while the log is away: on the disk of the edge, else in object storage; and in
-// which order they leave.
+// Keeps events while the log is unreachable, on the edge's disk or else in object storage, and
+// defines the order in which they leave.
 import { Unavailable } from "../../../infra/runtime/errors.ts";
 import { Held } from "../../../infra/runtime/lock.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
@@ -7,11 +7,13 @@ import type { LastResort, Send } from "../../../infra/spool/last-resort.ts";
 import { type Spool, SpoolFull } from "../../../infra/spool/spool.ts";
 import type { OutputMessage } from "../../../stream/messages.ts";
 
-/** Whose dead letters an event would be (docs/design/contracts.md, "Dead letters"). */
+/**
+ * The kind of dead letter that an event would become (docs/design/contracts.md, "Dead letters").
+ */
 export type Kind = "clicks" | "pixel" | "s2s";
 
 export interface PlaceParts {
-  /** Throws Held while another process has the folder, or what the disk says. */
+  /** Throws Held while another process has the folder, and errors of the disk. */
   readonly openSpool: () => Promise<Spool>;
   readonly lastResort: LastResort;
   readonly log: Pick<Log, "error">;
@@ -24,15 +26,16 @@ export interface Waiting {
   readonly byKind: Readonly<Record<Kind, number>>;
 }
 
-/** Above it the spool is as good as full: the rest is for requests that are under way. */
+/** Above this share the spool refuses new events; the remainder is for requests in progress. */
 const FULL = 0.8;
 /**
- * After every place has refused, one volley of requests finds out whether one takes events again.
+ * After every place has refused, requests are refused for this long; the next ones then find out
+ * whether a place accepts events again.
  */
 const REFUSED_MS = 2_000;
 /**
- * On their way to the disk or to object storage: senders beyond it come again, so that a slow place
- * costs no memory without end.
+ * Bytes on their way to the disk or object storage. Beyond this senders are told to retry, which
+ * bounds memory while a place is slow.
  */
 const MOST_UNDER_WAY = 64 * 1024 * 1024;
 
@@ -46,7 +49,7 @@ export class Places {
   #isLooked = false;
   #refusedUntil = 0;
   #keptBytes = 0;
-  /** Places that refuse: logged once, until they take events again. */
+  /** Places that refuse. Each is logged once, until it accepts events again. */
   readonly #refusing = new Set<string>();
 
   constructor(parts: PlaceParts, onKept: () => void) {
@@ -54,7 +57,9 @@ export class Places {
     this.#onKept = onKept;
   }
 
-  /** Opens the disk and looks into object storage, what is not open yet. Throws Held. */
+  /**
+   * Opens the disk and reads what object storage holds, unless that is done already. Throws Held.
+   */
   async open(): Promise<void> {
     await this.openDisk();
     if (this.#isLooked) return;
@@ -80,7 +85,7 @@ export class Places {
     return this.#spool !== undefined && this.#isLooked;
   }
 
-  /** How many events wait. */
+  /** The number of waiting events. */
   get count(): number {
     return (this.#spool?.state().messages ?? 0) + this.#parts.lastResort.held().messages;
   }
@@ -93,11 +98,11 @@ export class Places {
     if (this.isRefusing) throw nothingTakes();
   }
 
-  /** Resolves once they are stored for good. Throws Unavailable when no place takes them. */
+  /** Resolves once the events are durable. Throws Unavailable when no place accepts them. */
   async keep(messages: readonly OutputMessage[], kind: Kind): Promise<void> {
     const bytes = messages.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
-    // A single call of any size is taken when nothing is under way: it could never be taken
-    // otherwise.
+    // A call of any size is accepted while nothing else is in progress, since it could never be
+    // accepted otherwise.
     if (this.#keptBytes > 0 && this.#keptBytes + bytes > MOST_UNDER_WAY) throw tooManyWait();
     this.#keptBytes += bytes;
     try {
@@ -107,12 +112,14 @@ export class Places {
     }
   }
 
-  /** Sends some of what waits, the disk before object storage; answers how many. */
+  /**
+   * Sends some waiting events, those on the disk before those in object storage. Returns how many.
+   */
   async sendSome(send: Send): Promise<number> {
     return (await this.#spool?.drain(send)) || (await this.#parts.lastResort.drain(send));
   }
 
-  /** The log takes events again: nothing refuses any more. */
+  /** Clears the refusals: the log accepts events again. */
   emptied(): void {
     this.#refusedUntil = 0;
   }

@@ -1,4 +1,4 @@
-// Makes a dead letter of a record that the log refuses for what it is, above all for its size.
+// Turns a record that the log refuses because of its content, mostly its size, into a dead letter.
 import { createHash } from "node:crypto";
 import { edges } from "../../../edges.ts";
 import type { Objects } from "../../../infra/objects/objects.ts";
@@ -12,7 +12,7 @@ import { edgesOf } from "../../../stream/topology.ts";
 import type { Wire } from "../../../stream/wire.ts";
 
 export interface RefusedPorts {
-  /** Into the log in order, awaited. */
+  /** Appends to the log in order and awaits it. */
   readonly send: Produce;
   readonly objects: Pick<Objects, "put">;
   readonly wire: () => Wire;
@@ -20,14 +20,14 @@ export interface RefusedPorts {
   readonly now?: () => UnixMs;
 }
 
-/** Who refused, in the letter; no stage or sink has this name. */
+/** The refusing reader in the letter; no stage or sink has this name. */
 const BY_LOG = "log";
 const WRITTEN = new Map(edgesOf(edges).map(({ to }) => [to.name, to]));
 
 /**
- * Order of durable effects: the letter is in the log before the record counts as sent. Bytes that
- * do not fit into a letter either are an object first, under their hash. Killed between: both
- * again.
+ * The order of durable effects: the letter is in the log before the record counts as sent. Bytes
+ * that do not fit into a letter either are first put into object storage, under their hash. After a
+ * crash in between, both are written again.
  */
 export const refusedByLog = (ports: RefusedPorts): SetAside => {
   const { send, objects, now = Date.now } = ports;
@@ -59,12 +59,12 @@ export const refusedByLog = (ports: RefusedPorts): SetAside => {
 
 const REFUSED = "refused/";
 /**
- * As long as the shortest retention of a client: such a value waits for a person, and its letter,
- * which says what it was, stays.
+ * The shortest retention of a client. Such a value waits for a person; its letter, which describes
+ * it, stays.
  */
 const KEPT_MS = 30 * 86_400_000;
 
-/** Answers the number of values that were deleted. */
+/** Returns the number of deleted values. */
 export const deleteOldRefused = async (
   objects: Pick<Objects, "list" | "delete">,
   now: UnixMs,
@@ -90,7 +90,7 @@ const letterOf = (
   stage: BY_LOG,
   code,
   message: why,
-  // It never had a place in the log.
+  // The record never had a position in the log.
   position: nowhere(topic),
   key: typeof key === "string" ? Buffer.from(key) : key,
   value,
@@ -99,7 +99,10 @@ const letterOf = (
 
 const nowhere = (topic: string): Position => ({ topic, partition: -1, offset: -1 });
 
-/** Where the letters of its source lie; of what cannot be read, where those of all others do. */
+/**
+ * Returns the dead-letter topic of the record's source; for unreadable records, the topic of all
+ * other sources.
+ */
 const routeOf = ({ topic, value }: OutputMessage, wire: Wire): string => {
   const written = WRITTEN.get(topic);
   let record: Recorded<unknown> | undefined;
@@ -111,7 +114,10 @@ const routeOf = ({ topic, value }: OutputMessage, wire: Wire): string => {
   return edges.deadLetters(record);
 };
 
-/** `MESSAGE_TOO_LARGE` becomes `message_too_large`; the client's wrappers hide it. */
+/**
+ * `MESSAGE_TOO_LARGE` becomes `message_too_large`; the client library hides it inside wrapper
+ * errors.
+ */
 const reasonOf = (error: unknown): { readonly code: string; readonly reason: string } => {
   const { type, message, cause } = error as { readonly type?: unknown; message?: unknown; cause?: unknown };
   if (typeof type === "string") return { code: type.toLowerCase(), reason: String(message) };

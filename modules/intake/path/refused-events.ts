@@ -1,5 +1,5 @@
-// Dead letters of an edge whose senders get to read no refusal: what was refused is kept as it
-// came, under a key of the installation, and admitted again when its letter is due.
+// Dead letters of an edge whose senders do not read refusals. A refused event is kept as it was
+// received, encrypted under a key of the installation, and admitted again when its letter is due.
 
 import { edges } from "../../../edges.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
@@ -12,21 +12,21 @@ import type { Wire } from "../../../stream/wire.ts";
 import { seal, unseal } from "../../access/secrets/sealed.ts";
 import type { AskClientFacts } from "./facts.ts";
 
-/** A request that brought something refused, as far as admitting it again needs it. */
+/** A request with a refused part, with what a second admission needs of it. */
 export interface RefusedArrival {
-  /** The client that it names, where there is one of this id. */
+  /** The client that it names, if that client exists. */
   readonly clientId: number | null;
   readonly arrival: Arrival;
-  /** A body that holds the one event that was refused, or all of a body that cannot be read. */
+  /** A body with only the refused event, or the whole body when it cannot be parsed. */
   readonly body: Uint8Array;
-  /** A UUID: what is refused again under the same is the same letter. */
+  /** A UUID: a second refusal under the same root belongs to the same letter. */
   readonly root?: string;
 }
 export interface Why {
   readonly code: string;
   readonly message: string;
 }
-/** As it is kept; `body` in base64. */
+/** The stored form; `body` is base64. */
 interface Kept {
   readonly edge: string;
   readonly client_id: number | null;
@@ -36,14 +36,20 @@ interface Kept {
   readonly body: string;
 }
 
-/** What admission reads of a request. */
+/** The request headers that admission reads. */
 const HEADERS = ["user-agent", "sec-gpc", "dnt"] as const;
-/** Browsers send anything; a postback is signed, and kept whole with what its address said. */
+/**
+ * Browsers may send anything, so their bodies are cut. A postback is signed, so it is kept whole,
+ * with its query.
+ */
 const mostBytes = (edge: string): number => (edge === "pixel" ? 65_536 : 266_240);
 const SENDER = /^(src_\d{1,10}|[a-z]{2,40}) \d{1,10}\n/;
 const place = (edge: string): string => `dead letter/${edge}`;
 
-/** The record that keeps it; a longer body is cut. Without personal data outside of the seal. */
+/**
+ * The record that keeps a refused event; a longer body is cut. No personal data is outside of the
+ * encrypted part.
+ */
 export const refusedLetter = (
   edge: Pick<AnyEdge, "name" | "to">,
   { clientId, arrival, body, root }: RefusedArrival,
@@ -67,7 +73,7 @@ export const refusedLetter = (
     stage: edge.name,
     code,
     message,
-    // It never had a place in the log.
+    // The record never had a position in the log.
     position: { topic: edge.to.name, partition: -1, offset: -1 },
     key: null,
     value: Buffer.from(seal(JSON.stringify(kept), place(edge.name), keyring)),
@@ -80,7 +86,10 @@ export const refusedLetter = (
   return deadLetterOf(letter, arrival.receivedAt);
 };
 
-/** Whose mapping or settings a body is read by, as its envelope begins: src_7, or a processor. */
+/**
+ * The source (src_7) or payment provider whose settings parse the body, in the form of its
+ * envelope.
+ */
 const senderIn = (edge: string, body: Uint8Array): Readonly<Record<string, string>> => {
   const head = edge === "pixel" ? null : SENDER.exec(Buffer.from(body).toString("latin1", 0, 64));
   return head === null ? {} : { [letterHeaders.sender]: head[1]! };
@@ -90,18 +99,18 @@ export interface ReadmitPorts {
   readonly keyring: Keyring;
   readonly wire: Wire;
   readonly facts: AskClientFacts;
-  /** What edges know beside the client, by their name; a reason where it is not there any more. */
+  /** The facts of each edge besides the client, by the edge's name; a reason when they are gone. */
   readonly moreFacts?: Readonly<Record<string, MoreFacts>>;
   readonly clock: () => UnixMs;
 }
-/** Of a body that the edge has accepted. */
+/** Called for a body that the edge has accepted. */
 type MoreFacts = (body: any, client: RequestFacts) => RequestFacts | Why | Promise<RequestFacts | Why>;
 
 /**
- * What goes into the log of a letter that is due: the records of what is admitted by the code and
- * the reference data of now, under the ids and times of the first arrival, and a letter again of
- * what is still refused. Undefined for a record that no edge has kept, or that cannot be opened.
- * Throws Unavailable while the clients are not known.
+ * Returns what a due letter puts into the log: the records that today's code and reference data
+ * admit, under the ids and times of the first arrival, and another letter for what is still
+ * refused. Undefined for a record that no edge kept or that cannot be decrypted. Throws Unavailable
+ * while the clients are not loaded.
  */
 export const readmitted = async (
   { keyring, wire, facts, moreFacts, clock }: ReadmitPorts,
@@ -129,7 +138,8 @@ export const readmitted = async (
   } catch (error) {
     return [again(whyOf(error))];
   }
-  // What one client was sent does not become another one's: the page was on that one's list.
+  // An event of one client must not become another client's: its page was on the former client's
+  // list.
   const isOther = kept.client_id !== null && accepted.clientId !== kept.client_id;
   const client = accepted.clientId == null || isOther ? undefined : facts(accepted.clientId, clock());
   if (client === undefined || client === null) return [again(unknownClient)];
@@ -169,7 +179,10 @@ const admittedAgain = (
   return found;
 };
 
-/** So that attempts are counted on, and the first failure stays. */
+/**
+ * Keeps the letter's headers, so that the count of attempts continues and the first failure is
+ * preserved.
+ */
 const carried = (headers: InputMessage["headers"]): Record<string, string> => ({
   [letterHeaders.attempt]: String(Number(headers[letterHeaders.attempt]?.toString() ?? 0) + 1),
   [letterHeaders.firstFailedAt]: String(headers[letterHeaders.firstFailedAt] ?? ""),

@@ -1,5 +1,5 @@
-// The way from an edge into the log: clients of the log, the schemas of what is written, and where
-// events wait while the log is away.
+// Opens an edge's path into the log: clients of the log, the schemas of its topics, and the places
+// where events wait while the log is unreachable.
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { edges } from "../../../edges.ts";
@@ -31,13 +31,13 @@ export interface WayOpening {
     | "TRIBUTARY_HOME"
   >;
   readonly log: Log;
-  /** How long a sender waits for the log; left out: as long as the log's client says. */
+  /** How long a sender waits for the log; defaults to the deadline of the log's client. */
   readonly publishDeadlineMs?: number;
 }
 
 /**
- * New events wait this long at most while the last ones that waited are sent; then they are stored
- * where they would have been before.
+ * Longest time for which new events wait while the last waiting ones are sent. After it they are
+ * stored in the same place as before.
  */
 const DRAIN_MS = 4_000;
 const LEAVE_MS = 1_000;
@@ -45,7 +45,7 @@ const REPORT_MS = 5_000;
 /** Every topic that an edge writes. */
 const written = [...new Set(edgesOf(edges).map(({ to }) => to))];
 
-/** Opens it by name in the scope of a host; needs nothing to answer. */
+/** Opens everything by name in the scope of a host; the start succeeds without any server. */
 export const openWay = async (opening: WayOpening) => {
   const { scope, config, log, publishDeadlineMs } = opening;
   const kafka = openKafka({
@@ -57,9 +57,10 @@ export const openWay = async (opening: WayOpening) => {
   const producer = await scope.open("producer", () =>
     closing(kafka.producer(publishDeadlineMs === undefined ? {} : { publishDeadlineMs })),
   );
-  // Its own, so that a probe says how the log is and not how long the queue towards it.
+  // A producer of its own, so that a probe measures the log and not the queue in front of it.
   const prober = await scope.open("prober", () => closing(kafka.producer({ publishDeadlineMs: 1_500 })));
-  // Its own too: what waits is sent in order and awaited, beside requests that have a deadline.
+  // A producer of its own too: waiting events are sent in order and awaited, beside requests with a
+  // deadline.
   const drainer = await scope.open("drainer", () => closing(kafka.producer({ sendDeadlineMs: DRAIN_MS })));
   const probe = () => prober.publish([{ topic: "probe", key: null, value: Buffer.from(config.INSTANCE_NAME) }]);
   const admin = await scope.open("admin", () => lasting(kafka));
@@ -86,7 +87,7 @@ export const openWay = async (opening: WayOpening) => {
 };
 export type Way = Awaited<ReturnType<typeof openWay>>;
 
-/** Where events wait while the log is away. */
+/** The places where events wait while the log is unreachable. */
 const waitingPlaces = ({ config, log }: WayOpening, objects: Objects) => {
   const schemas = Object.fromEntries(written.map(({ name, schema }) => [name, schema]));
   return {
@@ -107,8 +108,7 @@ const waitingPlaces = ({ config, log }: WayOpening, objects: Objects) => {
 };
 
 /**
- * The ids of the schemas are asked for until the registry knows them; before that values are stored
- * without.
+ * Resolves the schema ids until the registry returns them; values are stored without ids before.
  */
 const resolving = (
   registry: Registry,
@@ -138,10 +138,7 @@ const resolving = (
   };
 };
 
-/**
- * One connection for the questions of the health report, opened when first asked and again after it
- * has failed.
- */
+/** One connection for the health report, opened on first use and again after a failure. */
 const lasting = (kafka: Kafka): { value: () => Promise<Admin>; stop: () => Promise<void> } => {
   let opened: Promise<Admin> | undefined;
   const open = (): Promise<Admin> => {
@@ -151,12 +148,12 @@ const lasting = (kafka: Kafka): { value: () => Promise<Admin>; stop: () => Promi
     });
     return opened;
   };
-  // A log that stands still answers neither the connecting nor the leaving.
+  // A log that hangs responds neither to connecting nor to leaving.
   const leave = async (): Promise<void> => (await opened?.catch(() => undefined))?.close();
   return { value: open, stop: () => Promise.race([leave(), sleep(LEAVE_MS, undefined, { ref: false })]) };
 };
 
-/** Shows in the metrics what waits for the log; a resource of the host. */
+/** Reports in the metrics what waits for the log; a resource of the host. */
 export const reportWaiting = ({ path, producer }: Pick<Way, "path" | "producer">, metrics: Metrics) => {
   const report = (): void => {
     const { active, spooledEvents, lastResortEvents } = path.state();
@@ -167,7 +164,7 @@ export const reportWaiting = ({ path, producer }: Pick<Way, "path" | "producer">
       isFailover: active,
     });
   };
-  // A host that starts with a full spool never shows an empty one.
+  // Without this, a host that starts with a full spool would first report an empty one.
   report();
   const timer = setInterval(report, REPORT_MS);
   return { value: timer, stop: () => clearInterval(timer) };

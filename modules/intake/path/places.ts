@@ -34,7 +34,7 @@ const FULL = 0.8;
  */
 const REFUSED_MS = 2_000;
 /**
- * Bytes on their way to the disk or object storage. Beyond this senders are told to retry, which
+ * Bytes on their way to the disk or object storage. Beyond this senders are asked to retry, which
  * bounds memory while a place is slow.
  */
 const MOST_UNDER_WAY = 64 * 1024 * 1024;

@@ -1,5 +1,5 @@
 // The signing secrets of a client's accounts at payment providers: one encrypted value for each
-// provider, read anew by edges.
+// provider, read again by edges.
 import { randomBytes } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";

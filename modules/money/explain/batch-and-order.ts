@@ -1,4 +1,4 @@
-// The events that a person means by the id of an order or of a batch.
+// Finds the events that belong to the id of an order or of a batch.
 import type { Pool } from "pg";
 import { orderIdOf } from "../../../domain/order-id.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
@@ -13,10 +13,10 @@ export interface EventOfOrder {
   readonly at: UnixMs;
 }
 
-/** An order has a line a product: more than this is not read on a screen. */
+/** An order has a line a product; a screen shows at most this many. */
 const MOST_EVENTS = 50;
 
-/** Sales and refunds of that order of these clients, the oldest first; copies too. */
+/** Returns sales and refunds of that order at these clients, the oldest first, copies included. */
 export const eventsOfOrder = (
   pool: Pool,
   clientIds: readonly number[],
@@ -35,7 +35,7 @@ export const eventsOfOrder = (
     { isReadOnly: true },
   );
 
-/** Events that the batch was the first to bring, by their ids; `tag` as in its id. */
+/** Returns the ids of events that the batch was the first to bring; `tag` as in its id. */
 export const eventsOfBatch = async (
   clickhouse: Clickhouse,
   clientId: number,

@@ -1,4 +1,4 @@
-// Gathers everything that is known about one event: what was read, what was considered, what was
+// Gathers everything that is stored about one event: what was read, what was considered, what was
 // decided and what it earned.
 import type pg from "pg";
 import { type Contract, type Reference, type Rule, reference } from "../../../domain/reference/reference.ts";
@@ -18,7 +18,9 @@ export type Version = Omit<EventVersion, "candidates" | "fraud_reasons"> & {
   readonly candidates: readonly Candidate[];
   readonly fraud_reasons: readonly FraudReason[];
 };
-/** A line of the order as settle remembers it, without the row that it keeps for copies. */
+/**
+ * A line of the order as settle remembers it, without the row that settle keeps to merge copies.
+ */
 export interface LineState {
   readonly product_key: string;
   readonly status: string;
@@ -30,39 +32,40 @@ export interface LineState {
   readonly review: string | null;
   readonly conversion_id: string | null;
   readonly copies: number;
-  /** When the sale came: a decision writes its event again, and that row is younger. */
+  /** When the sale arrived. A decision writes the event again, and that row is younger. */
   readonly received_at: number;
 }
 export interface Explanation {
   readonly client: { readonly client_id: number; readonly slug: string; readonly name: string };
   readonly event_id: string;
   readonly type: string;
-  /** Event time: the sender's, not later than the receipt. */
+  /** Event time: the sender's, but not later than the receipt. */
   readonly at: number;
-  /** Newest first; of older ones those that the store has not merged away. */
+  /** Newest first; older versions only as long as the store has not merged them away. */
   readonly versions: readonly Version[];
   readonly copies: Awaited<ReturnType<typeof copiesOf>>;
   readonly order: {
     readonly order_key: string;
     readonly lines: readonly LineState[];
-    /** Refunds that no line of theirs has come for yet. */
+    /** Refunds that arrived before any line of theirs. */
     readonly waiting_refunds: number;
     /**
-     * What refunds exceed the order by, once its lines are complete: it is taken from no partner.
+     * The amount by which refunds exceed the order, once its lines are complete; it is deducted
+     * from no partner.
      */
     readonly void_refunds: readonly { readonly currency: string | null; readonly amount_minor: bigint | null }[];
   } | null;
   readonly conversions: readonly ConversionOf[];
   readonly entries: readonly EntryOf[];
   readonly commissions: readonly CommissionOf[];
-  /** Of a refund, in place of null: which of the entries are its own. */
+  /** For a refund, the entries that it caused; null for other events. */
   readonly taken_back: TakenBack | null;
-  /** As they were in force for the event: what it was decided by. */
+  /** The rules in force for the event, by which it was decided. */
   readonly rules: readonly (Pick<Rule, "rule_id" | "version" | "name" | "priority" | "when"> & {
     readonly credits: Rule["then"];
   })[];
   readonly contracts: readonly Contract[];
-  /** Names of all that are mentioned. */
+  /** Names of all partners that the explanation mentions. */
   readonly partners: Readonly<Record<number, string>>;
   readonly campaigns: Readonly<Record<number, string>>;
 }
@@ -75,17 +78,17 @@ const find = async (clickhouse: Clickhouse, id: string, clientIds: readonly numb
       rows: await eventVersions(clickhouse, scopeOf(clientId), event_id, times),
     })),
   );
-  // What its device does not let be seen any more is stored, and is not explained.
+  // Drops events that their device's consent no longer lets anyone see; they are still stored.
   return found.filter(({ rows }) => rows.length > 0);
 };
 
-/** What is left of a sale whose event is no longer stored: what was decided and what it earned. */
+/** What is left of a sale whose event is no longer stored: its decisions and earnings. */
 export interface Remains extends Pick<Explanation, "event_id" | "conversions" | "entries" | "commissions"> {
   readonly client_id: number;
   readonly order_id: string | null;
 }
 
-/** Sales of that id that Postgres still knows, whether their events are stored or not. */
+/** Returns sales of that id that Postgres still has, whether their events are stored or not. */
 export const explainRemains = async (
   pool: pg.Pool,
   id: string,
@@ -103,7 +106,8 @@ export const explainRemains = async (
 };
 
 /**
- * One explanation for each of the clients that have such an event: two may have sent the same id.
+ * Returns one explanation for each client with such an event: two clients may have sent the same
+ * id.
  */
 export const explain = async (
   stores: { readonly clickhouse: Clickhouse; readonly pool: pg.Pool },
@@ -126,8 +130,7 @@ const explanationOf = async (
   clientId: number,
   rows: readonly EventVersion[],
 ): Promise<Explanation> => {
-  // Of older versions the store keeps what it has not merged away yet, so none of them says
-  // anything but what it is itself.
+  // The store has merged away some older versions, so each remaining one describes only itself.
   const newest = rows[0]!;
   const at = Math.min(newest.ts, newest.received_at);
   const orderKey = orderKeyOf({ ...newest, client_id: clientId, value_minor: null } as unknown as EventReceived);
@@ -199,7 +202,7 @@ const orderStateOf = (order_key: string, state: OrderState): Explanation["order"
   };
 };
 
-/** The contracts that the entries name; each as it was in force for the sale. */
+/** Returns the contracts that the entries name, each as it was in force for the sale. */
 const contractsOf = (
   client_id: number,
   money: { readonly conversions: readonly ConversionOf[]; readonly entries: readonly EntryOf[] },

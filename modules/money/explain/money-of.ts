@@ -1,4 +1,4 @@
-// Everything that Postgres knows of what an event earned: conversions, ledger entries with their
+// Reads everything that Postgres has on an event's earnings: conversions, ledger entries with their
 // lines, commissions.
 
 import type { Pool } from "pg";
@@ -74,7 +74,7 @@ export interface MoneyOf {
   readonly conversions: readonly ConversionOf[];
   readonly entries: readonly EntryOf[];
   readonly commissions: readonly CommissionOf[];
-  /** What settle remembers of the order; null for an order it never met. */
+  /** What settle remembers of the order; null for an order that it never read. */
   readonly order: OrderState | null;
 }
 
@@ -92,17 +92,17 @@ const commissionsOf = `
 select ${commissionParts.join(", ")} from commissions
 where client_id = $1 and conversion_id = any ($2) order by conversion_id`;
 
-/** Of which event, of which order (`orderKey` as in processors/attribute/claims.ts). */
+/** The event and the order that are looked up (`orderKey` as in processors/attribute/claims.ts). */
 export interface MoneyQuestion {
   readonly clientId: number;
   /** The event, and the one that it is a copy of. */
   readonly eventIds: readonly string[];
   readonly orderKey: string;
-  /** A refund is about lines that other events have made. */
+  /** A refund concerns lines that other events have made. */
   readonly isRefund: boolean;
 }
 
-/** Read at one moment. */
+/** Read in one snapshot. */
 export const moneyOf = (pool: Pool, { clientId, eventIds, orderKey, isRefund }: MoneyQuestion): Promise<MoneyOf> =>
   transaction(
     pool,
@@ -120,7 +120,7 @@ export const moneyOf = (pool: Pool, { clientId, eventIds, orderKey, isRefund }: 
     { isReadOnly: true },
   );
 
-/** Which of these are sales that are known, by their place in the log. */
+/** Returns those of these events that are stored as sales. */
 export const salesCalled = (
   pool: Pool,
   clientIds: readonly number[],
@@ -141,7 +141,7 @@ export const salesCalled = (
     { isReadOnly: true },
   );
 
-/** Every client there is: to find an event whose client is not known. */
+/** Returns every client, to find an event whose client is not known. */
 export const allClients = (pool: Pool): Promise<readonly number[]> =>
   transaction(
     pool,

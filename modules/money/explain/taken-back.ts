@@ -1,17 +1,19 @@
-// What one refund took back: the ledger entries that it caused, or why it took nothing.
+// Finds what one refund deducted: the ledger entries that it caused, or why it caused none.
 import { derivedId } from "../../../domain/ids.ts";
 import { linesIn, type OrderState } from "../../../processors/settle/order.ts";
 import { waitingOf } from "../../../processors/settle/waiting.ts";
 import type { ConversionOf, EntryOf } from "./money-of.ts";
 
 /**
- * second_copy: another event is this refund; waits_for_sale: no line of it has come; with_its_sale:
- * it came before the sale, whose own entries hold it; no_partner: none was credited; nothing_left:
- * all of the order had been given back.
+ * second_copy: another event is the same refund.
+ * waits_for_sale: no line of its sale has arrived.
+ * with_its_sale: it arrived before the sale, whose own entries include it.
+ * no_partner: no partner was credited.
+ * nothing_left: the whole order had been refunded already.
  */
 export type TookNothing = "second_copy" | "waits_for_sale" | "with_its_sale" | "no_partner" | "nothing_left";
 export interface TakenBack {
-  /** Null where there are entries. */
+  /** Null when there are entries. */
   readonly nothing: TookNothing | null;
   readonly entries: readonly string[];
 }
@@ -21,10 +23,13 @@ export interface RefundMoney {
   readonly order: OrderState | null;
 }
 
-/** A claim changes a line twice at the most, and has room for its second copies. */
+/** A claim changes a line at most twice, and there is room for its second copies. */
 const CHANGES_OF_A_LINE = 2;
 
-/** Ids that settle gave to what this event changed: the same for ever, so no history is needed. */
+/**
+ * Returns the ids that settle gave to the changes by this event. They are derived, so no history is
+ * needed.
+ */
 const changesOf = (eventId: string, order: OrderState | null): ReadonlySet<string> => {
   const most = CHANGES_OF_A_LINE * ((order === null ? 0 : linesIn(order)) + 1);
   return new Set(Array.from({ length: most }, (_, n) => derivedId("settle", eventId, "conversions", n)));
@@ -41,7 +46,7 @@ const whyNothing = (eventId: string, isCopy: boolean, { order, conversions }: Re
   return refund !== undefined && refund.received_at <= firstSale ? "with_its_sale" : "nothing_left";
 };
 
-/** `money` of the whole order of the refund. */
+/** `money` is that of the refund's whole order. */
 export const takenBackBy = (eventId: string, isCopy: boolean, money: RefundMoney): TakenBack => {
   const changes = changesOf(eventId, money.order);
   const entries = money.entries.filter(({ change_id }) => changes.has(change_id)).map(({ entry_id }) => entry_id);

@@ -1,4 +1,5 @@
-// Findings as decisions, one a finding and conversion, with ids that come out the same every time.
+// Turns findings into decisions, one a finding and conversion, with ids that are the same every
+// time.
 
 import { uuidOf } from "../../../domain/ids.ts";
 import { decisionOnLine } from "../../../processors/settle/decision-claim.ts";
@@ -6,16 +7,18 @@ import type { Claim, EventReceived } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Finding } from "./findings.ts";
 
-/** A conversion of the day that a click was credited for; enough of its event to find its line. */
+/**
+ * A conversion of the day that was credited by a click, with enough of its event to find its line.
+ */
 export interface FlaggedConversion {
   readonly event: Pick<
     EventReceived,
     "event_id" | "t" | "order_id" | "product_id" | "did" | "source" | "dedup_key" | "lead_key" | "sale_hash"
   >;
   readonly partner_id: number;
-  /** From its click to it. */
+  /** Time from the click to the conversion. */
   readonly elapsed_ms: number;
-  /** Codes of the reasons that it bears already. */
+  /** Codes of the reasons that it has already. */
   readonly codes: readonly string[];
 }
 
@@ -28,7 +31,7 @@ export interface DecidedDay {
   readonly day: string;
   readonly review_from: number;
   readonly reject_from: number;
-  /** When it is decided. */
+  /** The time of the decisions. */
   readonly at: UnixMs;
 }
 
@@ -36,7 +39,7 @@ const HOUR_MS = 3_600_000;
 const isOf = ({ partner_id, from, to }: Finding, one: FlaggedConversion): boolean =>
   one.partner_id === partner_id && one.elapsed_ms >= from * HOUR_MS && one.elapsed_ms < to * HOUR_MS;
 
-/** What bears the code already is left out, so a pass that runs again decides nothing again. */
+/** Skips conversions that already have the code, so a pass that runs again adds no decision. */
 export const decisionsOf = (
   findings: readonly Finding[],
   conversions: readonly FlaggedConversion[],

@@ -1,34 +1,37 @@
-// What a day's counts say about each partner: a flood of clicks, or conversions that come as evenly
-// as no people's do.
+// Judges the day's counts of each partner: detects a flood of clicks, or conversions spread more
+// evenly than those of real people.
 
 import type { NightlyThresholds } from "../../../domain/reference/thresholds.ts";
 import type { FraudReason } from "../../../schemas/generated.ts";
 import { flatnessOf, spans } from "./flatness.ts";
 
-/** Of one partner at one client. */
+/** The counts of one partner at one client. */
 export interface PartnerCounts {
   readonly partner_id: number;
   /** Clicks of the day. */
   readonly clicks: number;
   /** Conversions of the day that were credited by a click. */
   readonly conversions: number;
-  /** Of the seven days that end with the day: conversions by full hours since their click. */
+  /** Conversions of the seven days that end with this day, by full hours since their click. */
   readonly byHour: ReadonlyMap<number, number>;
 }
 
 /**
- * A reason for every conversion of the day that was credited to the partner by a click, so many
- * hours before it.
+ * A reason that applies to every conversion of the day that was credited to the partner by a click
+ * within these hours before it.
  */
 export interface Finding {
   readonly partner_id: number;
   readonly reason: FraudReason;
-  /** Hours from click to conversion; a flood says so of all of them. */
+  /** Hours from click to conversion; a flood covers all of them. */
   readonly from: number;
   readonly to: number;
 }
 
-/** Of 100: a flood alone reaches the review of a new client, both together its reject. */
+/**
+ * Weights out of 100: a flood alone reaches a new client's review threshold, both findings together
+ * its reject threshold.
+ */
 const FLOOD_WEIGHT = 40;
 const FLAT_WEIGHT = 30;
 const MILLION = 1_000_000;
@@ -52,7 +55,7 @@ const floodOf = (
       ]
     : [];
 
-/** Both spans bear one code: a conversion lies in one of them, and a score counts a code once. */
+/** Both spans use one code: a conversion lies in one of them, and a score counts a code once. */
 const flatOf = ({ partner_id, byHour }: PartnerCounts, { flat_sample, flat_distance }: NightlyThresholds) =>
   spans.flatMap((span) => {
     const { sample, distance } = flatnessOf(byHour, span);
@@ -69,7 +72,7 @@ const flatOf = ({ partner_id, byHour }: PartnerCounts, { flat_sample, flat_dista
     ];
   });
 
-/** By partner, floods first. The same counts give the same findings, for ever. */
+/** Sorted by partner, floods first. The same counts always give the same findings. */
 export const findingsOf = (partners: readonly PartnerCounts[], thresholds: NightlyThresholds): readonly Finding[] =>
   [...partners]
     .sort((a, b) => a.partner_id - b.partner_id)

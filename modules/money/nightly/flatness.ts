@@ -1,6 +1,6 @@
-// How far the times from click to conversion are from being spread evenly.
+// Measures how far the times from click to conversion are from being spread evenly.
 
-/** Hours from click to conversion: from `from` up to, not including, `to`. */
+/** Hours from click to conversion: [from, to). */
 export interface Span {
   readonly name: string;
   readonly from: number;
@@ -8,9 +8,9 @@ export interface Span {
 }
 
 /**
- * Where flooding shows: made-up clicks precede conversions by any time at all, so between hours 2
- * and 24 and between days 2 and 7 as many come late as early, while people convert soon or never
- * (docs/fraud.md).
+ * The spans in which flooding shows. Fabricated clicks precede conversions by any length of time,
+ * so that between hours 2 and 24 and between days 2 and 7 as many conversions come late as early.
+ * People convert soon or never (docs/fraud.md).
  */
 export const spans: readonly Span[] = [
   { name: "hours 2 to 24", from: 2, to: 24 },
@@ -18,18 +18,18 @@ export const spans: readonly Span[] = [
 ];
 
 export interface Flatness {
-  /** Conversions inside of the span. */
+  /** Conversions inside the span. */
   readonly sample: number;
   /**
-   * The Kolmogorov-Smirnov distance: the largest difference between the share that came so far and
-   * the share of the span that has passed.
+   * The Kolmogorov-Smirnov distance: the largest difference between the share of conversions so far
+   * and the share of the span that has passed.
    */
   readonly distance: number;
 }
 
 /**
- * `byHour[h]`: conversions from hour h up to hour h + 1 after their click. Compared at every full
- * hour.
+ * `byHour[h]`: conversions from hour h (inclusive) to hour h + 1 (exclusive) after their click. The
+ * distance is evaluated at every full hour.
  */
 export const flatnessOf = (byHour: ReadonlyMap<number, number>, { from, to }: Span): Flatness => {
   let sample = 0;

@@ -1,5 +1,5 @@
-// Inspects a client's day, as the nightly pass does: counts from ClickHouse, findings, and the
-// decisions that follow.
+// Inspects a client's day for the nightly pass: counts from ClickHouse, findings, and the decisions
+// that follow from them.
 import { startOfDay } from "../../../domain/calendar.ts";
 import type { Client } from "../../../domain/reference/reference.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
@@ -25,16 +25,16 @@ export interface FoundConversion extends FlaggedConversion {
 }
 export interface InspectedDay {
   readonly findings: readonly Finding[];
-  /** Conversions of the day of every partner that something was found about. */
+  /** Conversions of the day, for every partner with a finding. */
   readonly conversions: readonly FoundConversion[];
   readonly decisions: readonly Claim[];
 }
 
 const DAY_MS = 86_400_000;
-/** Days whose conversions make a distribution, the day itself included. */
+/** Days whose conversions form the distribution, the day itself included. */
 const DISTRIBUTION_DAYS = 7;
 const HOUR_MS = 3_600_000;
-/** A sender's clock is believed up to a day ahead; its time is the key that rows are found by. */
+/** Timestamps of senders are accepted up to a day ahead, and rows are found by them. */
 const AHEAD_MS = DAY_MS;
 
 const elapsed = "toUnixTimestamp64Milli(at) - toUnixTimestamp64Milli(clicked_at)";
@@ -47,8 +47,8 @@ const during = (from: UnixMs, to: UnixMs): Condition => {
 };
 
 /**
- * `day` is one of Mexico City, YYYY-MM-DD. Throws RangeError on another text, and what ClickHouse
- * throws.
+ * `day` is a day of Mexico City, YYYY-MM-DD. Throws RangeError on another text, and errors of
+ * ClickHouse.
  */
 export const inspectDay = async (
   clickhouse: Clickhouse,
@@ -120,7 +120,7 @@ const conversionsOf = async (
     columns: {
       ...pickColumns(eventReads, "event_id", "t", "order_id", "product_id", "did", "source"),
       ...pickColumns(eventReads, "dedup_key", "lead_key", "sale_hash", "fraud_reasons", "value_minor", "currency"),
-      // Never null here: `byClick` asks for one.
+      // Never null here, because `byClick` requires a partner.
       partner_id: count("partner_id"),
       elapsed_ms: count(elapsed),
     },

@@ -1,5 +1,5 @@
-// What differs about one line or event, and the decision that would write it. Equal changes are
-// equal decisions, whenever they are found.
+// A change to one line or event, and the decision that would write it. Equal changes make equal
+// decisions, whenever they are found.
 import { uuidOf } from "../../../domain/ids.ts";
 import { decisionOnRow } from "../../../processors/settle/decision-claim.ts";
 import type { Claim, Credit, Decision, EventAttributed } from "../../../schemas/generated.ts";
@@ -10,7 +10,7 @@ import { topics } from "../../../topics.ts";
 import { decisionMessages } from "../decisions/decision-messages.ts";
 import type { Part } from "./compare.ts";
 
-/** Who is credited, and by what; or why no partner is. */
+/** The credited partner and the method, or why no partner is credited. */
 export interface Held {
   readonly partner_id: number | null;
   readonly campaign_id: number | null;
@@ -32,7 +32,7 @@ export interface Change {
   readonly parts: readonly Part[];
   readonly before: Held;
   readonly after: Held;
-  /** For `claims`, as it would be produced. */
+  /** The message for `claims`, ready to be produced. */
   readonly message: OutputMessage;
 }
 
@@ -47,7 +47,7 @@ export interface Deciding {
   readonly now: UnixMs;
   readonly actor: string;
   readonly reason: string;
-  /** False: who is credited earns nothing by it yet. */
+  /** False: the credited partner earns nothing from it yet. */
   readonly recalculates?: boolean | undefined;
 }
 
@@ -69,16 +69,16 @@ const saidBy = ({
   recalculates,
 });
 
-/** What the outcome is made of, as bytes that come out the same every time. */
+/** The content of an outcome as bytes that are the same every time. */
 const outcomeOf = (
   { enrichment, fraud, credit }: EventAttributed,
   { review, overrides, claimed_by }: Pick<Decision, "review" | "overrides" | "claimed_by">,
 ): string => JSON.stringify([enrichment, fraud, credit, review, overrides, claimed_by]);
 
 /**
- * `today` carries the version that it was computed against, and that version is a part of the id:
- * code, rules and windows are not, for what they make of an event is. So a run that was killed, or
- * comes again over another window, decides the same thing under the same id, which counts once.
+ * Makes the decision for a change. Its id contains the version of the row that `today` was computed
+ * against, and the outcome; code, rules and window are left out. So a run that was killed, or runs
+ * again over another window, makes the same decision under the same id, which counts once.
  */
 export const changeOf = (
   deciding: Deciding,
@@ -110,8 +110,8 @@ export const changeOf = (
 };
 
 /**
- * The line is credited again as it is; `conversion` is what it holds now, so that it is credited
- * again once.
+ * Makes the decision that credits a line again without changing it. `conversion` is the line's
+ * current conversion; it is part of the id, so that the line is credited again only once.
  */
 export const recreditOf = (
   deciding: Deciding,
@@ -147,6 +147,6 @@ const shown = (
   currency,
 });
 
-/** As settle will read it. */
+/** Decodes a change as settle will read it. */
 export const readAgain = (wire: Wire, { message }: Pick<Change, "message">, offset: number) =>
   wire.decode(topics.claims, message.value, { topic: topics.claims.name, partition: 0, offset });

@@ -1,5 +1,5 @@
-// What was said about the orders of a window, as it stands in the topic `claims`: read once, kept
-// as bytes, decoded when it is asked for.
+// Holds the claims about the orders of a window from the topic `claims`: read once, kept as bytes,
+// decoded on use.
 import { MERGE_WINDOW_MS } from "../../../processors/settle/merge-copy.ts";
 import type { Claim, Enrichment, EventAttributed, Fraud } from "../../../schemas/generated.ts";
 import type { Position, Recorded } from "../../../stream/flow.ts";
@@ -14,7 +14,7 @@ export interface KeptClaim {
 export interface KeptOrder {
   readonly client_id: number;
   readonly order_key: string;
-  /** In the order in which settle met them. */
+  /** In the order in which settle read them. */
   readonly claims: readonly KeptClaim[];
 }
 export interface Claims {
@@ -22,19 +22,19 @@ export interface Claims {
   readonly orders: ReadonlyMap<string, KeptOrder>;
   readonly decode: (kept: KeptClaim) => Recorded<Claim>;
   /**
-   * The row that attribute made of a conversion, with what a later reprocessing found out;
-   * undefined: the event is no conversion of an order that is kept.
+   * Returns the row that attribute made of a conversion, with the results of later reprocessing;
+   * undefined when the event is no conversion of a kept order.
    */
   readonly rowOf: (eventId: string) => EventAttributed | undefined;
 }
 
-/** The log's clock is not that of the edge which received the event. */
+/** Allowance for the difference between the clocks of the log and of the receiving edge. */
 const SKEW_MS = 60_000;
 
 /**
- * Copies of one sale merge within 48 h of each other, so a line whose first copy lies in the window
- * is a matter of conversions received at most 48 h around it, and of the decisions up to now.
- * Refunds are left out: they never change who is credited.
+ * Copies of one sale merge within 48 h of each other. So a line whose first copy lies in the window
+ * depends only on conversions received at most 48 h around it, and on decisions up to now. Refunds
+ * are left out because they never change who is credited.
  */
 export const readClaims = async (ports: ReprocessPorts, settings: ReprocessSettings): Promise<Claims> => {
   const from = settings.from - MERGE_WINDOW_MS;
@@ -46,7 +46,7 @@ export const readClaims = async (ports: ReprocessPorts, settings: ReprocessSetti
   const keep = (key: string, { data, position }: Recorded<Claim>, value: Buffer): KeptClaim => {
     kept += 1;
     if (kept > ports.limits.claims) throw new TooMuch("claims", ports.limits.claims);
-    // A copy: the message is a part of all that was fetched with it.
+    // A copy of the bytes: the message is a slice of the whole fetch and would keep it in memory.
     const one: KeptClaim = { value: Buffer.from(value), position };
     const order = orders.get(key);
     if (order === undefined) orders.set(key, { client_id: data.client_id, order_key: data.order_key, claims: [one] });

@@ -1,5 +1,5 @@
-// Whether a row says something else today. What only explains (candidates, versions of rules, build
-// dates) is no difference.
+// Tells whether a row differs today. Explanations (candidates, versions of rules, build dates) are
+// not compared.
 import type { Credit, Enrichment, Fraud } from "../../../schemas/generated.ts";
 import type { ReprocessStage } from "./ports.ts";
 
@@ -37,7 +37,7 @@ const differs = (a: unknown, b: unknown): boolean => JSON.stringify(a) !== JSON.
 
 const isSameCredit = (a: Credit, b: Credit): boolean => !differs(creditSays(a), creditSays(b));
 
-/** What stages before `stage` found out is not looked at. */
+/** Returns the parts that differ. Results of stages before `stage` are not compared. */
 export const changedParts = (before: Parts, after: Parts, stage: ReprocessStage): readonly Part[] => {
   const parts: Part[] = [];
   if (!isSameCredit(before.credit, after.credit)) parts.push("credit");
@@ -48,7 +48,7 @@ export const changedParts = (before: Parts, after: Parts, stage: ReprocessStage)
   return parts;
 };
 
-/** `today` with what stages before `stage` found out as it stands. */
+/** Returns `today`, with the stored results of the stages before `stage`. */
 export const withStanding = <Row extends Parts>(standing: Parts, today: Row, stage: ReprocessStage): Row => ({
   ...today,
   enrichment: stage === "enrich" ? today.enrichment : standing.enrichment,

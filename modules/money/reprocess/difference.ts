@@ -1,5 +1,5 @@
-// What stands beside what today's code and reference data make of it: computed, summed up, and
-// nothing written.
+// Compares the stored results of a window with what today's code and reference data compute, and
+// adds up the differences. Writes nothing.
 import { monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Change, Deciding, Held } from "./changes.ts";
@@ -15,7 +15,7 @@ export interface Difference {
   readonly events: RecomputedCounts;
   /** What --yes writes: one decision each. */
   readonly changes: readonly Change[];
-  /** By what credited before and after, most frequent first. */
+  /** Counts by the credit before and after, most frequent first. */
   readonly byReason: readonly {
     readonly from: string;
     readonly to: string;
@@ -32,11 +32,11 @@ export interface Difference {
 }
 
 const SAMPLES = 20;
-/** A month is provisional to day 7 of the next one (docs/design/contracts.md, "Months"). */
+/** A month is provisional until day 7 of the next one (docs/design/contracts.md, "Months"). */
 const PROVISIONAL_DAYS = 7;
 const DAY_MS = 86_400_000;
 
-/** Whether the month of Mexico City is settled for good at `now`. */
+/** Returns whether the month of Mexico City is final at `now`. */
 export const isClosed = (year: number, month: number, now: UnixMs): boolean => {
   const next = monthsAfter(`${year}-${String(month).padStart(2, "0")}-01`, 1);
   return now >= startOfDay(new Date(Date.parse(next) + PROVISIONAL_DAYS * DAY_MS).toISOString().slice(0, 10));
@@ -53,8 +53,8 @@ const nothingRecomputed: RecomputedCounts = {
 };
 
 /**
- * `tell` hears how far the reading is. Throws TooMuch, and what its ports throw; leaves nothing
- * anywhere.
+ * Calls `tell` with the progress of the reading. Throws TooMuch, and errors of its ports; changes
+ * nothing.
  */
 export const differenceOf = async (
   ports: ReprocessPorts,
@@ -124,14 +124,14 @@ const summed = (
 
 const partnerIn = ({ partner_id, because }: Held): string =>
   partner_id === null ? because : `${because} partner ${partner_id}`;
-/** What changed beside the credit is named when the credit did not. */
+/** When the credit is unchanged, names the other parts that changed. */
 const wordsOf = ({ before, after, parts }: Change): { readonly from: string; readonly to: string } => {
   const [from, to] = [partnerIn(before), partnerIn(after)];
   if (from !== to) return { from, to };
   return { from, to: parts.length === 0 ? `${to}, commission recomputed` : `${to}, ${parts.join(" and ")} recomputed` };
 };
 
-/** Of months that payments may have been made for. */
+/** Returns the closed months whose money would move; they may have been paid already. */
 export const closedMonthsOf = ({ money }: Difference): readonly string[] => [
   ...new Set(
     money.filter(({ closed }) => closed).map(({ year, month }) => `${year}-${String(month).padStart(2, "0")}`),

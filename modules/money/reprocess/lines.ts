@@ -17,38 +17,38 @@ export interface ComparedLines {
   readonly counts: LineCounts;
 }
 export interface LineCounts {
-  /** Whose first copy was received in the window. */
+  /** Lines whose first copy was received in the window. */
   readonly lines: number;
-  /** Settle has not met them yet, or began the order with another copy. */
+  /** Lines that settle has not read yet, or whose order it began with another copy. */
   readonly not_settled: number;
   /**
-   * Not met in events.raw near their window, as after a long outage of the log: compared as they
-   * were read then.
+   * Lines that are missing in events.raw near their window, e.g. after a long outage of the log.
+   * They are compared with the rows of their first reading.
    */
   readonly not_read: number;
-  /** Would differ, and a person has decided about them. */
+  /** Lines that would differ but were decided by a person. */
   readonly decided: number;
 }
 
 /**
- * What a person decides; a finding of a job belongs to what is known about the order, independent
- * of the credit.
+ * Decisions made by a person. A job's findings are not among them: they are facts about the order,
+ * independent of the credit.
  */
 const byPeople: ReadonlySet<string> = new Set(["assign", "reattribute", "take_back", "release", "reject"]);
 const computed: ReadonlySet<string> = new Set(["reprocess", "recredit"]);
 
-/** Loaded at once: one round trip to the database. */
+/** Orders loaded in one round trip to the database. */
 const ORDERS_AT_ONCE = 200;
 
 const keyOf = ({ client_id, order_key }: KeptOrder): string => `${client_id}:${order_key}`;
 
-/** Partners whom copies of the line were credited to. */
+/** Partners to whom copies of the line were credited. */
 export const claimsOf = ({ claimed_by, partner_id }: Line): readonly number[] =>
   claimed_by ?? (partner_id === null ? [] : [partner_id]);
 
 /**
- * What the claims at hand do not make: lines of before them, which are not computed again, and what
- * was decided for all of the order.
+ * Returns the part of an order's state that the loaded claims do not produce: earlier lines, which
+ * are not computed again, and decisions about the whole order.
  */
 const standingIn = ({ lines, decisions }: OrderState, claims: readonly Recorded<Claim>[]): OrderState => {
   const made = new Set(claims.map(({ id }) => id));
@@ -61,7 +61,7 @@ const standingIn = ({ lines, decisions }: OrderState, claims: readonly Recorded<
   };
 };
 
-/** As the order would stand, had its events been read today. */
+/** Settles an order as if its events had been read today. */
 const settledAgain = (
   claims: readonly Recorded<Claim>[],
   standing: OrderState | undefined,
@@ -83,7 +83,7 @@ const settledAgain = (
   return state;
 };
 
-/** Each claim once: that which came first was settled. */
+/** Returns each claim once; the first copy is the one that settle used. */
 const claimsIn = (kept: KeptOrder, claims: Claims): readonly Recorded<Claim>[] => {
   const byId = new Map<string, Recorded<Claim>>();
   for (const one of kept.claims) {
@@ -93,7 +93,9 @@ const claimsIn = (kept: KeptOrder, claims: Claims): readonly Recorded<Claim>[] =
   return [...byId.values()];
 };
 
-/** What settle remembers of these record keys of `claims`; an unknown order is absent. */
+/**
+ * Returns what settle remembers under these record keys of `claims`; an unknown order is absent.
+ */
 export const rememberedOrders = async (
   memory: ReprocessPorts["memory"],
   keys: readonly string[],
@@ -110,7 +112,7 @@ export const rememberedOrders = async (
 const isIn = (line: Line, { from, to }: ReprocessSettings): boolean =>
   line.received_at >= from && line.received_at < to;
 
-/** In pieces, so that neither memory nor the loop of this process is held for long. */
+/** Works in pieces, to bound memory and to keep the event loop responsive. */
 const eachOrder = async (
   ports: ReprocessPorts,
   claims: Claims,
@@ -128,8 +130,8 @@ const isOfAnother = (claims: readonly number[], { partner_id }: Line): boolean =
   partner_id !== null && claims.some((partner) => partner !== partner_id);
 
 /**
- * What a line of the window waits for. A line before it that would be credited otherwise today, and
- * is not computed again, holds it as it stands.
+ * Returns why a line of the window waits for review. An earlier line, which is not computed again,
+ * blocks it when it would be credited to another partner today.
  */
 const reviewOf = (made: Line, again: OrderState, state: OrderState, { from }: ReprocessSettings): string | null => {
   if (made.review !== null) return made.review;
@@ -141,7 +143,10 @@ const reviewOf = (made: Line, again: OrderState, state: OrderState, { from }: Re
   return isHeld ? DISPUTED : null;
 };
 
-/** Lines behind the window that wait: a line of it is credited to another partner only today. */
+/**
+ * Returns lines after the window that now have to wait, because a line of the window is credited to
+ * another partner only today.
+ */
 const heldBehind = (again: OrderState, state: OrderState, settings: ReprocessSettings): readonly Line[] => {
   const gained = again.lines
     .filter((made) => isIn(made, settings))
@@ -211,7 +216,7 @@ export const compareLines = async (
     const read = claimsIn(kept, claims);
     const again = settledAgain(read, state, rowOfToday, !settings.overridesDecisions);
     const hasDecided = !settings.overridesDecisions && state?.lines.some(({ is_decided }) => is_decided) === true;
-    // What would be without the decision that stands: to say that it stands against something.
+    // The result without the standing decision shows whether that decision makes a difference.
     const without = hasDecided ? settledAgain(read, state, rowOfToday, false) : again;
     for (const made of again.lines.filter((line) => isIn(line, settings))) {
       counts.lines += 1;
@@ -229,10 +234,7 @@ export const compareLines = async (
   return { changes, counts };
 };
 
-/**
- * Every line of the window that somebody is credited for, credited again; which of them moves money
- * is seen when it is settled.
- */
+/** Credits every credited line of the window again. Settle then shows which of them move money. */
 export const creditedLines = async (
   ports: ReprocessPorts,
   settings: ReprocessSettings,

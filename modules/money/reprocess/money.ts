@@ -1,5 +1,5 @@
-// What the decisions would move: settle and commission themselves, folded over what they remember,
-// with nothing remembered.
+// Computes the money that decisions would move: runs settle and commission on top of their memory,
+// without writing to it.
 import type { Claim, Conversion, LedgerEntry } from "../../../schemas/generated.ts";
 import { chain } from "../../../stream/chain.ts";
 import type { Recorded } from "../../../stream/flow.ts";
@@ -21,18 +21,21 @@ export interface Moved {
 }
 export interface MovedMoney {
   readonly moved: readonly Moved[];
-  /** By decision id: whether it moves anything at all. */
+  /** Whether a decision moves anything, by its id. */
   readonly moves: ReadonlySet<string>;
 }
-/** Takes in one ledger entry that would be written, and the decision that causes it. */
+/** Called for each ledger entry that would be written, with the decision that causes it. */
 export type OnEntry = (entry: LedgerEntry, decisionId: string) => void;
 export type MoneyPorts = Pick<ReprocessPorts, "topology" | "wire" | "memory" | "read">;
 
-/** One load of what is remembered for so many. */
+/** Decisions whose memory is loaded at once. */
 const DECISIONS_AT_ONCE = 200;
 const NO_PARTITION = { topic: topics.claims.name, partition: 0 } as const;
 
-/** What decisions would book, entry by entry; nothing is remembered outside of this process. */
+/**
+ * Returns a function that computes the ledger entries of decisions. It keeps its memory in this
+ * process only.
+ */
 export const entriesOf = (ports: MoneyPorts, onEntry: OnEntry) => {
   const durable = overlay(ports.memory);
   const fold = (stage: string) =>
@@ -43,7 +46,10 @@ export const entriesOf = (ports: MoneyPorts, onEntry: OnEntry) => {
     });
   const settled = fold("settle");
   const committed = fold("commission");
-  /** Further changes of the same run: what the former ones left is remembered in the shadow. */
+  /**
+   * Later calls add changes of the same run, on top of the memory that earlier calls left in the
+   * shadow.
+   */
   return async (changes: readonly Pick<Change, "message">[]): Promise<void> => {
     for (let n = 0; n < changes.length; n += DECISIONS_AT_ONCE) {
       const decisions: readonly Recorded<Claim>[] = changes

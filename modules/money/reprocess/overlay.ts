@@ -1,10 +1,10 @@
-// Durable memory that is only read: what is remembered on top of it stays in this process.
+// A read-only view of durable memory: changes on top of it stay in this process.
 import { inMemory } from "../../../stream/memory/in-memory.ts";
 import type { Memory, Version } from "../../../stream/memory/memory.ts";
 
 /**
- * Of each key the version above, else the one underneath. `remember` touches nothing that anybody
- * else can see.
+ * Returns for each key the version in the overlay, else the stored one. `remember` writes to the
+ * overlay only.
  */
 export const overlay = (under: Pick<Memory, "load">): Memory => {
   const above = inMemory("durable");
@@ -18,8 +18,8 @@ export const overlay = (under: Pick<Memory, "load">): Memory => {
         mark: below.mark,
       };
     },
-    // What was met may stand underneath, where nothing is compared: there is no second owner of a
-    // shadow.
+    // Outcomes that were loaded may be in the stored memory, which the overlay does not compare. It
+    // need not: a shadow has no second owner.
     remember: (batch) => above.remember(batch.map((one) => ({ ...one, met: [] }))),
   };
 };

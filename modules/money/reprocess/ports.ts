@@ -1,4 +1,4 @@
-// What reprocessing asks of the world, and what it is asked to do. Nothing here can write.
+// The ports and settings of reprocessing. None of these ports can write.
 
 import type { Credit, Enrichment, Fraud } from "../../../schemas/generated.ts";
 import type { AnyTopic, Read, Topology, UnixMs } from "../../../stream/flow.ts";
@@ -10,29 +10,29 @@ import type { Wire } from "../../../stream/wire.ts";
 import { pipeline } from "../../../topology.ts";
 
 /**
- * From which stage on events are computed again; what stages before it found out is taken as it was
- * recorded. `commission`: who is credited stays.
+ * The first stage that is computed again; results of the stages before it are taken from the store.
+ * `commission`: credits stay as they are.
  */
 export type ReprocessStage = Exclude<StageIn<(typeof pipeline)["declared"]>["name"], "settle">;
 export const stages = stagesOf(pipeline)
   .map(({ name }) => name as StageIn<(typeof pipeline)["declared"]>["name"])
-  // What was settled once is answered with what was recorded of it.
+  // Settle is left out: it returns its recorded outcome for what it has settled once.
   .filter((name): name is ReprocessStage => name !== "settle");
 
 export interface ReprocessSettings {
-  /** Of receipt: first millisecond, and the first one after. */
+  /** Time of receipt: `from` inclusive, `to` exclusive. */
   readonly from: UnixMs;
   readonly to: UnixMs;
   readonly stage: ReprocessStage;
   /** Null: every client. */
   readonly clientId: number | null;
-  /** What people have decided is replaced as well. */
+  /** Also replaces decisions made by people. */
   readonly overridesDecisions: boolean;
   readonly actor: string;
   readonly reason: string;
 }
 
-/** An event's row as it stands in the analytics store, but for the event itself. */
+/** An event's row in the analytics store, without the event itself. */
 export interface LatestRow {
   readonly version: number;
   readonly merged_into: string | null;
@@ -42,8 +42,8 @@ export interface LatestRow {
 }
 
 /**
- * Messages of a topic that were appended in a span, of each partition in their order. `until` null:
- * to the end that the topic has now.
+ * Reads the messages of a topic that were appended in a span, in order within each partition.
+ * `until` null: up to the current end of the topic.
  */
 export type ReadSpan = (
   topic: AnyTopic,
@@ -55,29 +55,27 @@ export interface ReprocessPorts {
   readonly topology: Topology;
   /** Opened for every topic of the topology. */
   readonly wire: Wire;
-  /**
-   * Serves the pictures of today; hints need not be among them, for those are read off the events.
-   */
+  /** Reads today's facts. Hints may be absent, because they are taken from the events. */
   readonly read: Read;
-  /** What settle and commission remember; only read. */
+  /** The memory of settle and commission; only read. */
   readonly memory: Pick<Memory, "load">;
   readonly span: ReadSpan;
-  /** By event id; an event that is not stored is absent. */
+  /** Returns rows by event id; an event that is not stored is absent. */
   readonly standing: (
     clientId: number,
     events: readonly { readonly event_id: string; readonly ts: UnixMs }[],
   ) => Promise<ReadonlyMap<string, LatestRow>>;
   /**
-   * What belongs to an erased subject, of which nothing may be read or written any more; undefined:
-   * no subject was erased.
+   * Tests for erased subjects, whose data must be neither read nor written; undefined when no
+   * subject was erased.
    */
   readonly withholds?: Withholds | undefined;
-  /** When it is decided; also what is "today". */
+  /** The time of the decisions, and the meaning of "today". */
   readonly now: UnixMs;
   readonly limits: Limits;
 }
 
-/** Each bounds memory: what a claim or a change costs here is about 2 kB. */
+/** Limits that bound memory: a claim or a change takes about 2 kB. */
 export interface Limits {
   readonly events: number;
   readonly claims: number;
@@ -85,7 +83,7 @@ export interface Limits {
 }
 export const defaultLimits: Limits = { events: 5_000_000, claims: 300_000, changes: 100_000 };
 
-/** More than is held in memory at once. The message names the cure. */
+/** More than fits into memory. The message says what to do. */
 export class TooMuch extends Error {
   constructor(what: string, most: number) {
     super(

@@ -1,5 +1,5 @@
-// The messages of a batch as events, of one client or of all, without those of erased subjects;
-// what cannot be read has its dead letter already and is passed over.
+// Decodes the messages of a batch as events of one client or all, without those of erased subjects.
+// Skips undecodable messages, which are dead letters already.
 import { decodeBatch } from "../../../stream/decode.ts";
 import type { Recorded, Topic } from "../../../stream/flow.ts";
 import type { InputBatch, InputMessage } from "../../../stream/messages.ts";
@@ -11,7 +11,7 @@ export const decoded = async <T>(
   { wire, withholds }: Pick<ReprocessPorts, "wire" | "withholds">,
   clientId: number | null,
 ): Promise<readonly { readonly event: Recorded<T>; readonly source: InputMessage }[]> => {
-  // Record keys begin with the client: what belongs to another one need not be decoded.
+  // Record keys begin with the client, so messages of others are skipped without decoding.
   const prefix = `${clientId}:`;
   const messages =
     clientId === null

@@ -1,5 +1,5 @@
-// Reads the window of events.raw, and before it as far as journeys last, through today's stages:
-// what they make of every event.
+// Runs today's stages over the window of events.raw, and over as much before it as journeys last,
+// and returns what they make of every event.
 
 import { nothingFound } from "../../../domain/nothing-found.ts";
 import { orderKeyOf } from "../../../processors/attribute/claims.ts";
@@ -21,36 +21,33 @@ import { shadow } from "./shadow.ts";
 import type { Today } from "./today.ts";
 
 export interface Recomputed {
-  /** Of every conversion near the window: its row of today, encoded. */
+  /** Returns today's row, encoded, of every conversion near the window. */
   readonly rowOf: (eventId: string) => EventAttributed | undefined;
-  /** Of events that are no line. */
+  /** Changes of events that are not lines of an order. */
   readonly changes: readonly Change[];
   readonly counts: RecomputedCounts;
 }
 export interface RecomputedCounts {
-  /** All that was read, journeys before the window included. */
+  /** All events that were read, including journeys before the window. */
   readonly read: number;
-  /** In the window. */
+  /** Events in the window. */
   readonly events: number;
-  /** In no store: not processed yet, or lost. */
+  /** Events that are in no store: not processed yet, or lost. */
   readonly not_stored: number;
-  /** Custom events that would be conversions with today's contracts, or no longer. */
+  /** Custom events that today's contracts would make conversions, or no longer. */
   readonly would_be_claims: number;
   readonly would_be_no_claims: number;
-  /** Consent or code of today would store nothing of them. */
+  /** Stored events that today's consent or code would drop. */
   readonly would_be_dropped: number;
-  /** Would differ, and a person has decided about them. */
+  /** Events that would differ but were decided by a person. */
   readonly decided: number;
 }
 
 const DAY_MS = 86_400_000;
-/** Of a client that is not known (docs/design/contracts.md, "Records"). */
+/** For a client that is not in the reference data (docs/design/contracts.md, "Records"). */
 const DEFAULT_JOURNEY_DAYS = 30;
 
-/**
- * The longest that anything before an event can matter to it: the longest window in which a client
- * counts clicks.
- */
+/** The longest time before an event that can affect it: the longest click window of a client. */
 const journeyMs = ({ reference }: Today, now: UnixMs): number => {
   const at = reference.at(now, now);
   const days = reference.clientIds.map((id) => at.client(id)?.click_window_days ?? DEFAULT_JOURNEY_DAYS);
@@ -59,7 +56,7 @@ const journeyMs = ({ reference }: Today, now: UnixMs): number => {
 
 type Recordings = Pick<EventAttributed, "enrichment" | "fraud" | "credit">;
 
-/** The stages that look at one event after the other: all on the key of the first topic. */
+/** The stages that process events one by one: all that are keyed like the first topic. */
 const eventStages = (topology: Topology): readonly string[] => {
   const stages = stagesOf(topology);
   return stages.filter(({ from }) => from.keyedBy === stages[0]?.from.keyedBy).map(({ name }) => name);
@@ -104,7 +101,10 @@ export const recompute = async (
   const isNear = ({ receivedAt }: Recorded<unknown>): boolean =>
     receivedAt >= from - MERGE_WINDOW_MS && receivedAt < to + MERGE_WINDOW_MS;
 
-  /** The event as the first stage here is given it: with what the stages before found out. */
+  /**
+   * The event as the first computed stage receives it: with the stored results of the stages
+   * before.
+   */
   const given = (event: Recorded<EventReceived>, recorded: Recordings | undefined): Recorded<any> => {
     if (stage === "enrich") return event;
     const { enrichment, fraud } = recorded ?? nothingFound;
@@ -181,7 +181,7 @@ export const recompute = async (
       const row: EventAttributed = isClaim ? (event.data as Claim).attributed : event.data;
       const isConversion = isClaim && (event.data as Claim).kind === "conversion";
       if (isConversion && claimed.has(event.id)) {
-        // The first time that it came is the one that was settled.
+        // The first arrival is the one that was settled.
         if (!todays.has(event.id))
           todays.set(event.id, wire.encode(topics.eventsAttributed, { ...event, data: row }, null));
         continue;
@@ -193,7 +193,8 @@ export const recompute = async (
       else if (isConversion) count.would_be_claims += 1;
       else compare({ ...event, data: row }, stands);
     }
-    // What is stored and would not be; what never was is where it belongs.
+    // Counts stored events that would be dropped; an event that was never stored was dropped
+    // already.
     for (const id of left) if (claimed.has(id) || standing.has(id)) count.would_be_dropped += 1;
     tell(count.read);
   };

@@ -1,5 +1,5 @@
-// Folds events through a chain of stages as its worker would, and hands over what would have been
-// produced: nothing goes out.
+// Folds events through a chain of stages as its worker would, and returns what would have been
+// produced, without producing it.
 
 import type { Chain } from "../../../stream/chain.ts";
 import type { AnyTopic, Position, Read, Recorded } from "../../../stream/flow.ts";
@@ -11,18 +11,18 @@ import type { Wire } from "../../../stream/wire.ts";
 export interface ShadowPorts {
   /** Opened for every topic that the chain reads or writes. */
   readonly wire: Wire;
-  /** What is remembered here must not be shared: memories of this process, or an overlay. */
+  /** Must not be shared with a worker: memories of this process, or an overlay. */
   readonly memories: Memories;
   readonly read: Read;
 }
 
-/** What a stage would have produced, in order; what it refuses or drops leaves nothing. */
+/** Outputs of a stage, in order. Refused and dropped events leave none. */
 export interface Produced {
   readonly topic: AnyTopic;
   readonly event: Recorded<any>;
 }
 
-/** Events of one partition in the order of the log. Throws ProcessorThrew. */
+/** Processes events of one partition in the order of the log. Throws ProcessorThrew. */
 export const shadow = (chain: Chain, { wire, memories, read }: ShadowPorts) => {
   const topics = new Map(chain.writes.map((topic) => [topic.name, topic]));
   return async (

@@ -1,5 +1,5 @@
-// A span of a topic: from the archive what Kafka has let go, then from Kafka, each partition in the
-// order of its offsets.
+// Reads a span of a topic: what Kafka has removed from the archive, then the remainder from Kafka,
+// each partition in the order of its offsets.
 
 import type { Admin, Kafka } from "../../../infra/kafka/kafka.ts";
 import { Refused } from "../../../infra/runtime/refused.ts";
@@ -7,7 +7,7 @@ import type { AnyTopic, UnixMs } from "../../../stream/flow.ts";
 import type { Past } from "../../../stream/ports.ts";
 import type { ReadSpan } from "./ports.ts";
 
-/** Hears how far the reading of one topic is. */
+/** Receives the progress of the reading of one topic. */
 export interface Progress {
   readonly at: (done: number, total: number) => void;
   readonly note: (text: string) => void;
@@ -16,7 +16,7 @@ export interface Progress {
 
 export interface Archived {
   readonly since: (at: UnixMs) => Past;
-  /** The first hour that it holds; null: nothing yet. */
+  /** The first hour in the archive; null: it is empty. */
   readonly begins: (topic: string) => Promise<UnixMs | null>;
 }
 
@@ -25,18 +25,18 @@ export interface SpanSettings {
     readonly admin: () => Promise<Pick<Admin, "watermarks" | "offsetsAt" | "close">>;
     readonly replay: Kafka["replay"];
   };
-  /** What an archive holds of a topic from a time on; null: nothing is archived here. */
+  /** The archived part of a topic from a time on; null: this installation has no archive. */
   readonly archived: Archived | null;
-  /** From then on every message must be there; what lies before may be missing, and is reported. */
+  /** Every message from then on must be found. Earlier ones may be missing, and are reported. */
   readonly needed: UnixMs;
-  /** One for each topic that is read. */
+  /** Makes one progress for each topic that is read. */
   readonly progress: (unit: string) => Progress;
 }
 
 const partitionsIn = (partitions: readonly number[]): string =>
   `partition${partitions.length === 1 ? "" : "s"} ${partitions.join(", ")}`;
 
-/** Throws Refused when a part of what is needed is nowhere. */
+/** Throws Refused when a part of what is needed was found nowhere. */
 export const spansOf =
   ({ kafka, archived, needed, progress }: SpanSettings): ReadSpan =>
   async (topic: AnyTopic, { from, until }, onBatch) => {
@@ -53,11 +53,11 @@ export const spansOf =
     for (const { partition, low, high } of marks)
       total += Math.max(0, (ends?.get(partition) ?? high) - Math.max(low, starts.get(partition) ?? low));
 
-    // Offsets begin at 0, so whatever begins later has lost its beginning; whether the span lies
-    // there is a matter of where it starts.
+    // Offsets begin at 0, so a partition that begins later has lost its beginning. That matters
+    // only when the span starts there.
     const cut = marks.filter(({ partition, low }) => low > 0 && (starts.get(partition) ?? low) <= low);
     const begins = cut.length === 0 || archived === null ? null : await archived.begins(topic.name);
-    /** Partitions of which something is nowhere, since `from` and since `needed`. */
+    /** Partitions with missing messages since `from`, and since `needed`. */
     const short: number[] = [];
     const lost: number[] = [];
     for (const { partition, low } of cut) {
@@ -73,8 +73,8 @@ export const spansOf =
         if (batch.messages.length > 0) await onBatch(batch);
         tell.at(done, total);
       }
-      // From offset 0 on there is nothing that could be missing; else the archive must be older
-      // than what is asked for.
+      // Nothing can be missing when the archive begins at offset 0. Otherwise it must begin before
+      // the requested time.
       const isWhole = next === low && !hasGap;
       const isSince = (at: UnixMs): boolean => isWhole && (first === 0 || (begins !== null && begins <= at));
       if (!isSince(from)) short.push(partition);

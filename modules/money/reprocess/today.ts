@@ -1,5 +1,5 @@
-// Facts of today: valid at event time as known now; hints as they were recorded on each event, for
-// those are read only once (law R14).
+// Facts of today: those valid at event time, as they are known now. Hints are the ones recorded on
+// each event, because hints are read only once (law R14).
 
 import { type Reference, reference } from "../../../domain/reference/reference.ts";
 import { type IdentityClicks, identityClicks } from "../../../processors/attribute/identity-clicks.ts";
@@ -10,15 +10,15 @@ import type { Read, UnixMs } from "../../../stream/flow.ts";
 export interface Today {
   readonly read: Read;
   readonly reference: Reference;
-  /** To be called before an event is folded; forgotten with `clear`. */
+  /** Call it before an event is folded; `clear` forgets the rows. */
   readonly recorded: (eventId: string, row: { readonly fraud: Fraud; readonly credit: Credit }) => void;
   readonly clear: () => void;
 }
 
 export const openToday = async (read: Read, now: UnixMs): Promise<Today> => {
   const known = await read(reference, now);
-  // Saved this moment counts as well: correcting a rule and reprocessing at once means the
-  // corrected one.
+  // Includes what was saved this very moment: after a rule is corrected, reprocessing at once must
+  // use the corrected rule.
   const today: Reference = { ...known, asOf: now, at: (validAt) => known.at(validAt, Number.MAX_SAFE_INTEGER) };
   const hinted = new Map<string, FraudHints>();
   const linked = new Map<string, string>();

@@ -1,4 +1,4 @@
-// Publishes the decisions of a difference and follows settle until it has answered each of them.
+// Publishes the decisions of a difference, and waits until settle has processed each of them.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { hit } from "#failpoint";
@@ -9,12 +9,12 @@ import { topics } from "../../../topics.ts";
 import type { Change } from "./changes.ts";
 
 export interface Written {
-  /** In the log: settle answers them sooner or later. */
+  /** Decisions in the log; settle processes all of them eventually. */
   readonly decisions: number;
   readonly applied: number;
-  /** Something else had changed the line or the event first, so they say nothing any more. */
+  /** Decisions without effect, because something else changed the line or event first. */
   readonly overtaken: number;
-  /** Not answered while the command waited. */
+  /** Decisions that were not processed while the command waited. */
   readonly waiting: number;
 }
 export interface WritePorts {
@@ -24,13 +24,13 @@ export interface WritePorts {
 
 const AT_ONCE = 500;
 const ASKED_EVERY_MS = 200;
-/** Without any answer for so long we stop following; the decisions are in the log. */
+/** Longest wait without any progress; the decisions stay in the log. */
 const PATIENCE_MS = 30_000;
 
 /**
- * The order of durable effects: 1 decisions into `claims`, acknowledged, 2 settle answers each
- * once. Dying in 1 leaves some unwritten: a further run finds those alone, and whatever is still
- * under way has the id that it had.
+ * The order of durable effects: 1. decisions into `claims`, acknowledged; 2. settle processes each
+ * once. A crash in 1 leaves some unwritten: the next run finds those alone, and decisions still in
+ * progress keep their ids.
  */
 export const writeChanges = async (
   ports: WritePorts,
@@ -51,7 +51,7 @@ export const produceChanges = async ({ produce }: WritePorts, changes: readonly 
   }
 };
 
-/** Follows decisions, whichever process has written them, until settle has answered each. */
+/** Waits until settle has processed these decisions, whichever process wrote them. */
 export const answersTo = async (
   { memory }: Pick<WritePorts, "memory">,
   ids: readonly string[],

@@ -1,4 +1,4 @@
-// What a request may ask of a backfill, on every host that takes one.
+// The request body of a backfill, for every host that accepts one.
 import { z } from "zod";
 
 const isMoment = (text: string): boolean =>
@@ -11,7 +11,7 @@ const moment = z
   .refine(isMoment, "give a day as YYYY-MM-DD, or an RFC 3339 time, which means its day");
 const eventType = z.string().regex(/^[a-z][a-z0-9_.:-]{0,63}$/, "give an event name");
 
-/** The events of history that are meant. */
+/** Selects the events of history. */
 export const historyFields = {
   from: moment.optional().describe("the first day, of America/Mexico_City; 30 days ago when left out"),
   to: moment.optional().describe("the last day; today when left out"),

@@ -1,5 +1,5 @@
-// The pages of a backfill: what is decided about each, and what a process leaves to the one that
-// follows it.
+// Decides about the pages of a backfill, and stores the progress that a following process continues
+// from.
 import { hit } from "#failpoint";
 import type { HistoryPlace } from "../../../sinks/analytics/history.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -9,7 +9,7 @@ import { answersTo, produceChanges, type WritePorts } from "../reprocess/write.t
 import type { Page } from "./evaluate.ts";
 import { type Booking, type KeptSummary, openSummary } from "./summary.ts";
 
-/** Decisions that would move money, and those of them that would move it in a closed month. */
+/** Returns the decisions that would move money, and those that would move it in a closed month. */
 const movesIn = ({ entries }: Page, now: UnixMs) => {
   const sums = new Map<string, { readonly decision_id: string; readonly isClosed: boolean; minor: bigint }>();
   for (const { entry, decision_id } of entries) {
@@ -32,7 +32,10 @@ interface Chosen {
   readonly left_in_closed_months: number;
 }
 
-/** Nothing edits the books of a closed month; a credit that is booked again must move money. */
+/**
+ * Selects the changes to write. The books of a closed month are never changed, and booking an
+ * unchanged credit again must move money.
+ */
 const chosenIn = (page: Page, trigger_recalc: boolean, now: UnixMs): Chosen => {
   const { moving, inClosed } = movesIn(page, now);
   const changes: Change[] = [];
@@ -62,15 +65,15 @@ interface Counts {
   readonly left_to_recalc: number;
   readonly left_in_closed_months: number;
 }
-/** What a process leaves behind in the row of the job. */
+/** The progress in the row of the job. */
 export interface Left {
-  /** How often the window was read from its beginning, this time included. */
+  /** How often the window was read from its beginning, this pass included. */
   readonly passes: number;
   readonly summary: KeptSummary;
   readonly written: Counts;
-  /** Up to here each page is answered; null: none is. */
+  /** Every page up to here is processed; null: none is. */
   readonly after: HistoryPlace | null;
-  /** The page behind it; null: it is not begun. */
+  /** The next page, when it was begun; null: it was not. */
   readonly begun: Begun | null;
 }
 const NOTHING: Counts = {
@@ -82,12 +85,12 @@ interface Paging {
   readonly trigger_recalc: boolean;
   readonly now: UnixMs;
   readonly left: Left | undefined;
-  /** Events that were passed before. */
+  /** Events processed in earlier passes. */
   readonly done: number;
 }
 
 /**
- * Decides about pages in their order. Without recalculation what is added up is what it would book;
+ * Decides about pages in order. Without recalculation the totals are what the changes would book;
  * with it, what was applied. `keep` throws when another process has the job.
  */
 export const openPages = (
@@ -106,9 +109,9 @@ export const openPages = (
     written = { ...written, ...Object.fromEntries(sums) };
   };
 
-  /** What is decided about a page is kept before any of it is written. */
+  /** Stores the decisions of a page before any of them is written. */
   const begin = async (page: Page, { changes, ...rest }: Chosen): Promise<Begun> => {
-    // In a later pass the matches are counted already.
+    // A later pass must not count the matches again.
     if (passes === 1) {
       summary.add({ ...page, entries: trigger_recalc ? [] : page.entries });
       add(rest);
@@ -134,7 +137,7 @@ export const openPages = (
       const chosen = chosenIn(page, trigger_recalc, now);
       const { ids, books } = begun ?? (await begin(page, chosen));
       const isMeant = new Set(ids);
-      // Of a page that another process has begun, what is left of it.
+      // Writes the decisions that are left of a page which another process began.
       await produceChanges(
         ports,
         chosen.changes.filter(({ decision_id }) => isMeant.has(decision_id)),
@@ -149,7 +152,7 @@ export const openPages = (
       begun = null;
       await kept();
     },
-    /** Before the window is read once more: what was overtaken is decided again. */
+    /** Prepares another pass over the window, which decides again about overtaken changes. */
     again: async (): Promise<void> => {
       passes += 1;
       add({ decisions: -written.overtaken, overtaken: -written.overtaken });

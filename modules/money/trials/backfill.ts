@@ -1,4 +1,4 @@
-// Applies a rule to history: what it meets is credited by decisions, page by page, oldest first.
+// Applies a rule to history: credits matching events by decisions, page by page, oldest first.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient } from "pg";
 import { askForJob, type TakenJob } from "../../base/jobs/jobs.ts";
@@ -12,13 +12,13 @@ import type { TriedRule } from "./try-rule.ts";
 import type { RuleWindow } from "./window.ts";
 
 export interface Backfill {
-  /** The version that was asked for, whatever the rule has become since. */
+  /** The version that was requested, even when the rule has changed since. */
   readonly rule: TriedRule;
   readonly window: RuleWindow & { readonly event_types?: readonly string[] | undefined };
   readonly trigger_recalc: boolean;
 }
 
-/** Inside a transaction that has the client as its tenant. The same backfill is one job. */
+/** Runs inside a transaction that has the client as its tenant. The same backfill is one job. */
 export const askForBackfill = (tx: PoolClient, backfill: Backfill, created_by: string): Promise<string> => {
   const { rule, window, trigger_recalc } = backfill;
   const { first_day, last_day, event_types } = window;
@@ -32,7 +32,7 @@ export const askForBackfill = (tx: PoolClient, backfill: Backfill, created_by: s
   });
 };
 
-/** What a backfill came to. */
+/** The result of a backfill. */
 export type Backfilled = Awaited<ReturnType<typeof runBackfill>>;
 
 export interface BackfillPorts extends Omit<EvaluationPorts, "now"> {
@@ -42,16 +42,17 @@ export interface BackfillPorts extends Omit<EvaluationPorts, "now"> {
 }
 
 /**
- * What was overtaken is decided again: a job of before may have changed an event whose newest row
- * the analytics store does not show yet. It does within seconds.
+ * Overtaken changes are decided again in another pass: an earlier job may have changed an event
+ * whose newest row is not readable in the analytics store yet. It is within seconds.
  */
 const MOST_PASSES = 6;
 const PAUSE_MS = 2_500;
 
 /**
- * The order of durable effects: 1 the decisions of a page, and what they book, in the row of the
- * job, 2 they in `claims`, 3 settle answers each once, 4 what came of it in the row. A run that
- * follows a killed one goes on from the row: what is left of that page has the ids that it had.
+ * The order of durable effects: 1. the decisions of a page and what they book, in the row of the
+ * job; 2. the decisions in `claims`; 3. settle processes each once; 4. the result in the row. A run
+ * that follows a killed one continues from the row: the decisions that are left of the page keep
+ * their ids.
  */
 export const runBackfill = async (ports: BackfillPorts, job: TakenJob, report: Report) => {
   const { rule, window, trigger_recalc } = job.input as Backfill;

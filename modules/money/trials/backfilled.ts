@@ -1,5 +1,5 @@
-// What follows when a backfill has come to its end: its row in the audit, a mail to the person that
-// asked for it, and word in the log.
+// The follow-up of a finished backfill: its audit entry, a mail to the person who requested it, and
+// a log line.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { recipientAt } from "../../access/users/recipients.ts";
@@ -10,7 +10,7 @@ import { queueMail } from "../../base/mails/mails.ts";
 import { announce } from "../../base/outbox/outbox.ts";
 import type { Backfill, Backfilled } from "./backfill.ts";
 
-/** In the transaction that ends the job, which sees its client and no other tenant. */
+/** Runs in the transaction that ends the job, which sees its client and no other tenant. */
 export const followBackfill = async (tx: PoolClient, job: TakenJob, result: Backfilled): Promise<void> => {
   const { job_id, client_id, created_by } = job;
   const { by_event_type: _, by_partner: __, ...said } = result;
@@ -31,7 +31,7 @@ export const followBackfill = async (tx: PoolClient, job: TakenJob, result: Back
   await queueEnd(tx, job, result);
 };
 
-/** No one, where a token of an operator has asked for it. */
+/** Sends no mail when a token of an operator requested it. */
 const queueEnd = async (tx: PoolClient, job: TakenJob, result: Backfilled): Promise<void> => {
   const recipient = await recipientAt(tx, job.created_by);
   if (recipient === undefined) return;

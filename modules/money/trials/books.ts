@@ -1,4 +1,5 @@
-// What stands in the books of the months that a trial would move, and which budgets it would break.
+// Reads the booked money of the months that a trial would move, and the budgets that it would
+// break.
 import type { PoolClient } from "pg";
 import { monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import { divideHalfEven, toDecimal } from "../../../domain/money.ts";
@@ -18,7 +19,7 @@ export interface MoneyRow {
   readonly closed: boolean;
 }
 
-/** Commission of each partner and month that would move, as booked and as it would be. */
+/** Commission of each partner and month that would change, as booked and after the change. */
 export const moneyRows = async (
   tx: PoolClient,
   clientId: number,
@@ -62,10 +63,10 @@ interface Budget {
   readonly spent_minor: bigint;
 }
 
-/** A month is forecast from a tenth of it on. */
+/** A month is forecast once a tenth of it has passed. */
 const SHARE = 10;
 
-/** What a month comes to at its pace; null: too little of it is over. */
+/** Extrapolates a month's amount at its current pace; null: too little of it has passed. */
 const forecastOf = (minor: bigint, { year, month }: Pick<Budget, "year" | "month">, now: UnixMs): bigint | null => {
   const first = `${year}-${String(month).padStart(2, "0")}-01`;
   const [start, end] = [startOfDay(first), startOfDay(monthsAfter(first, 1))];
@@ -73,7 +74,7 @@ const forecastOf = (minor: bigint, { year, month }: Pick<Budget, "year" | "month
   return (now - start) * SHARE < end - start ? null : divideHalfEven(minor * BigInt(end - start), BigInt(now - start));
 };
 
-/** Budgets that hold as it stands, and would be overspent. */
+/** Budgets that hold now and would be overspent. */
 export const brokenBudgets = async (
   tx: PoolClient,
   clientId: number,

@@ -1,5 +1,5 @@
-// Tries a rule on stored events, oldest first, page by page: what it would be credited with, the
-// decisions that would say so, and what they would book. Nothing is written here.
+// Tries a rule on stored events, oldest first, page by page: the credits it would make, the
+// decisions for them, and what these would book. Writes nothing.
 import { reference } from "../../../domain/reference/reference.ts";
 import { orderKeyOf } from "../../../processors/attribute/claims.ts";
 import { type Line, type OrderState, rowOf } from "../../../processors/settle/order.ts";
@@ -19,52 +19,54 @@ export interface EvaluationPorts extends Pick<ReprocessPorts, "topology" | "wire
 export interface Evaluating {
   readonly rule: TriedRule;
   readonly window: HistoryWindow;
-  /** Said with every decision. */
+  /** The actor that every decision names. */
   readonly actor: string;
   readonly reason: string;
-  /** False: no money moves by the decisions. */
+  /** False: the decisions move no money. */
   readonly recalculates?: boolean;
-  /** Where another process has come to; null: from the beginning. */
+  /** The progress of an earlier process; null: start at the beginning. */
   readonly after?: HistoryPlace | null;
 }
 
 export interface Match {
   readonly stored: StoredEvent;
-  /** As it stands. */
+  /** The stored credit. */
   readonly before: Credit;
   readonly after: Credit;
-  /** Undefined: it is so already. */
+  /** Undefined: the credit is already as it would be. */
   readonly change: Change | undefined;
-  /** Another partner, or the same one for another campaign, holds the line. */
+  /**
+   * True when another partner, or the same partner for another campaign, is credited with the line.
+   */
   readonly isHeld: boolean;
-  /** The credit is as it would be, and is booked again. */
+  /** True when the credit does not change and is booked again. */
   readonly isAgain: boolean;
 }
 export interface Page {
   readonly matches: readonly Match[];
-  /** Events that it meets and another rule wins, by that rule. */
+  /** Matching events that another rule wins, counted by that rule. */
   readonly lostTo: ReadonlyMap<number, number>;
-  /** What the changes would book, with the decision of each. */
+  /** Ledger entries of the changes, with the decision of each. */
   readonly entries: readonly { readonly entry: LedgerEntry; readonly decision_id: string }[];
-  /** Events of the window up to here, and all of them. */
+  /** Events of the window that were processed so far, and all of them. */
   readonly passed: number;
   readonly total: number;
-  /** The place of its last event; of an empty page where it began. */
+  /** The place of the page's last event; for an empty page, the place where it began. */
   readonly end: HistoryPlace | null;
 }
 export interface Evaluated {
   readonly evaluated: number;
-  /** More events lie in the window, or `onPage` wanted no more. */
+  /** More events lie in the window, or `onPage` stopped the run. */
   readonly truncated: boolean;
 }
 
-/** What the contract of a backfill allows. */
+/** The limit in the contract of a backfill. */
 const MOST_EVENTS = 50_000;
 const PAGE = 1_000;
-/** A picture may be a second old, and what was saved this moment counts. */
+/** A snapshot may be a second old, while a change saved this moment has to count. */
 const FRESH_MS = 1_000;
 
-/** `onPage` answers whether to go on. Throws what its ports throw. */
+/** `onPage` returns whether to continue. Throws what its ports throw. */
 export const evaluateRule = async (
   ports: EvaluationPorts,
   { rule, window, actor, reason, recalculates, after: begins = null }: Evaluating,
@@ -103,7 +105,7 @@ export const evaluateRule = async (
 
 type TriedEvent = Tried & { readonly stored: StoredEvent };
 
-/** The rule gains it, or loses what it is credited with now. */
+/** True when the rule gains the event, or loses one that it is credited with now. */
 const concerns = ({ isMatch, stored }: TriedEvent, { rule_id, mode }: TriedRule): boolean =>
   !standsAgainstRules(stored.credit) && (isMatch || (mode === "with_active" && stored.credit.rule_id === rule_id));
 
@@ -123,15 +125,18 @@ const matchesIn = async (
   return concerned.flatMap((one) => {
     const place = lineOf(one.stored, rule.client_id, orders);
     if (place !== undefined) return lineMatch(one, place, isConcerned, deciding);
-    // A sale that settle has not met yet, or refused, has nothing that could be decided about.
+    // A sale that settle has not read yet, or refused, has no line to decide about.
     return one.isConversion ? [] : [eventMatch(one, deciding)];
   });
 };
 
-/** Loaded at once: one round trip to the database. */
+/** Orders loaded in one round trip to the database. */
 const ORDERS_AT_ONCE = 200;
 
-/** A custom event that came before its order counted stands by itself. */
+/**
+ * Returns the keys under which settle may know the event's order. A custom event that came before
+ * its order counted stands by itself, under a key made of its event id.
+ */
 const keysOf = ({ event }: StoredEvent): readonly string[] => {
   const key = orderKeyOf(event);
   return event.t === "custom" ? [key, `e:${event.event_id}`] : [key];

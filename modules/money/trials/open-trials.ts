@@ -1,4 +1,4 @@
-// What a process tries rules with, opened when the first one is tried.
+// Opens what a process needs to try rules, when the first rule is tried.
 import type { Pool } from "pg";
 import { lateWire } from "../../../infra/avro/late-wire.ts";
 import type { SchemaIds } from "../../../infra/avro/wire.ts";
@@ -15,16 +15,16 @@ export interface TrialSettings {
   readonly pool: Pool;
   readonly registry: SchemaIds;
   readonly clickhouseUrl: string;
-  /** Of the process, as the store's own logs show it. */
+  /** The name of the process in the store's own logs. */
   readonly name: string;
 }
-/** Rejects while the registry does not answer. */
+/** Rejects while the registry is unreachable. */
 export type OpenTrials = () => Promise<Omit<EvaluationPorts, "now">>;
 
-/** A statement reads weeks of a client, and several come at once. */
+/** A statement reads weeks of a client, and several run at once. */
 const HISTORY_MS = 20_000;
 
-/** Connections of its own: what the process answers else must not wait for a history. */
+/** Opens connections of its own, so that other requests of the process never wait for a history. */
 export const openTrials = ({ pool, registry, clickhouseUrl, name }: TrialSettings): Resource<OpenTrials> => {
   const { wire, opened } = lateWire(Object.values(topics), registry);
   const clickhouse = openClickhouse(clickhouseUrl, { name: `${name}-trials`, connections: 3, timeoutMs: HISTORY_MS });

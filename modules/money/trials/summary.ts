@@ -1,5 +1,4 @@
-// What a trial of a rule adds up to: matches, money by partner and month, and budgets that it would
-// break.
+// Adds up a trial of a rule: matches, money by partner and month, and budgets that it would break.
 
 import type { Credit, LedgerEntry } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -34,19 +33,19 @@ export interface Sample {
 export interface Summary {
   readonly matched: number;
   readonly by_event_type: Readonly<Record<string, number>>;
-  /** By whom the matched events are credited to as it stands; null: no partner. */
+  /** Matched events by the partner that is credited now; null: no partner. */
   readonly by_partner: readonly { readonly partner_id: number | null; readonly matched: number }[];
   readonly samples: readonly Sample[];
   readonly lostTo: readonly { readonly rule_id: number; readonly count: number }[];
-  /** Of months whose money would move. */
+  /** Months whose money would move. */
   readonly deltas: readonly Delta[];
   readonly bySegment: readonly SegmentDelta[];
 }
 
-/** What of a ledger entry is added up. */
+/** The fields of a ledger entry that are added up. */
 export type Booking = Pick<LedgerEntry, "partner_id" | "year" | "month" | "currency" | "segment" | "amount_minor">;
 
-/** What a backfill adds up, as JSON can hold it. */
+/** The totals of a backfill in a form that JSON can hold. */
 export interface KeptSummary {
   readonly matched: number;
   readonly types: readonly (readonly [string, number])[];
@@ -77,7 +76,7 @@ const counted = <Key>(counts: Map<Key, number>, key: Key, by = 1): void =>
 const keyOf = ({ partner_id, year, month, currency }: Omit<Delta, "amount_minor">): string =>
   `${partner_id} ${year} ${month} ${currency}`;
 
-/** Takes pages in, and answers what they add up to: to what a process before had kept, if any. */
+/** Adds up pages, on top of the totals that an earlier process stored, if any. */
 export const openSummary = (before?: KeptSummary) => {
   const types = new Map<string, number>(before?.types);
   const partners = new Map<number | null, number>(before?.partners);

@@ -1,4 +1,5 @@
-// A rule tried on history, as it is answered: matches and money in decimals, with nothing written.
+// Tries a rule on history and formats the result for the response: matches and money as decimals.
+// Writes nothing.
 import type { Pool, PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -8,7 +9,7 @@ import { openSummary, periodsOf, type Sample } from "./summary.ts";
 import type { TriedRule } from "./try-rule.ts";
 import type { RuleWindow } from "./window.ts";
 
-/** After so long what was found is answered, as truncated. */
+/** After this time the results so far are returned, marked as truncated. */
 const BOX_MS = 25_000;
 
 export interface TrialPorts extends EvaluationPorts {
@@ -70,11 +71,11 @@ const currencyIn = async (tx: PoolClient, clientId: number): Promise<string> => 
     select currency from clients where client_id = ${clientId} order by version desc limit 1`);
   return rows[0]!.currency;
 };
-/** What the client counts in. */
+/** The currency of the client. */
 export const currencyOf = (pool: Pool, clientId: number): Promise<string> =>
   transaction(pool, [clientId], (tx) => currencyIn(tx, clientId), { isReadOnly: true });
 
-/** In the money of the client, and beside it in every other one. */
+/** Returns the changes in the client's currency, and those in other currencies separately. */
 export const deltasIn = (
   deltas: readonly { readonly currency: string; readonly amount_minor: bigint }[],
   currency: string,

@@ -1,4 +1,5 @@
-// What the live attribution would say of a stored event with this rule in force. Pure.
+// Computes what the live attribution would decide about a stored event if this rule were in force.
+// Pure.
 
 import { inWinningOrder, type Reference, type ReferenceAt, type Rule } from "../../../domain/reference/reference.ts";
 import { attribute } from "../../../processors/attribute/attribute.ts";
@@ -7,14 +8,14 @@ import type { Candidate, Credit, EventScored } from "../../../schemas/generated.
 import type { StoredEvent } from "../../../sinks/analytics/history.ts";
 import type { Recorded } from "../../../stream/flow.ts";
 
-/** `alone`: no other rule is looked at; `with_active`: it competes with those in force. */
+/** `alone`: no other rule is considered; `with_active`: it competes with those in force. */
 type TryMode = "alone" | "with_active";
 
 export interface TriedRule extends Pick<Rule, "rule_id" | "version" | "client_id" | "priority" | "when" | "then"> {
   readonly mode: TryMode;
 }
 
-/** The version that is saved, as it is tried. */
+/** Returns the saved version in the form that trials use. */
 export const triedRule = (
   {
     id: rule_id,
@@ -27,28 +28,28 @@ export const triedRule = (
   mode: TryMode,
 ): TriedRule => ({ rule_id, version, client_id, priority, when, then, mode });
 
-/** Of a rule that is not saved: behind every one that is. */
+/** The id of an unsaved rule: it sorts after every saved one. */
 export const UNSAVED = 2_147_483_647;
 
 export interface Tried {
-  /** Who would be credited, and by what. */
+  /** Who would be credited, and by which method. */
   readonly credit: Credit;
   /** The rule would be credited with the event. */
   readonly isMatch: boolean;
-  /** The rule that wins although this one meets the event; null: none does. */
+  /** The rule that wins although this one matches the event; null: none does. */
   readonly lostTo: number | null;
-  /** It makes a line of an order, lead or install. */
+  /** The event makes a line of an order, lead or install. */
   readonly isConversion: boolean;
 }
 
-/** What an event itself proves is not taken away by a rule, nor is what a person decided. */
+/** A rule overrides neither what an event itself proves nor what a person decided. */
 const PROVEN: ReadonlySet<string | null> = new Set(["click", "upload", "partner_param", "decision"]);
 const isDecided = ({ candidates }: Credit): boolean => candidates.some(({ method }) => method === "decision");
 
 export const standsAgainstRules = (credit: Credit): boolean =>
   isDecided(credit) || (credit.status === "attributed" && PROVEN.has(credit.method));
 
-/** As active, and without its days. */
+/** The rule as if it were active, without its validity dates. */
 const inForce = ({ mode: _, ...rule }: TriedRule): Rule => ({
   ...rule,
   name: "",
@@ -66,7 +67,7 @@ const rulesWith = (known: ReferenceAt, tried: TriedRule): readonly Rule[] =>
         inWinningOrder,
       );
 
-/** Clicks were judged when the event came: they keep what was found, and are not judged again. */
+/** Clicks were judged when the event arrived: they keep that result and are not judged again. */
 const JUDGED: ReadonlySet<string> = new Set(["click", "identity"]);
 
 const withJudged = (made: Credit, standing: Credit): Credit => {
@@ -85,7 +86,10 @@ const withJudged = (made: Credit, standing: Credit): Credit => {
 
 const noClicks = { clicks: [] };
 
-/** Null: consent keeps the event out. `known`: as it was at the event's time, known today. */
+/**
+ * Returns null when consent excludes the event. `known`: the reference data valid at the event's
+ * time, as known today.
+ */
 export const tryRule = (stored: StoredEvent, tried: TriedRule, known: Reference): Tried | null => {
   const { event, enrichment, fraud, credit: standing, received_at } = stored;
   const at = Math.min(event.ts, received_at);

@@ -4,13 +4,13 @@ import type { UnixMs } from "../../../stream/flow.ts";
 
 export interface RuleWindow {
   readonly from: UnixMs;
-  /** The first moment that is left out. */
+  /** Exclusive. */
   readonly to: UnixMs;
   readonly first_day: string;
   readonly last_day: string;
 }
 
-/** What is wrong with the days that were asked for. */
+/** The requested days are invalid; the message says why. */
 export class BadWindow extends Error {
   readonly code: "range_too_long" | "bad_range";
   constructor(code: BadWindow["code"], message: string) {
@@ -24,13 +24,16 @@ const DEFAULT_DAYS = 30;
 const MOST_DAYS = 90;
 const DAY_MS = 86_400_000;
 
-/** Days of the calendar, whatever their clocks do. */
+/** Adds calendar days, regardless of clock changes. */
 const daysAfter = (day: string, days: number): string =>
   new Date(Date.parse(`${day}T12:00:00Z`) + days * DAY_MS).toISOString().slice(0, 10);
-/** A time means its day in America/Mexico_City. */
+/** Returns the day of a time in America/Mexico_City. */
 const dayIn = (text: string): string => (text.length === 10 ? text : dayOf(Date.parse(text)));
 
-/** First and last day, or times on them; by default 30 days ago and today. Throws BadWindow. */
+/**
+ * Takes first and last day, or times on them; the defaults are 30 days ago and today. Throws
+ * BadWindow.
+ */
 export const ruleWindow = (
   { from, to }: { readonly from?: string | undefined; readonly to?: string | undefined },
   now: UnixMs,

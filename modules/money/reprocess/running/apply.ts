@@ -1,4 +1,4 @@
-// Writes a difference: the audit that it begins, the decisions, the audit that they are written.
+// Writes a difference: the start in the audit, the decisions, the end in the audit.
 import { createHash } from "node:crypto";
 import { Refused } from "../../../../infra/runtime/refused.ts";
 import { commitOf, versionOf } from "../../../../infra/runtime/version.ts";
@@ -11,7 +11,9 @@ import type { Opened } from "./open.ts";
 export const windowText = ({ from, to }: Pick<ReprocessSettings, "from" | "to">): string =>
   `${new Date(from).toISOString()}/${new Date(to).toISOString()}`;
 
-/** What the audit knows it by. `actor` is the person, not whom decisions name. */
+/**
+ * Its identity in the audit. `actor` is the person who started it; decisions name their own actor.
+ */
 export const auditOf = (settings: ReprocessSettings, actor: string): OperationPlan => ({
   kind: "reprocess",
   actor,
@@ -19,7 +21,7 @@ export const auditOf = (settings: ReprocessSettings, actor: string): OperationPl
   reason: settings.reason,
 });
 
-/** What was asked for, and by which code it is done. */
+/** The request, and the code version that carries it out. */
 export const saidOf = ({ from, to, stage, clientId, overridesDecisions, reason }: ReprocessSettings) => ({
   from: new Date(from).toISOString(),
   to: new Date(to).toISOString(),
@@ -40,12 +42,12 @@ export const digestOf = ({ changes }: Difference): string => {
 interface Applying {
   readonly settings: ReprocessSettings;
   readonly actor: string;
-  /** Of the operation. */
+  /** The id of the operation. */
   readonly id: string;
   readonly onProgress: (done: number, total: number) => void;
 }
 
-/** Before anything is written. Throws Refused for money of closed months. */
+/** Runs before anything is written. Throws Refused when money of closed months would move. */
 export const refuseClosedMonths = (difference: Difference, isAllowed: boolean): void => {
   const closed = closedMonthsOf(difference);
   if (closed.length > 0 && !isAllowed)
@@ -56,9 +58,9 @@ export const refuseClosedMonths = (difference: Difference, isAllowed: boolean): 
 };
 
 /**
- * The order of durable effects: 1 the audit says that it begins, 2 decisions (write.ts), 3 the
- * audit says how it ended. A run that died is simply run again. How a run ended that was not
- * completed is written by the caller.
+ * The order of durable effects: 1. the audit records the start, 2. decisions (write.ts), 3. the
+ * audit records the end. A run that died is simply run again. The caller records the end of a run
+ * that was not completed.
  */
 export const applyDifference = async (
   { ports, produce }: Pick<Opened, "ports" | "produce">,

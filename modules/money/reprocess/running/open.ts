@@ -1,5 +1,5 @@
-// The ports of reprocessing on the servers of this installation; everything is opened to be read,
-// but the producer of decisions.
+// Opens the ports of reprocessing on the servers of this installation. All are read-only except the
+// producer of decisions.
 import type pg from "pg";
 import { clickIdKey } from "../../../../domain/click-id.ts";
 import { reference } from "../../../../domain/reference/reference.ts";
@@ -47,28 +47,28 @@ const archiveOf = (objects: Objects): Archived => ({
 /** A statement reads whole hours of a client. */
 const STATEMENT_MS = 60_000;
 
-/** Where everything is, and what reads identifiers and places. */
+/** The addresses of the stores, and the keys that identifiers and places are read with. */
 export interface Installation {
   readonly kafka: Kafka;
   readonly registryUrl: string;
   readonly topicPrefix: string;
   readonly clickhouseUrl: string;
   readonly keyring: Keyring;
-  /** Undefined: nothing is archived here. */
+  /** Undefined: this installation has no archive. */
   readonly objectStoreUrl: string | undefined;
   readonly files: Parameters<typeof readPlaces>[0];
   readonly log: Pick<Log, "info" | "warn">;
 }
 export interface Opening {
   readonly now: UnixMs;
-  /** Where the window begins. */
+  /** The start of the window. */
   readonly needed: UnixMs;
   readonly progress: (unit: string) => Progress;
-  /** What is held in memory; without it, what a process of its own may hold. */
+  /** Limits of what is held in memory; the default is for a process that does nothing else. */
   readonly limits?: Limits;
 }
 
-/** The pool is the caller's. Throws WrongPepper, Refused, and what does not answer. */
+/** The caller owns the pool. Throws WrongPepper, Refused, and errors of unreachable servers. */
 export const openReprocessing = async (
   pool: pg.Pool,
   { kafka, registryUrl, topicPrefix, clickhouseUrl, keyring, objectStoreUrl, files, log }: Installation,
@@ -90,7 +90,7 @@ export const openReprocessing = async (
     await clickhouse.close();
     await objects?.close();
   };
-  // Polls of an open list would keep the process for ever.
+  // Closes the list on failure: its polling timer would keep the process alive.
   const withholds = await withholdsOf(suppressions).catch(async (error: unknown) => {
     await close();
     throw error;

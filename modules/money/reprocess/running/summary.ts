@@ -1,4 +1,5 @@
-// A difference as the platform API keeps and shows it: bounded, with amounts as decimals.
+// The form of a difference that the platform API stores and shows: bounded in size, with amounts as
+// decimals.
 import { toDecimal } from "../../../../domain/money.ts";
 import type { Change } from "../changes.ts";
 import { closedMonthsOf, type Difference } from "../difference.ts";

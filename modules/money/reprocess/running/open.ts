@@ -47,7 +47,7 @@ const archiveOf = (objects: Objects): Archived => ({
 /** A statement reads whole hours of a client. */
 const STATEMENT_MS = 60_000;
 
-/** The addresses of the stores, and the keys that identifiers and places are read with. */
+/** The servers of the installation, its keyring, and the files that name places. */
 export interface Installation {
   readonly kafka: Kafka;
   readonly registryUrl: string;

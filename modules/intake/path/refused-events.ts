@@ -87,8 +87,8 @@ export const refusedLetter = (
 };
 
 /**
- * The source (src_7) or payment provider whose settings parse the body, in the form of its
- * envelope.
+ * Returns the header with the source (src_7) or payment provider whose settings parse the body. The
+ * first line of the body names it.
  */
 const senderIn = (edge: string, body: Uint8Array): Readonly<Record<string, string>> => {
   const head = edge === "pixel" ? null : SENDER.exec(Buffer.from(body).toString("latin1", 0, 64));

@@ -13,8 +13,8 @@ import { within } from "../../../infra/runtime/timing/within.ts";
  */
 const ASKED_EVERY_MS = 1_000;
 /**
- * Leaving can hang on requests in flight (infra/kafka/README.md K11). The process then ends, and
- * its successor finds the hold before it joins.
+ * Leaving can hang on requests in flight (infra/kafka/README.md K11). After this time the process
+ * ends, and its successor finds the hold before it joins.
  */
 const LEFT_WITHIN_MS = 20_000;
 

@@ -45,7 +45,6 @@ const found = [...FOLDERS, "stream"].flatMap((folder) =>
 
 /** Lives as long as the process or what it has opened. */
 const lasting: Readonly<Record<string, string>> = {
-  "apps/api/sales/named-sales.ts known": "the partners and campaigns of one request, 1,000",
   "apps/ingest/edges/external.ts names": "names of one query, which is 16 KiB at most; gone with the request",
   "apps/ingest/edges/upload.ts underWay": "MOST_AT_ONCE uploads; gone when they end",
   "apps/ingest/routes/wal-replay.ts followed": "replays under way; our own ids; gone when one ends",
@@ -102,6 +101,8 @@ const lasting: Readonly<Record<string, string>> = {
   "modules/log/replays/replay-writes.ts ends": "30,000 messages under way",
   "modules/log/replays/replay-writes.ts lastOf": "partitions of a replay, gone with it",
   "modules/log/replays/replay-writes.ts underWay": "30,000 messages under way",
+  "modules/money/decisions/creditable.ts known": "the partners and campaigns of one request, 1,000",
+  "modules/running/repair/self-repair.ts #pending": "MOST_PENDING alerts, the oldest left out first",
   "processors/admit/shape.ts kinds": "10,000 keys of at most 64 characters, then emptied",
   "processors/enrich/identity-keys.ts known": "100 clients, each with a memo of 10,000 identifiers",
   "sinks/archive/container.ts blocks": "the compressed blocks of one file, closed at 32 MiB before compression",
@@ -136,6 +137,7 @@ const passing: ReadonlySet<string> = new Set([
   "modules/log/replays/replay-lane.ts topics",
   "modules/figures/reports/reconcile.ts currencies",
   "modules/figures/reports/reconcile.ts found",
+  "modules/money/decisions/reattribute.ts decisions",
   "processors/admit/json-list.ts found",
   "processors/admit/read-batch.ts events",
   "processors/attribute/facts.ts nothingLinked",

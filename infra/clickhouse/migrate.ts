@@ -96,6 +96,24 @@ const refuseOtherKind = async (clickhouse: Clickhouse, cluster: string | undefin
     );
 };
 
+const ADDS_COLUMN = /\badd column\b/i;
+const MAKES_VIEW = /^create or replace view (\w+)/im;
+/**
+ * A view keeps the list of columns that it was made with: behind a new column the views of earlier
+ * steps are made again, in their order.
+ */
+const viewsOver = ({ number, text }: Migration, steps: readonly Migration[]): readonly string[] => {
+  const views = new Map<string, string>();
+  if (ADDS_COLUMN.test(text))
+    for (const earlier of steps.filter((step) => step.number < number)) {
+      const name = MAKES_VIEW.exec(earlier.text)?.[1];
+      if (name === undefined) continue;
+      views.delete(name);
+      views.set(name, earlier.text);
+    }
+  return [...views.values()];
+};
+
 /** All replicas have done it when it answers. */
 const WAIT_FOR_ALL = { alter_sync: "2", distributed_ddl_task_timeout: "21600" } as const;
 
@@ -130,9 +148,10 @@ export const migrate = async (
   if (problems.length > 0) throw new Error(problems.join("\n"));
   const done = new Set(before.map(({ number }) => number));
   const applied: string[] = [];
-  for (const { number, file, text, checksum } of steps.filter((step) => !done.has(step.number))) {
+  for (const step of steps.filter(({ number }) => !done.has(number))) {
+    const { number, file, text, checksum } = step;
     try {
-      await command(text);
+      for (const statement of [text, ...viewsOver(step, steps)]) await command(statement);
     } catch (error) {
       throw new Error(
         `${file}: ${(error as Error).message}\n  correct the cause and migrate again: it goes on with this file`,

@@ -132,6 +132,43 @@ test(
   },
 );
 
+test("a column that is added shows in every view, also where the run died before it was noted", async () => {
+  const wider = `wider_${database}`;
+  const later = mkdtempSync(join(tmpdir(), "steps-"));
+  for (const file of shipped()) copyFileSync(join(files, file), join(later, file));
+  writeFileSync(
+    join(later, "900_payment_method.sql"),
+    "alter table events add column if not exists payment_method Nullable(String)",
+  );
+  await root.command({ query: `create database ${wider}` });
+  const there = openClickhouse(Object.assign(new URL(url), { pathname: `/${wider}` }).href);
+  const methodsIn = async (view: string) =>
+    (await there.query({ query: `select payment_method from ${view}`, format: "JSONCompactEachRow" })).json<[string]>();
+  try {
+    await migrate(there);
+    expect(await migrate(there, { folder: later })).toEqual({ applied: ["900_payment_method.sql"] });
+    await there.command({
+      query:
+        "insert into events (client_id, event_id, ts, version, consent, payment_method) values " +
+        "(1, '00000000-0000-8000-8000-000000000001', now64(3), 1, 255, 'oxxo')",
+    });
+    for (const view of ["events_decided", "events_current", "event_versions"])
+      expect(await methodsIn(view), view).toEqual([["oxxo"]]);
+    // As after a run that died between the column and its note.
+    await there.command({ query: "create or replace view event_versions as select client_id, did from events" });
+    await there.command({
+      query: "alter table migrations delete where number = 900",
+      clickhouse_settings: { mutations_sync: "1" },
+    });
+    expect(await migrate(there, { folder: later })).toEqual({ applied: ["900_payment_method.sql"] });
+    expect(await methodsIn("event_versions")).toEqual([["oxxo"]]);
+  } finally {
+    await there.close();
+    await root.command({ query: `drop database ${wider}` });
+    rmSync(later, { recursive: true });
+  }
+});
+
 test("two who migrate at once take turns: each step is done once, and the rows stay", async () => {
   const twice = `twice_${database}`;
   const before = mkdtempSync(join(tmpdir(), "steps-"));

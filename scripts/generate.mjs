@@ -1,12 +1,12 @@
 // Writes, from topics.yaml and schemas/*.avsc, the record types (schemas/generated.ts), the schemas
 // as data (schemas/generated-avro.ts), the topic constants (topics.ts), and what our own attributes
-// say of the fields of an event (schemas/generated-fields.ts, sinks/analytics/generated.ts).
+// say of the fields of an event (scripts/generate/).
 // Usage: node scripts/generate.mjs [--check]
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { parse } from "yaml";
 import { avroOf, checkAttributes } from "./generate/attributes.mjs";
 import { columnsText } from "./generate/columns.mjs";
-import { fieldsText } from "./generate/fields.mjs";
+import { conditionsOf, fieldsText, nothingFoundText } from "./generate/fields.mjs";
 
 const at = (path) => new URL(`../${path}`, import.meta.url);
 const schemas = new Map(
@@ -141,6 +141,25 @@ const settings = Object.entries(topics).map(
   },
 );
 const shapes = [...records].map((name) => `  ${name}: ${JSON.stringify(inline(name, new Set()))},`);
+/** The page with the list of conditions, between its markers. */
+const conditionsPage = () => {
+  const page = readFileSync(at("docs/attribution.md"), "utf8");
+  const list = lines(conditionsOf(schemas).map(({ name }) => `\`${name}\``));
+  const [begin, end] = ["<!-- conditions: npm run generate -->\n", "  <!-- end of conditions -->"];
+  return page.replace(new RegExp(`(${begin})[^]*(${end})`), `$1${list}$2`);
+};
+const PAGE_COLUMNS = 120;
+/** A list as lines of a page. */
+const lines = (words) => {
+  const all = [""];
+  for (const [n, word] of words.entries()) {
+    const text = n < words.length - 1 ? `${word},` : `${word}.`;
+    const next = `${all.at(-1)} ${text}`;
+    if (all.at(-1) !== "" && next.length + 1 > PAGE_COLUMNS) all.push(` ${text}`);
+    else all[all.length - 1] = next;
+  }
+  return all.map((line) => ` ${line}\n`).join("");
+};
 const DO_NOT_EDIT = "Do not edit: npm run generate.";
 const generated = {
   "schemas/generated.ts": `// Record types and topic names, from topics.yaml and schemas/*.avsc. ${DO_NOT_EDIT}
@@ -157,8 +176,10 @@ export const schemas = {
 ${shapes.join("\n")}
 } as const;
 `,
+  "domain/nothing-found.ts": nothingFoundText(schemas, DO_NOT_EDIT),
   "schemas/generated-fields.ts": fieldsText(schemas, DO_NOT_EDIT),
   "sinks/analytics/generated.ts": columnsText(schemas, DO_NOT_EDIT),
+  "docs/attribution.md": conditionsPage(),
   "topics.ts": `// Every topic of the log, from topics.yaml. ${DO_NOT_EDIT}
 import { topic } from "./infra/avro/codec.ts";
 import type {

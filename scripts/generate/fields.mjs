@@ -1,5 +1,5 @@
-// Writes schemas/generated-fields.ts: what the fields of an event hold when nothing is known, what
-// a second copy adds to a first one, and which texts a condition may ask for.
+// Writes schemas/generated-fields.ts and domain/nothing-found.ts: what a second copy adds to a
+// first one, which texts a condition may ask for, and what fields hold when nothing is known.
 import { plainType } from "./attributes.mjs";
 
 const zeros = { string: '""', int: "0", long: "0", boolean: "false" };
@@ -34,34 +34,64 @@ const merged = (record) => (field) => {
   return `  ${field.name}: ${merge(field)},`;
 };
 
-const emptyRecord = ({ name, fields }) => {
-  const values = fields.map((field) => `  ${field.name}: ${emptyOf(field)},`);
-  return `export const empty${name}: ${name} = {\n${values.join("\n")}\n};`;
+/** Not empty on an event that no sender sent. */
+const SAID = ["event_id", "client_id", "t", "ts", "source", "personal_form"];
+const emptyFields = ({ fields }, indent) =>
+  fields
+    .filter(({ name }) => !SAID.includes(name))
+    .map((field) => `${indent}${field.name}: ${emptyOf(field)},`)
+    .join("\n");
+
+export const nothingFoundText = (
+  schemas,
+  doNotEdit,
+) => `// What is not known of an event: of one that no sender sent, and what stages found out about one
+// that none of them has looked at. ${doNotEdit}
+import type { Enrichment, EventReceived, Fraud } from "../schemas/generated.ts";
+import { PERSONAL_FORM } from "./personal/personal-form.ts";
+
+export const nothingFound: { readonly enrichment: Enrichment; readonly fraud: Fraud } = {
+  enrichment: {
+${emptyFields(schemas.get("Enrichment"), "    ")}
+  },
+  fraud: {
+${emptyFields(schemas.get("Fraud"), "    ")}
+  },
 };
 
-export const fieldsText = (schemas, doNotEdit) => {
-  const [event, enrichment, fraud] = ["EventReceived", "Enrichment", "Fraud"].map((name) => schemas.get(name));
-  const mergeOf = (record) => record.fields.map(merged(record)).join("\n");
-  const money = event.fields.filter(({ merge }) => merge === "money").map(({ name }) => `"${name}"`);
-  const ofLine = event.fields.filter((field) => field.of === "line").map(({ name }) => `  ${name}: null,`);
-  const texts = [
-    ["event", event],
-    ["enrichment", enrichment],
-  ].flatMap(([part, { fields }]) =>
-    fields
-      .filter(({ condition }) => condition === true)
+/** An event that no sender sent; its source is \`decision\`, which no edge writes. */
+export const blankEvent = (
+  known: Pick<EventReceived, "event_id" | "client_id" | "t" | "ts"> & Partial<EventReceived>,
+): EventReceived => ({
+${emptyFields(schemas.get("EventReceived"), "  ")}
+  source: "decision",
+  personal_form: PERSONAL_FORM,
+  ...known,
+});
+`;
+
+/** The fields that a condition may ask for, with the part of a stored event that they are in. */
+export const conditionsOf = (schemas) =>
+  Object.entries({ event: "EventReceived", enrichment: "Enrichment" }).flatMap(([part, record]) =>
+    schemas
+      .get(record)
+      .fields.filter(({ condition }) => condition === true)
       .map(({ name, type, column }) => {
         if (plainType(type).plain !== "string") throw new Error(`a condition compares texts, and ${name} is none`);
         if (column === undefined || column.name !== undefined)
           throw new Error(`a condition asks for ${name} in the store too: give it a column of its own name`);
-        return `  ${name}: ({ ${part} }) => ${part}.${name},`;
+        return { part, name };
       }),
   );
-  return `// What the schemas say of the fields of an event beside their types. ${doNotEdit}
-import type { Enrichment, EventReceived, Fraud } from "./generated.ts";
 
-/** Nothing is known of it. */
-${[event, enrichment, fraud].map(emptyRecord).join("\n\n")}
+export const fieldsText = (schemas, doNotEdit) => {
+  const [event, enrichment] = ["EventReceived", "Enrichment"].map((name) => schemas.get(name));
+  const mergeOf = (record) => record.fields.map(merged(record)).join("\n");
+  const money = event.fields.filter(({ merge }) => merge === "money").map(({ name }) => `"${name}"`);
+  const ofLine = event.fields.filter((field) => field.of === "line").map(({ name }) => `  ${name}: null,`);
+  const texts = conditionsOf(schemas).map(({ part, name }) => `  ${name}: ({ ${part} }) => ${part}.${name},`);
+  return `// What the schemas say of the fields of an event beside their types. ${doNotEdit}
+import type { Enrichment, EventReceived } from "./generated.ts";
 
 /** Whose money it is, and what it comes to. */
 interface Money extends Pick<EventReceived, ${money.join(" | ")}> {

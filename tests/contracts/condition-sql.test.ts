@@ -9,6 +9,7 @@ import type { Condition } from "../../domain/reference/reference.ts";
 import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
 import { readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
+import { conditionTexts } from "../../schemas/generated-fields.ts";
 import { matching } from "../../sinks/analytics/condition-sql.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events } from "../../sinks/analytics/table.ts";
@@ -168,7 +169,14 @@ const amounts = [
   9_223_372_036_854_775_807n,
   -9_223_372_036_854_775_808n,
 ];
+/** Of every field that a condition may ask for; those below have the values that they may have. */
+const someTexts = Object.fromEntries(
+  Object.keys(conditionTexts)
+    .filter((name) => name in received())
+    .map((name) => [name, orNull(word)]),
+);
 const event = fc.record({
+  ...someTexts,
   t: fc.constantFrom("purchase", "custom", "page_view"),
   custom_name: orNull(fc.constantFrom("signup", "purchase")),
   source: fc.constantFrom("batch", "pixel", "generic:ñ"),
@@ -188,29 +196,14 @@ const looked = fc.record({
 });
 
 const textField = fc.oneof(
-  fc.constantFrom(
-    "t",
-    "source",
-    "url",
-    "url.host",
-    "url.path",
-    "ref",
-    "ref.host",
-    "country",
-    "region",
-    "city",
-    "device",
-    "browser",
-  ),
-  fc.constantFrom(
-    "product_line",
-    "currency",
-    "coupon",
-    "url.query.q",
-    "url.query.utm_source",
-    "url.query.x",
-    "url.query.'",
-  ),
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom("t", "url.host", "url.path", "ref.host", "coupon", ...Object.keys(conditionTexts)),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom("url.query.q", "url.query.utm_source", "url.query.x", "url.query.'"),
+  },
 );
 const someText = fc.oneof(
   word,

@@ -40,7 +40,10 @@ const affected = [
   "tests/topology/imports.test.ts",
   "tests/topology/state-hash.test.ts",
   "tests/topology/hosting.test.ts",
+  "tests/topology/schema-attributes.test.ts",
   "tests/sinks/schema-evolution.test.ts",
+  "tests/sinks/transcode.test.ts",
+  "tests/edges/batch-admit.test.ts",
   "tests/operations/containers.test.ts",
   "tests/operations/metrics.test.ts",
   "tests/operations/routes.test.ts",
@@ -130,6 +133,7 @@ test("each kind of change has a recipe", () =>
     "A sink",
     "A migration",
     "A field of a record",
+    "A stored event property",
     "A route of the platform API",
     "A metric",
   ]));

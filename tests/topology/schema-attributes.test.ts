@@ -10,9 +10,9 @@ import { topics } from "../../topics.ts";
 let copy: string;
 beforeAll(() => {
   copy = mkdtempSync(join(tmpdir(), "generate-"));
-  for (const path of ["schemas", "scripts", "topics.yaml", "topics.ts", "package.json"])
+  for (const path of ["schemas", "scripts", "docs/attribution.md", "topics.yaml", "topics.ts", "package.json"])
     cpSync(path, join(copy, path), { recursive: true });
-  mkdirSync(join(copy, "sinks/analytics"), { recursive: true });
+  for (const folder of ["sinks/analytics", "domain"]) mkdirSync(join(copy, folder), { recursive: true });
   symlinkSync(resolve("node_modules"), join(copy, "node_modules"));
 });
 afterAll(() => rmSync(copy, { recursive: true }));

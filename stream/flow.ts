@@ -172,10 +172,10 @@ export interface FactsFor<In, Facts> {
  */
 export type Write = (table: { readonly name: string }, rows: readonly unknown[]) => Promise<void>;
 
-export type Needs<Field extends string, Value, Source> = [Value] extends [null]
+type Needs<Field extends string, Value, Source> = [Value] extends [null]
   ? { readonly [F in Field]?: never }
   : { readonly [F in Field]: Source };
-export type Outputs<Out> = { readonly [Name in keyof Out]: Topic<Out[Name]> };
+type Outputs<Out> = { readonly [Name in keyof Out]: Topic<Out[Name]> };
 
 /** An id that stands for two things: the dead letter's code, and a message that names the first. */
 export interface Conflict {

@@ -53,7 +53,7 @@ export type Retry = <T>(name: RetriedStep, step: () => Promise<T>, between: () =
 export type RetriedStep = "record" | "learn" | "load" | "remember" | "produce" | "write" | "commit";
 type Report = (event: string, fields: Readonly<Record<string, unknown>>) => void;
 /** Events of the process, never once an event of the stream; `error` asks for an operator. */
-export interface RunnerLog {
+interface RunnerLog {
   readonly info: Report;
   readonly warn: Report;
   readonly error: Report;
@@ -112,7 +112,7 @@ export interface CopyPorts extends Pick<LogPorts, "retry" | "stops" | "log"> {
  * One transaction or one insert a call of `write`, with the tenants whose rows it may touch;
  * sinks/stores has one for each store.
  */
-export interface Store {
+interface Store {
   readonly within: (
     batch: { readonly tenants: readonly number[]; readonly token: string },
     work: (write: Write) => Promise<void>,

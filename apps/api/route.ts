@@ -72,7 +72,7 @@ export type Caller =
   | { readonly kind: "client"; readonly client_id: number }
   | { readonly kind: "user"; readonly user: User };
 
-export interface MoreOfChange {
+interface MoreOfChange {
   /** Where an entry of the changes stands in the body, e.g. /commissions/2; else it is the body. */
   readonly placeOf?: (entity: string, n: number) => string;
   /** Writes what belongs to the change and takes long, before the change has its time. */
@@ -125,7 +125,7 @@ export interface Ask<C extends Contract = Contract> {
    */
   readonly list: (query: RowsQuery, complete?: Complete, more?: More) => Promise<Reply>;
 }
-export interface Write {
+interface Write {
   (useCase: (work: Work) => Promise<Reply>): Promise<Reply>;
   <Result>(
     useCase: (work: UnitOfWork) => Promise<Result>,

@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import type { Server } from "./reachable.ts";
 
-export interface Known {
+interface Known {
   readonly description: string;
   /** Asked before it begins; one that does not answer ends it. */
   readonly needs: readonly Server[];

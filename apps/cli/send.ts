@@ -16,7 +16,7 @@ export interface SendOrder {
   readonly batchSize: number;
   readonly now: number;
 }
-export interface Refused {
+interface Refused {
   readonly line: number;
   readonly code: string;
   readonly field: string | null;

@@ -55,10 +55,10 @@ export interface EdgeParts extends HostPorts {
   readonly path: Pick<Path, "store" | "expectRoom">;
   readonly count: (counts: RequestCounts) => void;
 }
-export type Answer = (request: Request, response: Response) => Promise<void>;
+type Answer = (request: Request, response: Response) => Promise<void>;
 /** What a file of edges/ exports as `open`. */
 export type OpenEdge = (parts: EdgeParts) => Answer;
-export type DirectAnswer = (visit: Visit) => Promise<void>;
+type DirectAnswer = (visit: Visit) => Promise<void>;
 /** What it exports as `openDirect` instead, where Express would be most of a request's cost. */
 export type OpenDirect = (parts: EdgeParts) => DirectAnswer;
 interface EdgeFile {

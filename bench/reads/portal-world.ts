@@ -13,7 +13,7 @@ const USERS = 50;
 const PARTNERS = 20;
 /** The place of the partner and the campaign that are asked about: each 20th sale is theirs. */
 export const SELLS = 1;
-export type Role = "admin" | "client_manager" | "viewer" | "partner" | "client_user";
+type Role = "admin" | "client_manager" | "viewer" | "partner" | "client_user";
 export interface User {
   readonly role: Role;
   readonly token: string;

@@ -7,8 +7,8 @@ import type { PixelEvent, Waiting } from "./queue.ts";
  * `refused`: the host will never take it, so sending it again is of no use. `busy`: it answered,
  * and may take it later. `failed`: it was not reached this way.
  */
-export type Outcome = "delivered" | "refused" | "busy" | "failed";
-export type Done = (outcome: Outcome) => void;
+type Outcome = "delivered" | "refused" | "busy" | "failed";
+type Done = (outcome: Outcome) => void;
 
 /** As text/plain a browser asks no leave first (no preflight). */
 const TYPE = "text/plain;charset=UTF-8";

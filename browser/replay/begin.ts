@@ -7,7 +7,7 @@ import type { Visitor } from "../visitor/visitor.ts";
 
 /** What the script lends to the file that records, which would else carry it a second time. */
 const tools = { bytesOf, toJson, deliver, handOver, isOffline };
-export type Tools = typeof tools;
+type Tools = typeof tools;
 
 /** Between the script and the file that records. */
 export interface Bridge extends Tools {

@@ -26,7 +26,7 @@ const signals = (): PrivacySignals => ({
 });
 
 /** What each event says of the visitor. */
-export interface Stamp {
+interface Stamp {
   readonly did: string;
   readonly sid: string;
   readonly click: string | undefined;

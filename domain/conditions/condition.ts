@@ -7,7 +7,7 @@ import { type FieldKind, kindOf } from "./fields.ts";
 export type Leaf = Extract<Condition, { readonly field: string }>;
 
 /** One fault: where it is (a JSON pointer into the condition), a stable code, and a sentence. */
-export interface Problem {
+interface Problem {
   readonly pointer: string;
   readonly code:
     | "bad_condition"

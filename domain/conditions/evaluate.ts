@@ -11,7 +11,7 @@ import { kindOf, readerOf, type Subject } from "./fields.ts";
  * `path` is the JSON pointer of the leaf that decided: the first that failed of `all` (else its
  * last), the first that held of `any` (else its last).
  */
-export interface Verdict {
+interface Verdict {
   readonly matches: boolean;
   readonly path: string;
 }

@@ -146,7 +146,7 @@ export interface Contract extends Known {
  * Whether a partner's month is closed: its payment was approved, and what is decided later belongs
  * to the next open one.
  */
-export interface Period extends Known {
+interface Period extends Known {
   readonly client_id: number;
   readonly partner_id: number;
   readonly year: number;

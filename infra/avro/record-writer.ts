@@ -6,7 +6,7 @@ import type avro from "avsc";
  * Where avsc stands in the bytes that it writes; a write that does not fit moves `pos` beyond the
  * end and writes nothing.
  */
-export interface WriteTap {
+interface WriteTap {
   readonly buf: Buffer;
   pos: number;
   readonly writeLong: (value: number) => void;
@@ -14,7 +14,7 @@ export interface WriteTap {
   readonly writeFixed: (bytes: Buffer, length: number) => void;
 }
 /** A type of avsc, as one of its records sees it. */
-export interface FieldType {
+interface FieldType {
   readonly typeName: string;
   readonly types?: readonly FieldType[];
   readonly _write: (tap: WriteTap, value: unknown) => void;

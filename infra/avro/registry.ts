@@ -12,7 +12,7 @@ export interface RegistrySettings {
   readonly deadlineMs?: number;
 }
 
-export interface SchemaPlan {
+interface SchemaPlan {
   readonly subject: string;
   /**
    * registered: nothing to do. new: the subject's first. changed: a further version, which the

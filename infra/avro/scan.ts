@@ -6,14 +6,14 @@ interface Placed {
   readonly slot: number;
   readonly isNullable: boolean;
 }
-export interface ValuePlace extends Placed {
+interface ValuePlace extends Placed {
   readonly kind: "text" | "number" | "amount" | "flag";
 }
-export interface EnumPlace extends Placed {
+interface EnumPlace extends Placed {
   readonly kind: "enum";
   readonly symbols: readonly string[];
 }
-export interface FixedPlace extends Placed {
+interface FixedPlace extends Placed {
   readonly kind: "fixed";
   readonly size: number;
 }
@@ -35,7 +35,7 @@ export type Place = ValuePlace | EnumPlace | FixedPlace | ListPlace | RecordPlac
  * record ends, or NOWHERE: then the places mean nothing, and the library is to be asked, which may
  * read it or say what is wrong. What is answered here it reads as the same, to the same end.
  */
-export type Scan = (bytes: Uint8Array, start: number, end: number, places: Int32Array, at: number) => number;
+type Scan = (bytes: Uint8Array, start: number, end: number, places: Int32Array, at: number) => number;
 
 export interface Layout {
   /** How many slots a record takes. */

@@ -7,7 +7,7 @@ import { type Migration, migrationsIn } from "../postgres/migrate.ts";
 import type { Clickhouse } from "./client.ts";
 import { onCluster } from "./on-cluster.ts";
 
-export interface AppliedStep {
+interface AppliedStep {
   readonly number: number;
   readonly file: string;
   readonly checksum: string;

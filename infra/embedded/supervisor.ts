@@ -29,7 +29,7 @@ export interface Step {
   readonly run: (stack: StepContext) => Promise<void>;
 }
 
-export interface StepContext {
+interface StepContext {
   /** The variables that children get: addresses of all services, passwords, TRIBUTARY_SECRET. */
   readonly env: Readonly<Record<string, string>>;
   /** The folder of the stack. */

@@ -17,7 +17,7 @@ export interface Lag {
 }
 
 /** Where one partition lies: numbers of brokers. */
-export interface Copies {
+interface Copies {
   readonly partition: number;
   readonly leader: number;
   readonly on: readonly number[];

@@ -10,7 +10,7 @@ import { LogGap, MembershipLost, rootOf } from "./errors.ts";
 import { messagesOf, type Reading, stageReading } from "./fetching.ts";
 
 /** A position of the group that the log does not hold. */
-export interface OutOfRange {
+interface OutOfRange {
   readonly topic: string;
   readonly partition: number;
   readonly position: number;

@@ -50,7 +50,7 @@ export interface Sources {
 }
 
 /** Offsets of a partition from `start` up to `end`. */
-export interface Window {
+interface Window {
   readonly topic: string;
   readonly partition: number;
   readonly start: number;

@@ -16,7 +16,7 @@ export interface Migration {
   readonly text: string;
   readonly checksum: string;
 }
-export interface Applied {
+interface Applied {
   readonly number: number;
   readonly file: string;
   readonly checksum: string;

@@ -8,7 +8,7 @@ import { named, type Sql, sql } from "./sql.ts";
 export type Expressions = Readonly<Record<string, Sql>>;
 
 /** An expression to sort by, never null, with the type that its text is cast back to. */
-export interface SortKey {
+interface SortKey {
   readonly by: Sql;
   readonly type: "text" | "int" | "bigint" | "numeric" | "timestamptz" | "date" | "uuid";
 }

@@ -20,7 +20,7 @@ export interface RequestCounts {
 }
 
 /** One run of work that is done again and again. */
-export interface RunCounts {
+interface RunCounts {
   readonly schedule: string;
   readonly done: number;
   readonly isFailed: boolean;
@@ -28,7 +28,7 @@ export interface RunCounts {
 }
 
 /** Dead letters that were neither brought through nor given up yet. */
-export interface OpenLetters {
+interface OpenLetters {
   readonly kind: string;
   readonly state: string;
   readonly count: number;
@@ -37,14 +37,14 @@ export interface OpenLetters {
 }
 
 /** Refunds, decisions or lines that wait for their sale or for a person. */
-export interface WaitingMoney {
+interface WaitingMoney {
   readonly kind: string;
   readonly count: number;
   readonly seconds: number;
 }
 
 /** What an edge has taken and is not in the log. */
-export interface WaitingCounts {
+interface WaitingCounts {
   /** On its way there, not yet acknowledged to a sender. */
   readonly inFlight: number;
   readonly spooled: number;
@@ -52,7 +52,7 @@ export interface WaitingCounts {
   readonly isFailover: boolean;
 }
 
-export interface PartitionLag {
+interface PartitionLag {
   readonly topic: string;
   readonly partition: number;
   readonly lag: number;
@@ -60,7 +60,7 @@ export interface PartitionLag {
   readonly seconds: number;
 }
 
-export interface AccountBalance {
+interface AccountBalance {
   readonly account: string;
   readonly currency: string;
   /** In units of the currency. */
@@ -68,7 +68,7 @@ export interface AccountBalance {
 }
 
 /** One metric as docs/metrics.md lists it. Every metric has the label `app` besides. */
-export interface MetricEntry {
+interface MetricEntry {
   readonly name: string;
   readonly type: string;
   readonly labels: readonly string[];

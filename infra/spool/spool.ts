@@ -30,7 +30,7 @@ export interface SpoolSettings {
   readonly onUnmarked?: (error: unknown) => void;
 }
 
-export interface SpoolState {
+interface SpoolState {
   readonly messages: number;
   readonly bytes: number;
   readonly byLabel: Readonly<Record<string, number>>;

@@ -78,7 +78,7 @@ export interface Count {
   readonly paid_minor: bigint;
   readonly sold: Readonly<Record<string, Sold>>;
 }
-export interface Counts extends Count {
+interface Counts extends Count {
   readonly is: "counts";
 }
 export interface Customer {

@@ -6,13 +6,13 @@ import { unlinkedBy } from "../../domain/personal/unlink.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type MemoryOf, type Recorded, remembers, type UnixMs } from "../../stream/flow.ts";
 
-export type IdentifierKind = "email" | "login";
+type IdentifierKind = "email" | "login";
 
 /** Keyed hashes, hex; null: the event does not show one. */
 export type Identifiers = Readonly<Record<IdentifierKind, string | null>>;
 
 /** What is remembered of a device: each identifier with the event that showed it last. */
-export interface Shown {
+interface Shown {
   readonly identifier: string;
   readonly event_id: string;
   readonly at: UnixMs;

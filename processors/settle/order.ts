@@ -100,7 +100,7 @@ export interface WaitingDecision {
 }
 
 /** An event that is no claim and was decided about: its row as it was last written, as text. */
-export interface DecidedEvent {
+interface DecidedEvent {
   readonly event_id: string;
   readonly row: string;
 }

@@ -39,7 +39,7 @@ export interface StoredEvent extends LatestRow {
   readonly received_at: UnixMs;
 }
 
-export interface Asked {
+interface Asked {
   readonly when: RuleCondition;
   readonly rule_id: number;
   /** Left out, with all before it. */

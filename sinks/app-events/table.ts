@@ -1,15 +1,5 @@
 // The table of what happened in a client's app: installs and events named ext_*, attributed or not.
-import {
-  bigint,
-  int,
-  keepNewest,
-  nullable,
-  type StoredRow,
-  text,
-  time,
-  uuid,
-  type WrittenRow,
-} from "../../infra/postgres/columns.ts";
+import { bigint, int, keepNewest, nullable, text, time, uuid, type WrittenRow } from "../../infra/postgres/columns.ts";
 import { creditColumns } from "../credit.ts";
 import { postgresTable } from "../stores/postgres.ts";
 
@@ -33,7 +23,6 @@ const appEventColumns = {
   sale_hash: nullable(text),
 };
 export type AppEventRow = WrittenRow<typeof appEventColumns>;
-export type StoredAppEvent = StoredRow<typeof appEventColumns>;
 
 const declared = { name: "app_events", key: ["client_id", "event_id"], columns: appEventColumns } as const;
 

@@ -20,7 +20,7 @@ export interface Change extends Version {
   readonly position: Position;
 }
 
-export interface Wanted {
+interface Wanted {
   readonly stage: string;
   readonly keys: readonly string[];
   readonly eventIds: readonly string[];

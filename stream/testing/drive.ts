@@ -21,7 +21,7 @@ import type { Wire } from "../wire.ts";
 import { type InMemoryLog, inMemoryLog, type LoggedMessage } from "./in-memory-log.ts";
 
 /** An event as an edge would publish it. */
-export interface Sent<T> {
+interface Sent<T> {
   readonly data: T;
   readonly at: UnixMs;
   /** Event time, when left out. */

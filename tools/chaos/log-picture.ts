@@ -10,19 +10,19 @@ import { topics } from "../../topics.ts";
 import type { Target } from "./target.ts";
 
 /** One id of a topic: every record of it must have one content. */
-export interface Content {
+interface Content {
   readonly hash: string;
   records: number;
 }
 /** One event of `events.raw`, as its first record says. */
-export interface RawEvent {
+interface RawEvent {
   readonly id: string;
   readonly senderId: string | null;
   readonly clientId: number;
   readonly topicPartition: number;
   records: number;
 }
-export interface DeadLetter {
+interface DeadLetter {
   readonly at: string;
   readonly kind: string;
   readonly stage: string;

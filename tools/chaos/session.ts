@@ -17,7 +17,7 @@ import type { Plan } from "./schedule.ts";
 import { type Target, urlsOf } from "./target.ts";
 import { type Watcher, watch } from "./watcher.ts";
 
-export interface FaultRun extends Proof {
+interface FaultRun extends Proof {
   readonly name: string;
   readonly id: string;
   readonly seconds: number;

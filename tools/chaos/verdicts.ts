@@ -6,7 +6,7 @@ import type { Verdict } from "./laws/law.ts";
 import type { Cycle } from "./session.ts";
 
 /** Over all cycles of a run: the worst that was found for each law, and how often it was kept. */
-export interface LawTotal {
+interface LawTotal {
   readonly id: string;
   readonly says: string;
   readonly verdict: Verdict;
@@ -15,7 +15,7 @@ export interface LawTotal {
   /** Of the cycle that decided the verdict. */
   readonly evidence: string;
 }
-export interface FaultTotal {
+interface FaultTotal {
   readonly name: string;
   readonly id: string;
   /** With a proof that it took effect. */

@@ -6,7 +6,7 @@ export interface StoryLinks {
   /** Link ids by code. */
   readonly [code: string]: number;
 }
-export interface Chapter {
+interface Chapter {
   readonly says: string;
   readonly event: Readonly<Record<string, unknown>> & { readonly event_id: string };
   /**

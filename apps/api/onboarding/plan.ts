@@ -23,7 +23,7 @@ const MOST_LINKS = 1_000;
 export const CLIENT = -1;
 
 /** A partner that is made has the negative id by which the change names it. */
-export interface PlannedPartner {
+interface PlannedPartner {
   readonly partner_id: number;
   readonly key: string | null;
   readonly place: string;

@@ -27,7 +27,7 @@ const ANSWER_MS = 5_000;
 /**
  * What an address says of itself; `path` is null when it does not answer as an ingest host does.
  */
-export interface AddressFound {
+interface AddressFound {
   readonly address: string;
   readonly path: PathName | null;
   readonly waiting: number;

@@ -48,7 +48,7 @@ import type { Config } from "../config.ts";
  */
 const TURN_MS = 60_000;
 
-export interface ReplaySchedulePorts {
+interface ReplaySchedulePorts {
   readonly pool: Pool;
   /** Opened when a replay begins: the log and the registry may be away while there is none. */
   readonly lane: () => Promise<LanePorts & OperationPorts>;

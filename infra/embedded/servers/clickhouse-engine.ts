@@ -15,7 +15,7 @@ export interface Answer {
   readonly seconds: number;
 }
 
-export interface RawInsert {
+interface RawInsert {
   readonly table: string;
   readonly columns?: readonly string[];
   readonly format: string;

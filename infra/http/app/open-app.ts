@@ -20,7 +20,7 @@ type Sides = Environment<"OPS_PORT" | "TLS_CERT_FILE" | "TLS_KEY_FILE">;
 type Serves = Sides & Environment<"HOST" | "PORT">;
 
 /** What readiness asks, by name. */
-export type Checks = Readonly<Record<string, Check>>;
+type Checks = Readonly<Record<string, Check>>;
 
 export interface App {
   readonly startedAt: number;

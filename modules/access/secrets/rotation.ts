@@ -28,7 +28,7 @@ export interface SecretUse {
   /** Those of them that have not reported for ten minutes. */
   readonly silent: readonly string[];
 }
-export type RotationStep = "put_back" | "restart" | "reseal" | "wait" | "retire" | "begin";
+type RotationStep = "put_back" | "restart" | "reseal" | "wait" | "retire" | "begin";
 export interface Rotation {
   readonly secrets: readonly SecretUse[];
   readonly step: RotationStep;

@@ -1,7 +1,7 @@
 // What a writer of a mail is given, and what it gives back.
 import type { MailFacts } from "./mails.ts";
 
-export interface Words {
+interface Words {
   readonly subject: string;
   readonly sentences: readonly string[];
 }

@@ -8,7 +8,7 @@ import type { CampaignState } from "./campaign-reads.ts";
 import { linksFor } from "./links.ts";
 import { entityOf, openCampaign } from "./open-campaign.ts";
 
-export interface CampaignPatch extends Partial<CampaignFields> {
+interface CampaignPatch extends Partial<CampaignFields> {
   readonly status?: CampaignState["status"];
   /** All that are to have a link: the link of any other goes off. */
   readonly partner_ids?: readonly number[];

@@ -9,7 +9,7 @@ import { hasConversions } from "./client-reads.ts";
 import type { ClientInput } from "./create.ts";
 import { clientArchived, entityOf, lockClient } from "./open-client.ts";
 
-export interface ClientPatch extends Partial<Omit<ClientInput, "slug" | "status" | "hold_days">> {
+interface ClientPatch extends Partial<Omit<ClientInput, "slug" | "status" | "hold_days">> {
   readonly status?: "active" | "paused";
   /** Null takes the days of an event type away. */
   readonly hold_days?: Readonly<Record<string, number | null>>;

@@ -11,7 +11,7 @@ import { entityOf, type OpenPartner, onlyOf, openPartner, partnerArchived } from
 import { PARTNER_CONFLICTS, type PayoutInput, payoutOf, refuseTaken } from "./partner-fields.ts";
 import { hasNoBalance, type PartnerState } from "./partner-reads.ts";
 
-export interface PartnerPatch {
+interface PartnerPatch {
   readonly name?: string;
   readonly email?: string;
   readonly status?: "invited" | "active" | "paused";

@@ -2,7 +2,7 @@
 import type { PlanLine } from "./plans.ts";
 
 /** A line before and after; null: there is none. */
-export interface LineChange {
+interface LineChange {
   readonly before: PlanLine | null;
   readonly after: PlanLine | null;
 }

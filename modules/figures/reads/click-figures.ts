@@ -15,7 +15,7 @@ export interface Clicks {
   readonly repeats: number;
   readonly filtered: number;
 }
-export type ClickGroup = "day" | "partner_id" | "campaign_id";
+type ClickGroup = "day" | "partner_id" | "campaign_id";
 export interface ClicksAsked {
   readonly clients: readonly number[];
   readonly partner_id?: number | undefined;

@@ -7,7 +7,7 @@ import type { Backlog } from "../../base/outbox/outbox.ts";
 import type { GroupRead } from "../../log/groups/group-reads.ts";
 import { waitingMarks } from "../rollups/rollup-marks.ts";
 
-export interface StagePosition {
+interface StagePosition {
   readonly name: string;
   /** Waiting records. */
   readonly lag: number;

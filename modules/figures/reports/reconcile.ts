@@ -27,7 +27,7 @@ export interface OtherEvent {
   readonly type: string;
 }
 
-export interface Difference {
+interface Difference {
   readonly side: "only the shop" | "only here" | "both";
   readonly order_id: string;
   readonly currency: string;

@@ -41,7 +41,7 @@ export interface Amount {
   readonly currency: string;
   readonly amount: string;
 }
-export interface ClientSummary {
+interface ClientSummary {
   readonly client_id: number;
   readonly conversions: number;
   readonly revenue: readonly Amount[];

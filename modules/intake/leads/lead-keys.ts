@@ -11,7 +11,7 @@ const leadVault = (clientId: number) => ({ clientId, vault: "lead_vault" }) as c
 const MOST_VAULTS = 1_000;
 
 /** Keys by `nameOf` of their subjects. */
-export type KeysByName = ReadonlyMap<string, Buffer>;
+type KeysByName = ReadonlyMap<string, Buffer>;
 type Ask = (tx: PoolClient, clientId: number, subjects: readonly LeadSubject[]) => Promise<KeysByName>;
 
 export interface LeadKeys {

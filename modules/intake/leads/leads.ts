@@ -28,7 +28,7 @@ interface Opening {
 const HASHES_OF_A_READ = 8;
 
 /** A lead as it was sent, and the fields beside those that have a meaning here. */
-export interface PushedLead extends SentLead {
+interface PushedLead extends SentLead {
   readonly first_name?: string | null | undefined;
   readonly last_name?: string | null | undefined;
   readonly extra: Readonly<Record<string, unknown>>;

@@ -37,7 +37,7 @@ type Encoded =
   | { readonly kind: "record"; readonly event: Recorded<unknown>; readonly message: OutputMessage };
 
 /** A refused event and its index in the body. */
-export interface RefusedEvent {
+interface RefusedEvent {
   readonly index: number;
   readonly refused: RefusedAdmission;
 }

@@ -7,7 +7,7 @@ import type { Log } from "../../../infra/runtime/log.ts";
 import { gather } from "../../../infra/runtime/timing/gather.ts";
 
 /** One notice: `key` is the sender's own id for it, of any length. */
-export interface Notice {
+interface Notice {
   readonly clientId: number;
   /** The `source` of its event, e.g. postback:stripe. */
   readonly source: string;

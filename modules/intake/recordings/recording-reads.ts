@@ -10,14 +10,14 @@ import { REPLAY_BITS } from "./gates.ts";
 import { recordingKey } from "./recording-keys.ts";
 import { type ChunkPlace, objectKeyOf, unsealChunk } from "./sealed-chunk.ts";
 
-export interface Recording {
+interface Recording {
   readonly session_id: string;
   readonly started_at: UnixMs;
   readonly seconds: number;
   readonly events: number;
   readonly consent: number;
 }
-export interface RecordedPage {
+interface RecordedPage {
   readonly page: string;
   /** The recorder's events, by time. */
   readonly events: readonly { readonly timestamp: UnixMs }[];
@@ -35,7 +35,7 @@ interface Stored extends Recording {
   readonly device: string | null;
 }
 /** Returns the visitor's latest choice; undefined: none is stored. */
-export type LatestMask = (clientId: number, device: string) => Promise<number | undefined>;
+type LatestMask = (clientId: number, device: string) => Promise<number | undefined>;
 
 export interface ViewPorts {
   readonly pool: Pool;

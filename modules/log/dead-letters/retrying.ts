@@ -17,7 +17,7 @@ type Kept = Pick<InputMessage, "key" | "value" | "headers">;
  * The operations of the index that sending needs; modules/log/dead-letters/letter-index.ts
  * implements them.
  */
-export interface Claims {
+interface Claims {
   readonly claim: (most: number, now: UnixMs, leaseMs: number) => Promise<readonly Letter[]>;
   readonly sent: (letters: readonly Attempt[], now: UnixMs) => Promise<void>;
   readonly park: (letters: readonly Attempt[], message: string) => Promise<void>;

@@ -12,7 +12,7 @@ import { revisionsInForce } from "./stage-revisions.ts";
 
 type Sources = Pick<Rewinding, "pool" | "kafka" | "admin" | "topology">;
 
-export interface PartitionLag extends Lag {
+interface PartitionLag extends Lag {
   /** When the oldest waiting record was appended; null when none waits. */
   readonly waitingSince: number | null;
 }

@@ -17,7 +17,7 @@ export interface Hop {
    */
   readonly nodes: readonly string[];
 }
-export interface Host extends Hop {
+interface Host extends Hop {
   /** False: no worker has ever recorded it, so this is the group of its own name. */
   readonly isRecorded: boolean;
 }

@@ -20,7 +20,7 @@ export interface Segment {
   readonly skip_to: number;
 }
 /** The offset to continue from, by `placeOf`. */
-export type Positions = Readonly<Record<string, number>>;
+type Positions = Readonly<Record<string, number>>;
 export const placeOf = ({ topic, partition }: { readonly topic: string; readonly partition: number }): string =>
   `${topic}-${partition}`;
 

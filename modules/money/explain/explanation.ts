@@ -21,7 +21,7 @@ export type Version = Omit<EventVersion, "candidates" | "fraud_reasons"> & {
 /**
  * A line of the order as settle remembers it, without the row that settle keeps to merge copies.
  */
-export interface LineState {
+interface LineState {
   readonly product_key: string;
   readonly status: string;
   readonly partner_id: number | null;

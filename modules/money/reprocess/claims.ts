@@ -7,7 +7,7 @@ import { topics } from "../../../topics.ts";
 import { type ReprocessPorts, type ReprocessSettings, TooMuch } from "./ports.ts";
 import { decoded } from "./read.ts";
 
-export interface KeptClaim {
+interface KeptClaim {
   readonly value: Buffer;
   readonly position: Position;
 }

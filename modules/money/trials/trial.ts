@@ -15,7 +15,6 @@ const BOX_MS = 25_000;
 export interface TrialPorts extends EvaluationPorts {
   readonly pool: Pool;
 }
-export type Trial = Awaited<ReturnType<typeof tryOnHistory>>;
 
 const shownSample = ({ value_minor, currency, ...sample }: Sample, ofClient: string) => ({
   ...sample,

@@ -14,7 +14,7 @@ import type { Restart } from "./restarts.ts";
  * Where states are stored: modules/running/repair/probe-states.ts bound to a pool and a holder. All
  * functions reject while Postgres is down.
  */
-export interface ProbeBook {
+interface ProbeBook {
   readonly take: (name: ProbeName, leaseMs: number) => Promise<ProbeRow | undefined>;
   readonly save: (
     row: ProbeRow,

@@ -23,7 +23,7 @@ export interface SentLead {
 }
 
 /** Keyed hashes of whom a lead names, the lead itself among them. */
-export interface LeadSubjects {
+interface LeadSubjects {
   readonly lead: string;
   readonly email: string | null;
   readonly phone: string | null;

@@ -88,7 +88,7 @@ export interface Decided {
   readonly receivedAt: number;
 }
 /** The keeper looks up the events that waiting refunds name. */
-export interface LookedUp {
+interface LookedUp {
   readonly is: "look-up";
   readonly id: string;
   readonly receivedAt: number;

@@ -4,10 +4,10 @@ import { createHash } from "node:crypto";
 import { closeSync, fdatasyncSync, openSync, readFileSync, writeSync } from "node:fs";
 
 /** `unknown`: no answer, so it may be stored or not (the Jepsen rule). */
-export type Outcome = "ok" | "fail" | "unknown";
+type Outcome = "ok" | "fail" | "unknown";
 
 /** An answer to one request: how many events it took and refused. */
-export interface Said {
+interface Said {
   readonly submitted: number;
   readonly accepted: number;
   readonly rejected: number;

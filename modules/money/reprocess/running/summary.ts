@@ -34,4 +34,3 @@ export const summaryOf = (difference: Difference) => {
     samples: samples.map(sampleOf),
   };
 };
-export type Summary = ReturnType<typeof summaryOf>;

@@ -1,7 +1,7 @@
 // What differs between two versions of a plan.
 import { expect, test } from "vitest";
 import { changesBetween, countsOf } from "../../modules/catalog/planner/changes.ts";
-import type { PlanLine } from "../../modules/catalog/planner/plans.ts";
+import type { PlanLine } from "../../modules/catalog/planner/plan.ts";
 
 const line = (more: Partial<PlanLine> = {}): PlanLine => ({
   ...{ partner_id: 1, segment: null, budget_minor: 100n, target_conversions: 0, rate: null },

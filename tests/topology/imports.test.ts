@@ -76,7 +76,6 @@ const targetsOf = (file: string): readonly string[] => {
 const knownCircles = [
   ["apps/cli/commands/money/explain-print.ts", "apps/cli/commands/money/explain.ts"],
   ["modules/catalog/contracts/contract-terms.ts", "modules/catalog/reference/records.ts"],
-  ["modules/catalog/planner/changes.ts", "modules/catalog/planner/plans.ts"],
 ];
 
 const { circlesOf } = (await import(new URL("../../scripts/house/imports.mjs", import.meta.url).href)) as {

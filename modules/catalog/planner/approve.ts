@@ -7,7 +7,8 @@ import { changesBetween } from "./changes.ts";
 import { checkRates } from "./check-lines.ts";
 import { followStep } from "./follow-step.ts";
 import { invalidStep, openPlan, type PlanResult, takeStep } from "./open-plan.ts";
-import { approvedLines, type PlanKey } from "./plans.ts";
+import type { PlanKey } from "./plan.ts";
+import { approvedLines } from "./plans.ts";
 
 export interface PlanApproval {
   readonly key: PlanKey;

@@ -1,5 +1,5 @@
 // What differs between two versions of a plan, line by line.
-import type { PlanLine } from "./plans.ts";
+import type { PlanLine } from "./plan.ts";
 
 /** A line before and after; null: there is none. */
 interface LineChange {

@@ -7,7 +7,7 @@ import { firstDayOf } from "../budgets/pace.ts";
 import { readSegments } from "../clients/client-reads.ts";
 import { percentRatesOn } from "../contracts/rates.ts";
 import { namedPartners, refuseArchived } from "../partners/named-partners.ts";
-import type { Plan, PlanKey, PlanLine } from "./plans.ts";
+import type { Plan, PlanKey, PlanLine } from "./plan.ts";
 
 /** A line as it is given; `budget` is a decimal of the client's currency. */
 export type LineInput = Omit<PlanLine, "budget_minor"> & { readonly budget: string };

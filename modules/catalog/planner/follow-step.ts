@@ -8,7 +8,7 @@ import type { Work } from "../../base/work.ts";
 import { firstDayOf } from "../budgets/pace.ts";
 import { type Changes, countsOf } from "./changes.ts";
 import { monthText } from "./open-plan.ts";
-import type { PlanKey, PlanLine } from "./plans.ts";
+import type { PlanKey, PlanLine } from "./plan.ts";
 import { shownLine, totalsOf } from "./shown-plan.ts";
 
 export interface AnnouncedStep {

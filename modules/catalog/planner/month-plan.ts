@@ -7,7 +7,8 @@ import { firstDayOf } from "../budgets/pace.ts";
 import { readShownBudget } from "../budgets/shown-budgets.ts";
 import { readClient } from "../clients/client-reads.ts";
 import { partnersAt } from "../partners/named-partners.ts";
-import { historyOf, type PlanKey, readPlan } from "./plans.ts";
+import type { PlanKey } from "./plan.ts";
+import { historyOf, readPlan } from "./plans.ts";
 import { shownPlan, suggestedLines } from "./shown-plan.ts";
 
 /** `at` is up to when figures are known. Throws RefusalError: missing. */

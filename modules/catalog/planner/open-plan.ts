@@ -4,7 +4,8 @@ import type { Work } from "../../base/work.ts";
 import { firstDayOf } from "../budgets/pace.ts";
 import { openClient } from "../clients/open-client.ts";
 import type { Changes } from "./changes.ts";
-import { addStep, type Plan, type PlanKey, readPlan } from "./plans.ts";
+import type { Plan, PlanKey } from "./plan.ts";
+import { addStep, readPlan } from "./plans.ts";
 import { shownLine } from "./shown-plan.ts";
 
 export interface OpenPlan {

@@ -4,7 +4,7 @@ import { sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { ofWholeDays } from "../../figures/money-days/money-days.ts";
 import { type MonthOfYear, paceOf, spanOfMonth } from "../budgets/pace.ts";
-import type { PlanLine } from "./plans.ts";
+import type { PlanLine } from "./plan.ts";
 
 /** A line with the client and the currency of its plan. */
 export type PlannedLine = PlanLine & { readonly client_id: number; readonly currency: string };
@@ -19,7 +19,7 @@ export interface LineFigures {
   readonly forecast_over: boolean;
 }
 
-interface Found {
+interface SumRow {
   readonly client_id: number;
   readonly partner_id: number;
   readonly segment: string | null;
@@ -29,14 +29,14 @@ interface Found {
   readonly commission: bigint;
 }
 
-const foundOf = async (
+const sumsOf = async (
   tx: PoolClient,
   lines: readonly PlannedLine[],
   { year, month }: MonthOfYear,
-): Promise<readonly Found[]> => {
+): Promise<readonly SumRow[]> => {
   const clients = [...new Set(lines.map(({ client_id }) => client_id))];
   const partners = [...new Set(lines.map(({ partner_id }) => partner_id))];
-  const { rows } = await tx.query<Found>(sql`
+  const { rows } = await tx.query<SumRow>(sql`
     select client_id, partner_id, segment, currency, 0 as conversions, sum(amount_minor)::bigint as commission
     from money_days
     where client_id = any (${clients}::int[]) and partner_id = any (${partners}::int[])
@@ -72,11 +72,11 @@ export const lineFigures = async (
   month: MonthOfYear,
   at: UnixMs,
 ): Promise<{ readonly lines: readonly LineFigures[]; readonly total: LineFigures }> => {
-  const found = lines.length === 0 ? [] : await foundOf(tx, lines, month);
+  const rows = lines.length === 0 ? [] : await sumsOf(tx, lines, month);
   const keyOf = (client: number, partner: number, segment: string | null) => `${client} ${partner} ${segment ?? ""}`;
   const places = new Map(lines.map((one, n) => [keyOf(one.client_id, one.partner_id, one.segment), n]));
   const sums = lines.map(({ budget_minor }) => ({ conversions: 0, spent: 0n, budget: budget_minor }));
-  for (const { client_id, partner_id, segment, currency, conversions, commission } of found) {
+  for (const { client_id, partner_id, segment, currency, conversions, commission } of rows) {
     const n = places.get(keyOf(client_id, partner_id, segment)) ?? places.get(keyOf(client_id, partner_id, null));
     if (n === undefined || (currency !== null && currency !== lines[n]!.currency)) continue;
     sums[n]!.conversions += conversions;

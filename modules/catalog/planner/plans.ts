@@ -4,31 +4,8 @@ import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { type Changes, countsOf } from "./changes.ts";
+import type { Plan, PlanKey, PlanLine } from "./plan.ts";
 
-export interface PlanKey {
-  readonly client_id: number;
-  readonly year: number;
-  readonly month: number;
-}
-export interface PlanLine {
-  readonly partner_id: number;
-  /** Null: all segments of the partner that have no line of their own. */
-  readonly segment: string | null;
-  /** Planned commission. */
-  readonly budget_minor: bigint;
-  readonly target_conversions: number;
-  /** Percent; null: none was given. */
-  readonly rate: string | null;
-}
-export interface Plan {
-  /** 0: there is none yet. */
-  readonly version: number;
-  readonly status: "draft" | "approved";
-  /** Of all its amounts; undefined while there is none. */
-  readonly currency: string | undefined;
-  readonly lines: readonly PlanLine[];
-  readonly step: number;
-}
 export interface Step {
   readonly version: number;
   readonly status: Plan["status"];
@@ -93,8 +70,8 @@ interface NewStep {
 }
 
 /**
- * The next step of the plan `before`. Two at once are one too many: the caller has locked the
- * client.
+ * Adds the step that follows the plan `before`. The caller has locked the client, so no other step
+ * has the same number.
  */
 export const addStep = async (tx: PoolClient, key: PlanKey, before: Plan, step: NewStep): Promise<void> => {
   const { client_id, year, month } = key;

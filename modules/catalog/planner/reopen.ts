@@ -5,7 +5,8 @@ import { refuseLocked } from "../budgets/open-month.ts";
 import { firstDayOf } from "../budgets/pace.ts";
 import { followStep } from "./follow-step.ts";
 import { invalidStep, openPlan, type PlanResult, takeStep } from "./open-plan.ts";
-import { addLines, type PlanKey } from "./plans.ts";
+import type { PlanKey } from "./plan.ts";
+import { addLines } from "./plans.ts";
 
 export interface PlanReopening {
   readonly key: PlanKey;

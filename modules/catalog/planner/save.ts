@@ -6,7 +6,8 @@ import { firstDayOf } from "../budgets/pace.ts";
 import { changesBetween } from "./changes.ts";
 import { checkLines, type LineInput } from "./check-lines.ts";
 import { openPlan, type PlanResult, takeStep } from "./open-plan.ts";
-import { addLines, type PlanKey } from "./plans.ts";
+import type { PlanKey } from "./plan.ts";
+import { addLines } from "./plans.ts";
 
 export interface PlanInput {
   readonly key: PlanKey;

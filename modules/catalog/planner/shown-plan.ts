@@ -7,8 +7,8 @@ import { partnerNames } from "../../figures/reads/names.ts";
 import { firstDayOf, monthStateOf } from "../budgets/pace.ts";
 import { percentRatesOn } from "../contracts/rates.ts";
 import type { Changes } from "./changes.ts";
+import type { Plan, PlanKey, PlanLine } from "./plan.ts";
 import { type LineFigures, lineFigures } from "./plan-figures.ts";
-import type { Plan, PlanKey, PlanLine } from "./plans.ts";
 
 export const shownFigures = (currency: string, { commission_minor, forecast_minor, ...figures }: LineFigures) => ({
   ...figures,

@@ -4,7 +4,7 @@ import type { Work } from "../../../../modules/base/work.ts";
 import { approvePlan } from "../../../../modules/catalog/planner/approve.ts";
 import { readMonthPlan } from "../../../../modules/catalog/planner/month-plan.ts";
 import type { PlanResult } from "../../../../modules/catalog/planner/open-plan.ts";
-import type { PlanKey } from "../../../../modules/catalog/planner/plans.ts";
+import type { PlanKey } from "../../../../modules/catalog/planner/plan.ts";
 import { reopenPlan } from "../../../../modules/catalog/planner/reopen.ts";
 import { savePlan } from "../../../../modules/catalog/planner/save.ts";
 import { shownChanges, shownPlan } from "../../../../modules/catalog/planner/shown-plan.ts";

@@ -103,6 +103,7 @@ const expectListed = (): void => {
   expect(services["worker-money"].command).toEqual(expect.arrayContaining(["loyalty", sinks]));
   expect(source("docs/operate.md")).toMatch(new RegExp(`^node dist/apps/worker/main.js .*\\bloyalty .*${sinks}`, "m"));
   for (const node of ["stage_loyalty", "sink_refunds"]) expect(source("README.md")).toContain(node);
+  expect(source("docs/runbooks/replay-of-a-day.md")).toMatch(/^\| `events.attributed` \| .*`refunds`/m);
   const { hashableTables } = exportsOf("modules/running/state-hash/state-hash.js", ["hashableTables"]);
   expect(hashableTables).toContain("refunds");
   const { parts, sinkTables, readGroups } = exportsOf("tools/chaos/hosting.js", ["parts", "sinkTables", "readGroups"]);

@@ -2,7 +2,7 @@
 // a rebuild with the tables that are empty before it.
 import { type Group, groupsOf } from "../../modules/log/groups/hosting.ts";
 import { workerGroups } from "../../modules/running/installation/product.ts";
-import { isPostgresTable } from "../../sinks/stores/postgres.ts";
+import { filledWith } from "../../modules/running/state-hash/sink-tables.ts";
 import { writesRows } from "../../stream/flow.ts";
 import { pipeline } from "../../topology.ts";
 
@@ -51,6 +51,5 @@ export const parts: readonly Part[] = stageGroups.map((group) => {
 export const sinkTables: ReadonlySet<string> = new Set(
   pipeline.nodes
     .flatMap((node) => (node.is === "sink" && writesRows(node) ? [node.into, node.into.marks?.into] : []))
-    .flatMap((table) => (table !== undefined && isPostgresTable(table) ? [table, ...(table.fills ?? [])] : []))
-    .map(({ name }) => name),
+    .flatMap((table) => (table?.store === "postgres" ? filledWith(table) : [])),
 );

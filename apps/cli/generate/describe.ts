@@ -3,13 +3,32 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { servicesOf } from "../../../modules/running/installation/compose.ts";
 import { apps, workerLines } from "../../../modules/running/installation/product.ts";
+import { filledWith } from "../../../modules/running/state-hash/sink-tables.ts";
+import { writesRows } from "../../../stream/flow.ts";
 import { draw } from "../../../stream/topology.ts";
+import { topicSettings } from "../../../topics.ts";
 import { pipeline } from "../../../topology.ts";
 
 const fenced = (kind: string, text: string): string => `\`\`\`${kind}\n${text.trimEnd()}\n\`\`\``;
+const DAY_MS = 86_400_000;
+const daysOf = (topic: string): string => {
+  const { retentionMs } = topicSettings.find(({ name }) => name === topic)!;
+  return retentionMs < 0 ? "for good" : `${retentionMs / DAY_MS} days`;
+};
+const sinks = pipeline.nodes.flatMap((node) => (node.is === "sink" && writesRows(node) ? [node] : []));
+/** What a replay of each topic brings back. */
+const replayed = [...new Set(sinks.map(({ from }) => from.name))].map((topic) => {
+  const tables = sinks.filter(({ from }) => from.name === topic).flatMap(({ into }) => filledWith(into));
+  return `| \`${topic}\` | ${daysOf(topic)} | ${tables.map((table) => `\`${table}\``).join(", ")} |`;
+});
 const regions = [
   { file: "README.md", name: "diagram", text: fenced("mermaid", draw(pipeline)) },
   { file: "docs/operate.md", name: "hosting", text: fenced("", workerLines.join("\n")) },
+  {
+    file: "docs/runbooks/replay-of-a-day.md",
+    name: "tables",
+    text: ["| topic | keeps | brings back |", "|---|---|---|", ...replayed].join("\n"),
+  },
   { file: "docker-compose.yml", name: "apps", text: servicesOf(apps) },
 ];
 

@@ -4,8 +4,14 @@ import type { StoredTable } from "../../../infra/clickhouse/columns.ts";
 import type { DeclaredTable } from "../../../infra/postgres/columns.ts";
 import { isClickhouseTable } from "../../../sinks/stores/clickhouse.ts";
 import { isPostgresTable } from "../../../sinks/stores/postgres.ts";
-import { writesRows } from "../../../stream/flow.ts";
+import { type Table, writesRows } from "../../../stream/flow.ts";
 import { pipeline } from "../../../topology.ts";
+
+/** A table of a sink, and those that its statements or views fill. */
+export const filledWith = (table: Table<unknown>): readonly string[] => {
+  const fills = isPostgresTable(table) || isClickhouseTable(table) ? table.fills : undefined;
+  return [table, ...(fills ?? [])].map(({ name }) => name);
+};
 
 const filled = pipeline.nodes.flatMap((node) =>
   node.is === "sink" && writesRows(node) && node.into.unhashed === undefined ? [node.into] : [],

@@ -4,7 +4,7 @@ import { need } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { openReference } from "../../modules/catalog/reference/reference.ts";
-import { openImporter } from "../../modules/intake/imports/importer.ts";
+import { openImporter } from "../../modules/intake/imports/run/importer.ts";
 import { openEdge } from "../../modules/intake/path/edge.ts";
 import { clientFactsOf } from "../../modules/intake/path/facts.ts";
 import type { Config } from "./config.ts";

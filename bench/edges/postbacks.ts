@@ -2,7 +2,7 @@
 // its raw payload kept and its key marked.
 import { openPool, transaction } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
-import { createSource, type SourceSettings } from "../../modules/intake/sources/save-source.ts";
+import { insertSource, type SourceSettings } from "../../modules/intake/sources/save-source.ts";
 import type { World } from "../world.ts";
 import { measure } from "./visited.ts";
 
@@ -19,7 +19,7 @@ const source: SourceSettings = {
 const opened = async ({ stack, clientId }: World) => {
   const pool = openPool(stack.env.POSTGRES_URL!, { name: "tributary-bench" });
   const keyring = keyringOf(stack.env.TRIBUTARY_SECRET!);
-  await transaction(pool, [clientId], (tx) => createSource(tx, clientId, source, {}, keyring));
+  await transaction(pool, [clientId], (tx) => insertSource(tx, clientId, source, {}, keyring));
   await pool.end();
   return { path: `/postback/generic?client_id=${clientId}&source=bench`, eventsOf: clientId, isPostback: true };
 };

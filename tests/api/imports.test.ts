@@ -8,9 +8,9 @@ import { type SubjectKind, subjectsOf } from "../../domain/personal/suppression.
 import { openObjects } from "../../infra/objects/open.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
-import { claimRows } from "../../modules/intake/imports/claimed-rows.ts";
 import { storeFile } from "../../modules/intake/imports/import-file.ts";
 import { beginUpload, failImport, queueUpload } from "../../modules/intake/imports/imports.ts";
+import { claimRows } from "../../modules/intake/imports/run/claimed-rows.ts";
 import { suppress } from "../../modules/privacy/suppressions.ts";
 import { apiSuite } from "../support/api-suite.ts";
 import { startUpload } from "../support/upload-process.ts";

@@ -7,7 +7,7 @@ import type { Resource } from "../../../infra/runtime/scope.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { workOff } from "../../../modules/base/jobs/work-off.ts";
 import { openReference } from "../../../modules/catalog/reference/reference.ts";
-import { keepUndone, type UndoJob } from "../../../modules/intake/imports/ask-undo.ts";
+import { keepUndone, type UndoJob } from "../../../modules/intake/imports/undo-result.ts";
 import { runBackfill } from "../../../modules/money/trials/backfill.ts";
 import { followBackfill } from "../../../modules/money/trials/backfilled.ts";
 import { runUndo } from "../../../modules/money/undo/undo-import.ts";

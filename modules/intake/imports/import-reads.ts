@@ -5,10 +5,10 @@ import { toDecimal } from "../../../domain/money.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import { shownUndo } from "./ask-undo.ts";
-import { freeUncounted } from "./claimed-rows.ts";
 import type { Mapping } from "./csv-head.ts";
 import type { ImportSource, ImportState } from "./import-state.ts";
+import { freeUncounted } from "./run/claimed-rows.ts";
+import { shownUndo } from "./undo-result.ts";
 
 export interface ImportFilter {
   readonly import_id?: string | undefined;

@@ -3,11 +3,11 @@
 import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { type Sql, sql, transaction } from "../../../infra/postgres/sql.ts";
-import { freeUncounted } from "./claimed-rows.ts";
 import type { Head, Mapping } from "./csv-head.ts";
-import { followEnd } from "./follow-end.ts";
 import type { StoredFile } from "./import-file.ts";
 import type { ImportSource, ImportState } from "./import-state.ts";
+import { freeUncounted } from "./run/claimed-rows.ts";
+import { followEnd } from "./run/follow-end.ts";
 
 export interface NewImport {
   readonly client_id: number;

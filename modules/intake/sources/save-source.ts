@@ -5,6 +5,7 @@ import type { RelayMode, SourceKind, SourceMapping, SourceState } from "../../..
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { newSourceVault, sealOfSource } from "../../access/secrets/source-secrets.ts";
+import { conflict, invalid } from "../../base/refusal.ts";
 import { hashOfKey } from "./source-picture.ts";
 
 /** What people set of a source. */
@@ -29,48 +30,36 @@ export interface SavedSource extends SourceSettings {
   readonly version: number;
 }
 
-/** Why a source cannot be as asked: `field` is to be changed, the message names the cure. */
-export class SourceRefused extends Error {
-  readonly field: string;
-  readonly code: "bad_mode" | "bad_state" | "incomplete" | "slug_taken";
-  constructor(field: string, code: SourceRefused["code"], message: string) {
-    super(message);
-    this.name = "SourceRefused";
-    this.field = field;
-    this.code = code;
-  }
-}
-
 /** A key of an address: 256 bits. */
 const newKey = (): string => randomBytes(32).toString("base64url");
 
-/** Throws SourceRefused. */
+/** Throws RefusalError: invalid `bad_mode`, `bad_state`, `incomplete`. */
 const check = (after: SourceSettings, before?: Pick<SourceSettings, "state">): void => {
   const { kind, mode, state, mapping, constants, pull } = after;
   if ((kind === "property_relay") !== (mode !== null))
-    throw new SourceRefused(
-      "mode",
+    throw invalid(
+      "/mode",
       "bad_mode",
       kind === "property_relay" ? "say how it measures: measurement_relay or data_warehouse" : "leave it out",
     );
   if (state === "draft" && before !== undefined && before.state !== "draft")
-    throw new SourceRefused("state", "bad_state", "pause it: a source that was active is a draft no more");
+    throw invalid("/state", "bad_state", "pause it: a source that was active is a draft no more");
   if (state !== "active") return;
   if (mapping.event_name === undefined && constants.event_name === undefined)
-    throw new SourceRefused("mapping/event_name", "incomplete", "an active source needs a path or a constant of it");
+    throw invalid("/mapping/event_name", "incomplete", "an active source needs a path or a constant of it");
   if (mapping.dedup_key === undefined && pull === null)
-    throw new SourceRefused("mapping/dedup_key", "incomplete", "an active source needs the path of what is unique");
+    throw invalid("/mapping/dedup_key", "incomplete", "an active source needs the path of what is unique");
 };
 
 const isTaken = (error: unknown): boolean =>
   (error as { code?: string; constraint?: string }).constraint === "sources_client_id_slug_key";
 const taken = (error: unknown): never => {
   if (!isTaken(error)) throw error;
-  throw new SourceRefused("slug", "slug_taken", "another source of this client has it");
+  throw conflict("slug_taken", "another source of this client has it", { path: "/slug" });
 };
 
-/** Inside a transaction that sees the client. Throws SourceRefused. */
-export const createSource = async (
+/** Inside a transaction that sees the client. Throws RefusalError, also conflict `slug_taken`. */
+export const insertSource = async (
   tx: PoolClient,
   clientId: number,
   settings: SourceSettings,
@@ -106,8 +95,8 @@ export const sourceToChange = async (
   return rows[0];
 };
 
-/** `before` is of `sourceToChange`, in the same transaction. Throws SourceRefused. */
-export const changeSource = async (
+/** `before` is of `sourceToChange`, in the same transaction. Throws RefusalError. */
+export const updateSource = async (
   tx: PoolClient,
   before: SavedSource,
   patch: Partial<Omit<SourceSettings, "slug">>,
@@ -145,7 +134,7 @@ const saveSecrets = async (
 };
 
 /** Another key of its address; the former opens nothing within a second, in every process. */
-export const rotateSourceKey = async (tx: PoolClient, { source_id: sourceId }: SavedSource): Promise<string> => {
+export const replaceKey = async (tx: PoolClient, { source_id: sourceId }: SavedSource): Promise<string> => {
   const key = newKey();
   await tx.query(sql`
     update sources set key_sha256 = ${hashOfKey(key)}, key_rotated_at = clock_timestamp(), version = version + 1,
@@ -153,3 +142,6 @@ export const rotateSourceKey = async (tx: PoolClient, { source_id: sourceId }: S
     where source_id = ${sourceId}`);
   return key;
 };
+
+/** How the audit names it. */
+export const entityOfSource = ({ source_id }: Pick<SavedSource, "source_id">): string => `source:src_${source_id}`;

@@ -6,11 +6,11 @@ import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { newClientSecret } from "../../access/secrets/client-secrets.ts";
 import { openProcessors, saveProcessorWithin } from "../../intake/payment-notices/processor-settings.ts";
 import {
-  changeSource,
-  createSource,
-  rotateSourceKey,
+  insertSource,
+  replaceKey,
   type SourceSettings,
   sourceToChange,
+  updateSource,
 } from "../../intake/sources/save-source.ts";
 import { hashOfKey } from "../../intake/sources/source-picture.ts";
 
@@ -62,10 +62,10 @@ export const demoSource = (
     }
     const source =
       there === undefined
-        ? await createSource(tx, clientId, network, { secret }, keyring)
+        ? await insertSource(tx, clientId, network, { secret }, keyring)
         : // A run that died before its answer was kept.
-          await changeSource(tx, (await sourceToChange(tx, there.source_id, [clientId]))!, {}, { secret }, keyring);
-    return shown(source.source_id, await rotateSourceKey(tx, source));
+          await updateSource(tx, (await sourceToChange(tx, there.source_id, [clientId]))!, {}, { secret }, keyring);
+    return shown(source.source_id, await replaceKey(tx, source));
   });
 
 /** The secret that signs the client's Stripe notices. A secret that was saved meanwhile is kept. */

@@ -1,24 +1,19 @@
 // External sources on the command line: who else sends or holds events of a client, and a draft
 // mapping beside the saved one on what a source really sent.
-import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
-import type pg from "pg";
 import { z } from "zod";
 import { pageOfRows } from "../../../../infra/postgres/rows.ts";
-import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
-import { type AuditEntry, writeAudit } from "../../../../modules/base/audit/audit.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
+import { RefusalError } from "../../../../modules/base/refusal.ts";
+import type { Work } from "../../../../modules/base/work.ts";
 import { pullSettings } from "../../../../modules/intake/pulls/drivers/drivers.ts";
-import {
-  changeSource,
-  createSource,
-  rotateSourceKey,
-  type SavedSource,
-  SourceRefused,
-  sourceToChange,
-} from "../../../../modules/intake/sources/save-source.ts";
+import { changeSource } from "../../../../modules/intake/sources/change.ts";
+import { createSource, type NewSource } from "../../../../modules/intake/sources/create.ts";
+import { readSource } from "../../../../modules/intake/sources/open-source.ts";
+import { rotateKey } from "../../../../modules/intake/sources/rotate-key.ts";
+import type { SavedSource } from "../../../../modules/intake/sources/save-source.ts";
 import {
   mappingFields,
   sourceFields,
@@ -27,11 +22,13 @@ import {
 } from "../../../../modules/intake/sources/source-fields.ts";
 import { sourceRows } from "../../../../modules/intake/sources/source-reads.ts";
 import { readSourceId } from "../../../../modules/intake/sources/sources.ts";
-import { type Tried, tryMapping } from "../../../../modules/intake/sources/try-mapping.ts";
+import type { Tried } from "../../../../modules/intake/sources/try-mapping.ts";
+import { trySource } from "../../../../modules/intake/sources/try-source.ts";
 import { keyring } from "../../config.ts";
 import { jsonIn } from "../../json-in.ts";
 import { minuteOf } from "../../moments.ts";
 import { clientOf, withPool } from "../../pool.ts";
+import { inWork, operatorAct } from "../../work.ts";
 
 const shape = z.strictObject({
   id: z.string().optional(),
@@ -53,34 +50,23 @@ const checked = <S extends z.ZodType>(schema: S, given: unknown): z.output<S> =>
   );
 };
 
-const clientsOfSources = (
-  pool: pg.Pool,
-): Promise<readonly { readonly source_id: number; readonly client_id: number }[]> =>
-  transaction(
-    pool,
-    null,
-    async (tx) => (await tx.query("select source_id, client_id from sources order by source_id")).rows,
-    { role: "tributary_edge", isReadOnly: true },
-  );
+const unknown = (id: string): UsageError => new UsageError(`there is no source ${id}; see: tributary sources list`);
 
-/** In a transaction that sees its client. Throws UsageError when there is no such source. */
-const withSource = async <T>(
-  pool: pg.Pool,
+/** Runs a use case about a source. Throws UsageError when there is none of this id. */
+const withSource = <Result>(
   id: string,
-  work: (tx: pg.PoolClient, source: SavedSource) => Promise<T>,
-): Promise<T> => {
+  useCase: (work: Work, sourceId: number) => Promise<Result>,
+  settings: { readonly isSaved?: boolean } = {},
+): Promise<Result> => {
   const sourceId = readSourceId(id);
-  const found = (await clientsOfSources(pool)).find((one) => one.source_id === sourceId);
-  if (found === undefined) throw new UsageError(`there is no source ${id}; see: tributary sources list`);
-  return transaction(pool, [found.client_id], async (tx) =>
-    work(tx, (await sourceToChange(tx, found.source_id, [found.client_id]))!),
+  if (sourceId === undefined) throw unknown(id);
+  return withPool((pool) =>
+    inWork(pool, operatorAct(actorOf()), (work) => useCase(work, sourceId), settings).catch((error: unknown) => {
+      const isMissing = error instanceof RefusalError && error.refusals.some(({ kind }) => kind === "missing");
+      throw isMissing ? unknown(id) : error;
+    }),
   );
 };
-
-const audited = (tx: pg.PoolClient, entry: AuditEntry): Promise<void> =>
-  writeAudit(tx, { actor: actorOf(), role: "operator", request_id: `cli-${randomUUID()}`, ip: null }, entry);
-
-const idOf = ({ source_id }: Pick<SavedSource, "source_id">): string => `src_${source_id}`;
 
 const COLUMNS = [
   ...["id", "client_id", "slug", "name", "kind", "mode", "state", "mapping", "constants", "event_names", "allow_ips"],
@@ -89,13 +75,9 @@ const COLUMNS = [
 
 const list = ({ client: slugOrId, json }: { client?: string; json?: boolean }): Promise<void> =>
   withPool(async (pool) => {
-    const clients =
-      slugOrId === undefined
-        ? [...new Set((await clientsOfSources(pool)).map(({ client_id }) => client_id))]
-        : [(await clientOf(pool, slugOrId)).client_id];
-    const reading = { names: COLUMNS, sort: "name", clients };
-    const { rows } = await transaction(pool, clients, (tx) =>
-      pageOfRows(tx, sourceRows({}), reading, { limit: 1_000 }),
+    const client_id = slugOrId === undefined ? undefined : (await clientOf(pool, slugOrId)).client_id;
+    const { rows } = await inWork(pool, operatorAct(actorOf()), ({ tx, scope: { clients } }) =>
+      pageOfRows(tx, sourceRows({ client_id }), { names: COLUMNS, sort: "name", clients }, { limit: 1_000 }),
     );
     const shown = rows.map((row) => ({ ...row, id: `src_${row.id}` }) as Readonly<Record<string, any>>);
     if (json) return printJson({ data: shown });
@@ -111,98 +93,76 @@ const list = ({ client: slugOrId, json }: { client?: string; json?: boolean }): 
   });
 
 const show = (id: string): Promise<void> =>
-  withPool((pool) =>
-    withSource(pool, id, async (_tx, { source_id: _, version: __, ...source }) => printJson({ id, ...source })),
-  );
-
-/** A preview is undone by leaving the transaction. */
-class NotSaved extends Error {}
-
-const save = (file: string, { yes = false }: { yes?: boolean }): Promise<void> =>
-  withPool(async (pool) => {
-    const { id, client_id, secret, pull_secret, ...given } = checked(shape, await jsonIn(file));
-    const secrets = { secret, pull_secret };
-    const end = (before: SavedSource | undefined, after: SavedSource) => {
-      const changes = Object.entries(after).flatMap(([name, value]) => {
-        const [from, to] = [JSON.stringify(before?.[name as keyof SavedSource]), JSON.stringify(value)];
-        return from === to || name === "source_id"
-          ? []
-          : [`  ${name}: ${from === undefined ? "" : `${from} -> `}${to}`];
-      });
-      print([before === undefined ? "a new source" : idOf(before), ...changes].join("\n"));
-      if (!yes) throw new NotSaved();
-      tell(`saved as ${idOf(after)}, in force in every process within a second`);
-    };
-    try {
-      if (id === undefined) await created(pool, { client_id, given, secrets }, end);
-      else
-        await withSource(pool, id, async (tx, before) => {
-          const after = await changeSource(tx, before, patchOf(given, before), secrets, keyring());
-          await audited(tx, { ...entryOf("source.updated", before), before, after });
-          end(before, after);
-        });
-    } catch (error) {
-      if (error instanceof SourceRefused) throw new Refused(`nothing was saved: /${error.field}: ${error.message}`);
-      if (!(error instanceof NotSaved)) throw error;
-      tell("nothing was saved yet: the same command with --yes saves it");
-    }
+  withSource(id, async (work, sourceId) => {
+    const { source_id: _, version: __, ...source } = await readSource(work, sourceId);
+    printJson({ id, ...source });
   });
 
-type Given = Partial<Omit<z.output<typeof shape>, "id" | "client_id" | "secret" | "pull_secret">>;
-type End = (before: undefined, after: SavedSource) => void;
-
-const patchOf = (given: Given, before: SavedSource): Partial<SavedSource> => {
-  if (given.slug !== undefined && given.slug !== before.slug)
-    throw new UsageError("/slug: stays what it is; its events are named by it");
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+const save = async (file: string, { yes = false }: { yes?: boolean }): Promise<void> => {
+  const input = checked(shape, await jsonIn(file));
+  const saving = input.id === undefined ? created(input, yes) : changed(input.id, input, yes);
+  const { before, after } = await saving.catch((error: unknown) => {
+    if (!(error instanceof RefusalError)) throw error;
+    throw new Refused(
+      `nothing was saved: ${error.refusals.map(({ path, message }) => `${path}: ${message}`).join("; ")}`,
+    );
+  });
+  const changes = Object.entries(after).flatMap(([name, value]) => {
+    const [from, to] = [JSON.stringify(before?.[name as keyof SavedSource]), JSON.stringify(value)];
+    return from === to || name === "source_id" ? [] : [`  ${name}: ${from === undefined ? "" : `${from} -> `}${to}`];
+  });
+  print([before === undefined ? "a new source" : input.id, ...changes].join("\n"));
+  if (yes) tell(`saved as src_${after.source_id}, in force in every process within a second`);
+  else tell("nothing was saved yet: the same command with --yes saves it");
 };
 
-const created = async (
-  pool: pg.Pool,
-  { client_id, given, secrets }: { client_id: number | undefined; given: Given; secrets: object },
-  end: End,
-): Promise<void> => {
-  const { slug, name, kind } = given;
+type Input = z.output<typeof shape>;
+interface SavedPair {
+  readonly before: SavedSource | undefined;
+  readonly after: SavedSource;
+}
+
+const changed = (id: string, input: Input, isSaved: boolean): Promise<SavedPair> =>
+  withSource(
+    id,
+    async (work, source_id) => {
+      const { id: _, client_id: __, slug, secret, pull_secret, ...given } = input;
+      const before = await readSource(work, source_id);
+      if (slug !== undefined && slug !== before.slug)
+        throw new UsageError("/slug: stays what it is; its events are named by it");
+      const patch = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+      const change = { source_id, patch, secrets: { secret, pull_secret } };
+      return { before, after: await changeSource(work, keyring(), change) };
+    },
+    { isSaved },
+  );
+
+const created = ({ id: _, ...given }: Input, isSaved: boolean): Promise<SavedPair> => {
+  const { client_id, slug, name, kind } = given;
   if (client_id === undefined || slug === undefined || name === undefined || kind === undefined)
     throw new UsageError("a new source needs client_id, slug, name and kind; a known one is named by its id");
-  await clientOf(pool, String(client_id));
   const none = { mode: null, state: "draft", mapping: {}, constants: {}, event_names: {}, allow_ips: [], pull: null };
-  await transaction(pool, [client_id], async (tx) => {
-    const settings = { ...none, ...given } as Parameters<typeof createSource>[2];
-    const made = await createSource(tx, client_id, settings, secrets, keyring());
-    await audited(tx, { ...entryOf("source.created", made), after: settings });
-    end(undefined, made);
+  const source = { ...none, ...given } as NewSource;
+  return withPool(async (pool) => {
+    await clientOf(pool, String(client_id));
+    const make = (work: Work) => createSource(work, keyring(), source);
+    return { before: undefined, after: await inWork(pool, operatorAct(actorOf()), make, { isSaved }) };
   });
 };
 
-const entryOf = (action: string, source: SavedSource) => ({
-  action,
-  client_id: source.client_id,
-  entity: `source:${idOf(source)}`,
-});
+const rotate = async (id: string): Promise<void> => {
+  const { url } = await withSource(id, rotateKey);
+  print(url);
+  tell("on the ingest host; it is not shown again, and the former key opens nothing within a second");
+};
 
-const rotate = (id: string): Promise<void> =>
-  withPool((pool) =>
-    withSource(pool, id, async (tx, source) => {
-      const key = await rotateSourceKey(tx, source);
-      await audited(tx, entryOf("source.key_rotated", source));
-      print(`/postback/external/${id}?key=${key}`);
-      tell("on the ingest host; it is not shown again, and the former key opens nothing within a second");
-    }),
-  );
-
-const tryDraft = (id: string, file: string, { json }: { json?: boolean }): Promise<void> =>
-  withPool(async (pool) => {
-    const mapping = checked(draft, await jsonIn(file));
-    const results = await withSource(pool, id, async (tx, source) => {
-      const tried = await tryMapping(tx, source, mapping, keyring());
-      await audited(tx, entryOf("source.tried", source));
-      return tried;
-    });
-    if (json) return printJson({ results });
-    if (results.length === 0) return tell("it has sent nothing within 48 hours");
-    print(results.map(sideBySide).join("\n\n"));
-  });
+const tryDraft = async (id: string, file: string, { json }: { json?: boolean }): Promise<void> => {
+  const mapping = checked(draft, await jsonIn(file));
+  const results = await withSource(id, (work, source_id) => trySource(work, keyring(), { source_id, draft: mapping }));
+  if (json) return printJson({ results });
+  if (results.length === 0) return tell("it has sent nothing within 48 hours");
+  print(results.map(sideBySide).join("\n\n"));
+};
 
 /** One payload: each field as the saved mapping reads it, and as the draft does. */
 const sideBySide = ({ payload_id, received_at, event, saved, field, path, found, hint }: Tried): string => {

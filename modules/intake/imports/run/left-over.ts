@@ -1,11 +1,11 @@
 // What imports leave in object storage: the pieces of a file go when its import has ended, the rows
 // that were rejected 30 days later.
 import type { Pool } from "pg";
-import type { Objects } from "../../../infra/objects/objects.ts";
-import { transaction } from "../../../infra/postgres/sql.ts";
-import { rewriteRejected } from "./erase-rejected.ts";
-import { removeObjects } from "./import-file.ts";
-import { endAbandoned, endedImports, noteRemoved } from "./imports.ts";
+import type { Objects } from "../../../../infra/objects/objects.ts";
+import { transaction } from "../../../../infra/postgres/sql.ts";
+import { rewriteRejected } from "../erase-rejected.ts";
+import { removeObjects } from "../import-file.ts";
+import { endAbandoned, endedImports, noteRemoved } from "../imports.ts";
 
 export interface LeftOverPorts {
   readonly pool: Pool;

@@ -1,7 +1,7 @@
 // Which rows of files are taken: the first import that brings a row has it, and a later one has a
 // duplicate.
 import type { Pool, PoolClient } from "pg";
-import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import { sql, transaction } from "../../../../infra/postgres/sql.ts";
 
 /** The import that takes rows; `fence` says that no other process has it since. */
 interface RowTaker {

@@ -1,8 +1,8 @@
 // What follows when an import has ended: word of it in the log.
 import type { PoolClient } from "pg";
-import { sql } from "../../../infra/postgres/sql.ts";
-import { announce } from "../../base/outbox/outbox.ts";
-import type { ImportState } from "./import-state.ts";
+import { sql } from "../../../../infra/postgres/sql.ts";
+import { announce } from "../../../base/outbox/outbox.ts";
+import type { ImportState } from "../import-state.ts";
 
 interface EndedImport {
   readonly import_id: string;

@@ -1,0 +1,19 @@
+// Makes another key of a source's address; the former opens nothing within a second.
+import type { Work } from "../../base/work.ts";
+import { openSource } from "./open-source.ts";
+import { entityOfSource, replaceKey } from "./save-source.ts";
+
+export interface NewKey {
+  /** Shown once: only its hash is kept. */
+  readonly key: string;
+  /** On the ingest host, with the key. */
+  readonly url: string;
+}
+
+/** Throws RefusalError: missing, conflict `client_archived`. */
+export const rotateKey = async (work: Work, sourceId: number): Promise<NewKey> => {
+  const source = await openSource(work, sourceId);
+  const key = await replaceKey(work.tx, source);
+  await work.audit({ action: "source.key_rotated", client_id: source.client_id, entity: entityOfSource(source) });
+  return { key, url: `/postback/external/src_${sourceId}?key=${key}` };
+};

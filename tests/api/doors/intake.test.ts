@@ -1,0 +1,88 @@
+// Sources and imports are refused the same by the platform API and by the command line.
+import { randomBytes } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { inWork, operatorAct } from "../../../apps/cli/work.ts";
+import { keyringOf } from "../../../infra/runtime/keyring.ts";
+import type { Work } from "../../../modules/base/work.ts";
+import { changeSource } from "../../../modules/intake/sources/change.ts";
+import { createSource } from "../../../modules/intake/sources/create.ts";
+import { rotateKey } from "../../../modules/intake/sources/rotate-key.ts";
+import { apiSuite } from "../../support/api-suite.ts";
+import { expectSame, type Shop, thrownBy, twoDoors } from "../../support/two-doors.ts";
+
+const suite = apiSuite();
+const { pool, send, fresh } = suite;
+const { created, newShop, archived } = twoDoors(suite);
+
+const keyring = keyringOf(randomBytes(32).toString("base64url"));
+const commanded = (useCase: (work: Work) => Promise<unknown>) => inWork(pool, operatorAct("ana@cli"), useCase);
+
+const mapping = { event_name: "event", dedup_key: "id" };
+const newSource = (client_id: number, more: object = {}) => ({
+  ...{ client_id, slug: fresh("net"), name: "Net", kind: "generic", mapping, ...more },
+});
+/** As a file of the command line is read: what is left out has its default. */
+const whole = (source: object) => ({
+  ...{ mode: null, state: "draft", constants: {}, event_names: {}, allow_ips: [], pull: null, ...source },
+});
+const UNKNOWN = 2_000_000_000;
+
+interface SourceCase {
+  readonly code: string;
+  readonly isArchived?: boolean;
+  /** Of a source that is there, by its number. */
+  readonly change?: object;
+  readonly make?: object;
+  readonly id?: number;
+}
+const cases: readonly SourceCase[] = [
+  { code: "client_archived", isArchived: true, make: {} },
+  { code: "client_archived", isArchived: true, change: { name: "Other" } },
+  { code: "bad_mode", make: { mode: "data_warehouse" } },
+  { code: "bad_mode", make: { kind: "property_relay" } },
+  { code: "bad_mode", change: { kind: "property_relay" } },
+  { code: "incomplete", change: { mapping: {}, state: "active" } },
+  { code: "incomplete", change: { mapping: { event_name: "event" }, state: "active" } },
+  { code: "not_found", id: UNKNOWN, change: { name: "Other" } },
+];
+
+describe("a source is refused the same", () => {
+  test.each(cases)("$code: $make$change", async ({ code, isArchived = false, make, change: patch, id }) => {
+    const shop: Shop = await newShop();
+    const source_id = id ?? Number((await created("/api/sources", newSource(shop.client))).id.slice("src_".length));
+    if (isArchived) await archived("/api/clients/:client")(shop);
+    const source = newSource(shop.client, make);
+    const answer = patch
+      ? await send("PATCH", `/api/sources/src_${source_id}`, patch)
+      : await send("POST", "/api/sources", source);
+    const thrown = await thrownBy(() =>
+      commanded((work) =>
+        patch
+          ? changeSource(work, keyring, { source_id, patch, secrets: {} })
+          : createSource(work, keyring, whole(source) as never),
+      ),
+    );
+    expectSame(code, answer, thrown);
+  });
+
+  test("by a slug that another one has, and one that was active is a draft no more", async () => {
+    const { client } = await newShop();
+    const source = newSource(client);
+    const { id } = await created("/api/sources", source);
+    const taken = await thrownBy(() => commanded((work) => createSource(work, keyring, whole(source) as never)));
+    expectSame("slug_taken", await send("POST", "/api/sources", source), taken);
+    expect((await send("PATCH", `/api/sources/${id}`, { state: "active" })).status).toBe(200);
+    const source_id = Number(id.slice("src_".length));
+    const change = { source_id, patch: { state: "draft" as const }, secrets: {} };
+    const drafted = await thrownBy(() => commanded((work) => changeSource(work, keyring, change)));
+    expectSame("bad_state", await send("PATCH", `/api/sources/${id}`, { state: "draft" }), drafted);
+  });
+
+  test("whose key is rotated, of an archived client", async () => {
+    const shop = await newShop();
+    const { id } = await created("/api/sources", newSource(shop.client));
+    await archived("/api/clients/:client")(shop);
+    const thrown = await thrownBy(() => commanded((work) => rotateKey(work, Number(id.slice("src_".length)))));
+    expectSame("client_archived", await send("POST", `/api/sources/${id}/rotate-key`), thrown);
+  });
+});

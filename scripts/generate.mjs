@@ -7,6 +7,7 @@ import { parse } from "yaml";
 import { avroOf, checkAttributes } from "./generate/attributes.mjs";
 import { columnsText } from "./generate/columns.mjs";
 import { conditionsOf, fieldsText, nothingFoundText } from "./generate/fields.mjs";
+import { tableText } from "./generate/tables.mjs";
 
 const at = (path) => new URL(`../${path}`, import.meta.url);
 const schemas = new Map(
@@ -180,6 +181,8 @@ ${shapes.join("\n")}
   "schemas/generated-fields.ts": fieldsText(schemas, DO_NOT_EDIT),
   "sinks/analytics/generated.ts": columnsText(schemas, DO_NOT_EDIT),
   "docs/attribution.md": conditionsPage(),
+  "sinks/conversions/generated.ts": tableText(schemas.get("Conversion"), DO_NOT_EDIT),
+  "sinks/ledger/generated.ts": tableText(schemas.get("LedgerEntry"), DO_NOT_EDIT),
   "topics.ts": `// Every topic of the log, from topics.yaml. ${DO_NOT_EDIT}
 import { topic } from "./infra/avro/codec.ts";
 import type {

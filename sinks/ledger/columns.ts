@@ -2,7 +2,6 @@
 // conversion add up to.
 import {
   bigint,
-  bool,
   bytes,
   computed,
   int,
@@ -13,36 +12,9 @@ import {
   time,
   type WrittenRow,
 } from "../../infra/postgres/columns.ts";
+import { fieldColumns } from "./generated.ts";
 
-export const entryColumns = {
-  client_id: int,
-  entry_id: text,
-  kind: text,
-  partner_id: int,
-  campaign_id: nullable(int),
-  conversion_id: text,
-  change_id: text,
-  conversion_version: int,
-  event_type: text,
-  segment: nullable(text),
-  currency: text,
-  amount_minor: bigint,
-  held_minor: bigint,
-  reason: nullable(text),
-  contract_id: nullable(int),
-  contract_version: nullable(int),
-  commission_type: nullable(text),
-  formula: text,
-  /** The receipt: every number that the formula used. */
-  inputs: json,
-  occurred_at: time,
-  payable_from: nullable(time),
-  year: int,
-  month: int,
-  held: bool,
-  reverses_entry_id: nullable(text),
-  content_hash: bytes,
-};
+export const entryColumns = { ...fieldColumns, held_minor: bigint, content_hash: bytes };
 
 export const lineColumns = {
   client_id: int,

@@ -12,7 +12,8 @@ beforeAll(() => {
   copy = mkdtempSync(join(tmpdir(), "generate-"));
   for (const path of ["schemas", "scripts", "docs/attribution.md", "topics.yaml", "topics.ts", "package.json"])
     cpSync(path, join(copy, path), { recursive: true });
-  for (const folder of ["sinks/analytics", "domain"]) mkdirSync(join(copy, folder), { recursive: true });
+  for (const folder of ["sinks/analytics", "sinks/conversions", "sinks/ledger", "domain"])
+    mkdirSync(join(copy, folder), { recursive: true });
   symlinkSync(resolve("node_modules"), join(copy, "node_modules"));
 });
 afterAll(() => rmSync(copy, { recursive: true }));

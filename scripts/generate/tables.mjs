@@ -1,0 +1,63 @@
+// Writes sinks/<table>/generated.ts of a record that is one row of Postgres: the columns that hold
+// its fields, their values, and what its content hash is made of.
+import { plainType } from "./attributes.mjs";
+import { emptyOf } from "./fields.mjs";
+
+const TYPES = { string: "text", boolean: "bool", int: "int", long: "time" };
+
+const plainColumn = ({ name, type, column }) => {
+  const { plain } = plainType(type);
+  const derived = plain.logicalType === "minor-units" ? "bigint" : plain.type === "enum" ? "text" : TYPES[plain];
+  const named = column.type ?? derived;
+  if (named === undefined) throw new Error(`${name} does not say the type of its column`);
+  return named;
+};
+
+const valueText = ({ name, type }) => {
+  const { plain, isNullable } = plainType(type);
+  if (plain.logicalType !== "minor-units") return `data.${name}`;
+  return isNullable ? `data.${name}?.toString() ?? null` : `data.${name}.toString()`;
+};
+
+/** Amounts in a list are digits, as those beside it become by themselves. */
+const itemText = (item, name) =>
+  item.fields.find((field) => field.name === name).type.logicalType === "minor-units"
+    ? `${name}: \`\${${name}}\``
+    : name;
+const hashedText = (field) => {
+  const { name, type, hashed } = field;
+  if (hashed === "unless_default") return `  ...(data.${name} === ${emptyOf(field)} ? [] : [data.${name}]),`;
+  if (!Array.isArray(hashed)) return `  data.${name},`;
+  const items = hashed.map((one) => itemText(type.items, one)).join(", ");
+  return `  data.${name}.map(({ ${hashed.join(", ")} }) => ({ ${items} })),`;
+};
+
+export const tableText = (record, doNotEdit) => {
+  const held = record.fields
+    .filter(({ column }) => column !== undefined)
+    .map((field) => ({ ...field, column: field.column === true ? {} : field.column }));
+  const columns = held.map((field) => {
+    const type = plainColumn(field);
+    return [field.column.name ?? field.name, plainType(field.type).isNullable ? `nullable(${type})` : type];
+  });
+  const helpers = new Set(columns.flatMap(([, type]) => type.match(/\w+/g)));
+  const later = record.fields.filter(({ hashed }) => hashed === "unless_default");
+  const hashed = [...record.fields.filter((field) => !later.includes(field)), ...later];
+  return `// ${record.name} as a row: the columns that hold its fields. ${doNotEdit}
+import { ${[...helpers].sort().join(", ")}, type WrittenRow } from "../../infra/postgres/columns.ts";
+import type { ${record.name} } from "../../schemas/generated.ts";
+
+export const fieldColumns = {
+${columns.map(([name, type]) => `  ${name}: ${type},`).join("\n")}
+};
+
+export const fieldValues = (data: ${record.name}): WrittenRow<typeof fieldColumns> => ({
+${held.map((field) => `  ${field.column.name ?? field.name}: ${valueText(field)},`).join("\n")}
+});
+
+/** What is hashed, in this order for good; a later field counts where it is not its default. */
+export const contentOf = (data: ${record.name}): readonly unknown[] => [
+${hashed.map(hashedText).join("\n")}
+];
+`;
+};

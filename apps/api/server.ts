@@ -1,5 +1,6 @@
 // The order of checks of the platform API: path, method, credential, rate, size and type, role,
 // then query, body and path by the contract, and then the route's own.
+
 import type { Express, Request, RequestHandler, Response } from "express";
 import { openHost, wrongMethod } from "../../infra/http/host.ts";
 import { takePlace } from "../../infra/http/limits.ts";
@@ -7,6 +8,7 @@ import { Problem } from "../../infra/http/problem.ts";
 import type { Verdict } from "../../infra/http/rate-limit.ts";
 import { checkType } from "../../infra/http/read-body.ts";
 import { parseJson, readBytes, readRawBytes } from "../../infra/http/read-json.ts";
+import { problemOfRefusal } from "../../infra/http/refusal-problem.ts";
 import { senderOf } from "../../infra/http/sender.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
@@ -17,7 +19,6 @@ import { limitOf, OF_ADDRESS, OF_LEADS, USUAL } from "./limits.ts";
 import { queryIn } from "./request/accept.ts";
 import { type AskPorts, away, rendered } from "./request/arrived.ts";
 import { askOf } from "./request/ask.ts";
-import { problemOfRefusal } from "./request/refused.ts";
 import type { Ask, Caller, Reply, ServedRoute } from "./route.ts";
 
 export interface ServerPorts extends AskPorts {

@@ -5,7 +5,7 @@
  * invalid: the input is wrong at `path`. conflict: it does not go with what is saved. missing:
  * there is no such thing, or the caller may not see it. forbidden: the caller may not do this.
  */
-export type RefusalKind = "invalid" | "conflict" | "missing" | "forbidden";
+type RefusalKind = "invalid" | "conflict" | "missing" | "forbidden";
 
 export interface Refusal {
   readonly kind: RefusalKind;
@@ -17,6 +17,11 @@ export interface Refusal {
   readonly message: string;
   /** What a program needs beside it, e.g. current_version. */
   readonly details?: Readonly<Record<string, unknown>>;
+  /**
+   * Wrong input is answered as `validation_failed`, and its code is that of the place. With this
+   * the answer as a whole has the code, e.g. bad_range.
+   */
+  readonly isOfAnswer?: boolean;
 }
 
 /** Thrown by a use case; ends its transaction, so that nothing of it is saved. */
@@ -31,8 +36,12 @@ export class RefusalError extends Error {
 
 type More = Partial<Pick<Refusal, "path" | "details">>;
 
-export const invalid = (path: string, code: string, message: string): RefusalError =>
-  new RefusalError([{ kind: "invalid", code, path, message }]);
+export const invalid = (
+  path: string,
+  code: string,
+  message: string,
+  more: Pick<Refusal, "isOfAnswer"> = {},
+): RefusalError => new RefusalError([{ kind: "invalid", code, path, message, ...more }]);
 
 export const conflict = (code: string, message: string, { path = "", ...more }: More = {}): RefusalError =>
   new RefusalError([{ kind: "conflict", code, path, message, ...more }]);

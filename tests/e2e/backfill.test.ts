@@ -73,6 +73,15 @@ const saved = async (partner: number) => {
   const { body } = await post("/api/rules", { client_id: shop.id, ...ruleOf(partner) });
   return body.id as number;
 };
+/** A rule of a client that was archived since. */
+const ruleOfArchivedClient = async (): Promise<number> => {
+  const { body: client } = await post("/api/clients", { name: "Archived", slug: "archived-shop" });
+  const partner = { name: "Partner", email: "archived@partner.example", client_ids: [client.id] };
+  const { body: made } = await post("/api/partners", partner);
+  const { body: rule } = await post("/api/rules", { client_id: client.id, ...ruleOf(made.id) });
+  await ask(`/api/clients/${client.id}`, { method: "DELETE", token: tokens.admin! });
+  return rule.id;
+};
 let first: number;
 
 describe("a rule that is tried", () => {
@@ -202,6 +211,11 @@ describe("a backfill", () => {
     const { job_id } = (await real.json()) as { job_id: string };
     expect([real.status, (await ended(job_id)).result]).toMatchObject([202, { evaluated: 0, decisions: 0 }]);
     expect((await post(`/api/rules/${first}/backfill`, days)).body.job_id).toBe(job_id);
+    // No job is asked for at an archived client, at either host.
+    const archived = await ruleOfArchivedClient();
+    const answers = [await asked(days, token, archived), await post(`/api/rules/${archived}/backfill`, days)];
+    expect(answers.map(({ status }) => status)).toEqual([409, 409]);
+    expect(await (answers[0] as Response).json()).toMatchObject({ code: "client_archived" });
   });
 
   test("credits what it meets without money, once, and with money when that is asked for", async () => {

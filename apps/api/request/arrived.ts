@@ -1,11 +1,12 @@
 // What the steps of one request share: what has arrived, and how an answer goes out.
+
 import type { Request } from "express";
 import { orUnavailable } from "../../../infra/http/problem.ts";
+import { problemOfRefusal } from "../../../infra/http/refusal-problem.ts";
 import type { Role } from "../../../modules/access/users/users.ts";
 import { RefusalError } from "../../../modules/base/refusal.ts";
 import { answerOf } from "../contract/contract.ts";
 import type { ApiPorts, Caller, Reply, ServedRoute } from "../route.ts";
-import { problemOfRefusal } from "./refused.ts";
 
 /** What was checked before the contract is looked at. */
 export interface Arrived {

@@ -92,9 +92,6 @@ export const savedRule = async (
   clients: readonly number[],
 ): Promise<SavedRule | undefined> => (await readRule(tx, ruleId, clients, SAVED)) as SavedRule | undefined;
 
-/** Each is evaluated for every event of its client. */
-export const MOST_ACTIVE_RULES = 500;
-
 /** How many rules of the client are active, but for this one. */
 export const activeBeside = async (tx: PoolClient, clientId: number, ruleId: number | null): Promise<number> => {
   const { rows } = await tx.query<{ active: number }>(sql`

@@ -9,12 +9,12 @@ import { type EvaluationPorts, evaluateRule } from "./evaluate.ts";
 import { periodsOf } from "./summary.ts";
 import { currencyOf, deltasIn } from "./trial.ts";
 import type { TriedRule } from "./try-rule.ts";
-import type { RuleWindow } from "./window.ts";
+import type { EventWindow } from "./window.ts";
 
 export interface Backfill {
   /** The version that was requested, even when the rule has changed since. */
   readonly rule: TriedRule;
-  readonly window: RuleWindow & { readonly event_types?: readonly string[] | undefined };
+  readonly window: EventWindow;
   readonly trigger_recalc: boolean;
 }
 

@@ -7,7 +7,7 @@ import { brokenBudgets, moneyRows } from "./books.ts";
 import { type EvaluationPorts, evaluateRule } from "./evaluate.ts";
 import { openSummary, periodsOf, type Sample } from "./summary.ts";
 import type { TriedRule } from "./try-rule.ts";
-import type { RuleWindow } from "./window.ts";
+import type { EventWindow } from "./window.ts";
 
 /** After this time the results so far are returned, marked as truncated. */
 const BOX_MS = 25_000;
@@ -23,11 +23,7 @@ const shownSample = ({ value_minor, currency, ...sample }: Sample, ofClient: str
 });
 
 /** Throws what its ports throw. */
-export const tryOnHistory = async (
-  ports: TrialPorts,
-  rule: TriedRule,
-  window: RuleWindow & { readonly event_types?: readonly string[] | undefined },
-) => {
+export const tryOnHistory = async (ports: TrialPorts, rule: TriedRule, window: EventWindow) => {
   const { pool, now } = ports;
   const until = performance.now() + BOX_MS;
   const summary = openSummary();

@@ -1,6 +1,7 @@
 // The days that a trial or a backfill of a rule covers.
 import { dayOf, startOfDay } from "../../../domain/calendar.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
+import { invalid } from "../../base/refusal.ts";
 
 export interface RuleWindow {
   readonly from: UnixMs;
@@ -8,16 +9,6 @@ export interface RuleWindow {
   readonly to: UnixMs;
   readonly first_day: string;
   readonly last_day: string;
-}
-
-/** The requested days are invalid; the message says why. */
-export class BadWindow extends Error {
-  readonly code: "range_too_long" | "bad_range";
-  constructor(code: BadWindow["code"], message: string) {
-    super(message);
-    this.name = "BadWindow";
-    this.code = code;
-  }
 }
 
 const DEFAULT_DAYS = 30;
@@ -30,9 +21,14 @@ const daysAfter = (day: string, days: number): string =>
 /** Returns the day of a time in America/Mexico_City. */
 const dayIn = (text: string): string => (text.length === 10 ? text : dayOf(Date.parse(text)));
 
+const badWindow = (code: string, message: string) => invalid("/from", code, message, { isOfAnswer: true });
+
+/** With the types of events that are meant; undefined: all. */
+export type EventWindow = RuleWindow & { readonly event_types?: readonly string[] | undefined };
+
 /**
- * Takes first and last day, or times on them; the defaults are 30 days ago and today. Throws
- * BadWindow.
+ * First and last day, or times on them; by default 30 days ago and today. Throws RefusalError:
+ * invalid `bad_range` and `range_too_long`.
  */
 export const ruleWindow = (
   { from, to }: { readonly from?: string | undefined; readonly to?: string | undefined },
@@ -40,8 +36,7 @@ export const ruleWindow = (
 ): RuleWindow => {
   const last_day = to === undefined ? dayOf(now) : dayIn(to);
   const first_day = from === undefined ? daysAfter(dayOf(now), -DEFAULT_DAYS) : dayIn(from);
-  if (first_day > last_day) throw new BadWindow("bad_range", "begin on the last day or before it");
-  if (daysAfter(first_day, MOST_DAYS - 1) < last_day)
-    throw new BadWindow("range_too_long", `at most ${MOST_DAYS} days`);
+  if (first_day > last_day) throw badWindow("bad_range", "begin on the last day or before it");
+  if (daysAfter(first_day, MOST_DAYS - 1) < last_day) throw badWindow("range_too_long", `at most ${MOST_DAYS} days`);
   return { from: startOfDay(first_day), to: startOfDay(daysAfter(last_day, 1)), first_day, last_day };
 };

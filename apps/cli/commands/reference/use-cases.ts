@@ -1,6 +1,4 @@
 // Which use case saves an entry of each kind.
-import { enterEveryClient } from "../../../../modules/access/scope.ts";
-import { refuseAll } from "../../../../modules/base/refusal.ts";
 import type { Work } from "../../../../modules/base/work.ts";
 import { archiveCampaign } from "../../../../modules/catalog/campaigns/archive.ts";
 import { changeCampaign } from "../../../../modules/catalog/campaigns/change.ts";
@@ -17,17 +15,12 @@ import { saveContract } from "../../../../modules/catalog/contracts/save.ts";
 import { archivePartner } from "../../../../modules/catalog/partners/archive.ts";
 import { changePartner } from "../../../../modules/catalog/partners/change.ts";
 import { createPartner } from "../../../../modules/catalog/partners/create.ts";
-import { refusalsOf } from "../../../../modules/catalog/records/refusals.ts";
-import { changeReference } from "../../../../modules/catalog/reference/change.ts";
-import { merged } from "../../../../modules/catalog/reference/draft.ts";
-import {
-  idFieldOf,
-  type Kind,
-  type KnownRecord,
-  newestRecords,
-} from "../../../../modules/catalog/reference/newest-records.ts";
+import type { Kind, KnownRecord } from "../../../../modules/catalog/reference/newest-records.ts";
 import { parseRecord, parseSegment } from "../../../../modules/catalog/reference/parse-record.ts";
 import type { Columns } from "../../../../modules/catalog/reference/records.ts";
+import { archiveRule } from "../../../../modules/catalog/rules/archive.ts";
+import { createRule } from "../../../../modules/catalog/rules/create.ts";
+import { replaceRule } from "../../../../modules/catalog/rules/replace.ts";
 
 /** An entry of a file, with the record that it changes. */
 export interface RecordEntry {
@@ -143,36 +136,22 @@ const links: KindUseCases = {
   },
 };
 
-const SINGULAR = { rules: "rule" } as const;
-
-/** A kind whose use cases the platform API does not share yet. */
-const saved = (kind: keyof typeof SINGULAR): KindUseCases => ({
-  save: async (work, { fields, known }) => {
-    const { tx } = work;
-    const after = known === undefined ? fields : merged(known.record, fields);
-    const id = known === undefined ? null : Number(known.key);
-    const wanted = { kind, id, before: known?.record, after };
-    refuseAll(
-      (await refusalsOf(tx, wanted)).map(({ code, field, message }) => ({
-        ...{ kind: "conflict", code, path: `/${field.replaceAll(".", "/")}`, message },
-      })),
-    );
-    const entry = { ...fields, [idFieldOf(kind)]: id ?? -1 };
-    const written = await changeReference(work, { [kind]: [entry] } as never);
-    const key = known?.key ?? String(written.idOf(kind, -1));
-    const [saved] = await newestRecords(tx, kind, [key]);
-    await enterEveryClient(tx);
-    const { record, clients } = saved!;
-    await work.audit({
-      action: `${SINGULAR[kind]}.${known === undefined ? "created" : kind === "rules" ? "versioned" : "updated"}`,
-      client_id: clients.length === 1 ? clients[0]! : null,
-      ...{ entity: `${SINGULAR[kind]}:${key}`, before: known?.record, after: record },
-    });
-    return key;
+const rules: KindUseCases = {
+  save: async (work, entry) => {
+    const { known } = entry;
+    const { client_id, archived, ...rule } = parseRecord("rules", known?.record, entry.fields);
+    const { archived: _, status: __, ...rest } = changedIn(entry);
+    const rule_id = known === undefined ? await createRule(work, { client_id, ...rule }) : Number(known.key);
+    const isArchived = entry.fields.archived === true;
+    // An archived rule is switched off, whether the entry says so or not.
+    if (known !== undefined && !(isArchived && Object.keys(rest).length === 0))
+      await replaceRule(work, { rule_id, rule, version: undefined });
+    if (isArchived) await archiveRule(work, { rule_id, version: undefined });
+    return String(rule_id);
   },
-});
+};
 
 const useCases: Readonly<Record<Kind, KindUseCases>> = {
-  ...{ clients, segments, partners, contracts, campaigns, links, rules: saved("rules") },
+  ...{ clients, segments, partners, contracts, campaigns, links, rules },
 };
 export const useCasesOf = (kind: Kind): KindUseCases => useCases[kind];

@@ -1,13 +1,22 @@
-// A refusal of a use case as the platform API answers it.
-import { Problem, type ProblemKind } from "../../../infra/http/problem.ts";
-import type { Refusal, RefusalError, RefusalKind } from "../../../modules/base/refusal.ts";
+// A refusal of a use case as a host answers it.
+import { Problem, type ProblemKind } from "./problem.ts";
 
-const KINDS: Readonly<Record<RefusalKind, ProblemKind>> = {
+/** As modules/base/refusal.ts has it, which knows no HTTP. */
+interface Refusal {
+  readonly kind: keyof typeof KINDS;
+  readonly code: string;
+  readonly path: string;
+  readonly message: string;
+  readonly details?: Readonly<Record<string, unknown>>;
+  readonly isOfAnswer?: boolean;
+}
+
+const KINDS = {
   invalid: "validation_failed",
   conflict: "conflict",
   missing: "not_found",
   forbidden: "forbidden",
-};
+} as const satisfies Record<string, ProblemKind>;
 
 const errorOf = ({ path, code, message }: Refusal) => ({ pointer: path, code, detail: message });
 
@@ -15,11 +24,15 @@ const errorOf = ({ path, code, message }: Refusal) => ({ pointer: path, code, de
  * Input that is wrong is 400 with every place. Any other refusal comes first, and alone: its code
  * is that of the answer.
  */
-export const problemOfRefusal = ({ refusals }: RefusalError): Problem => {
+export const problemOfRefusal = ({ refusals }: { readonly refusals: readonly Refusal[] }): Problem => {
   const first = refusals.find(({ kind }) => kind !== "invalid");
   if (first === undefined) {
     const detail = refusals.length === 1 ? refusals[0]!.message : "the body is not acceptable";
-    return new Problem("validation_failed", detail, { errors: refusals.map(errorOf) });
+    const code = refusals.find(({ isOfAnswer }) => isOfAnswer)?.code;
+    return new Problem("validation_failed", detail, {
+      errors: refusals.map(errorOf),
+      ...(code !== undefined && { code }),
+    });
   }
   const { kind, code, message, details } = first;
   const same = refusals.filter((one) => one.kind === kind && one.code === code && one.path !== "");

@@ -32,6 +32,9 @@ const hashedText = (field) => {
   return `  data.${name}.map(({ ${hashed.join(", ")} }) => ({ ${items} })),`;
 };
 
+/** `content_hash` is of the type ContentHash. */
+const parameterOf = (name) => name.replace(/(?:^|_)(.)/g, (_, letter) => letter.toUpperCase());
+
 export const tableText = (record, doNotEdit) => {
   const held = record.fields
     .filter(({ column }) => column !== undefined)
@@ -41,18 +44,26 @@ export const tableText = (record, doNotEdit) => {
     return [field.column.name ?? field.name, plainType(field.type).isNullable ? `nullable(${type})` : type];
   });
   const helpers = new Set(columns.flatMap(([, type]) => type.match(/\w+/g)));
+  const made = record.columns.map(({ name }) => name);
   const later = record.fields.filter(({ hashed }) => hashed === "unless_default");
   const hashed = [...record.fields.filter((field) => !later.includes(field)), ...later];
   return `// ${record.name} as a row: the columns that hold its fields. ${doNotEdit}
-import { ${[...helpers].sort().join(", ")}, type WrittenRow } from "../../infra/postgres/columns.ts";
+import { ${[...helpers].sort().join(", ")} } from "../../infra/postgres/columns.ts";
 import type { ${record.name} } from "../../schemas/generated.ts";
 
 export const fieldColumns = {
 ${columns.map(([name, type]) => `  ${name}: ${type},`).join("\n")}
 };
 
-export const fieldValues = (data: ${record.name}): WrittenRow<typeof fieldColumns> => ({
+/** With what the sink makes itself. A copy of an object with so many fields would cost 2 us. */
+export const rowOf = <${made.map(parameterOf).join(", ")}>(
+  data: ${record.name},
+  made: {
+${made.map((name) => `    readonly ${name}: ${parameterOf(name)};`).join("\n")}
+  },
+) => ({
 ${held.map((field) => `  ${field.column.name ?? field.name}: ${valueText(field)},`).join("\n")}
+${made.map((name) => `  ${name}: made.${name},`).join("\n")}
 });
 
 /** What is hashed, in this order for good; a later field counts where it is not its default. */

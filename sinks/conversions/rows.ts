@@ -2,7 +2,7 @@
 import type { Conversion } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { contentHash } from "../content-hash.ts";
-import { contentOf, fieldValues } from "./generated.ts";
+import { contentOf, rowOf } from "./generated.ts";
 import type { ConversionRow } from "./table.ts";
 
 /** A line of which only a part was taken back stays credited. */
@@ -10,5 +10,5 @@ const statusOf = ({ kind, refunded_minor, line_value_minor }: Conversion): Conve
   kind === "reversed" && refunded_minor >= line_value_minor ? "reversed" : "credited";
 
 export const conversionRows = ({ data }: Recorded<Conversion>): readonly ConversionRow[] => [
-  { ...fieldValues(data), status: statusOf(data), content_hash: contentHash(contentOf(data)) },
+  rowOf(data, { status: statusOf(data), content_hash: contentHash(contentOf(data)) }),
 ];

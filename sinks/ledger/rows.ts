@@ -3,7 +3,7 @@ import type { LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { contentHash } from "../content-hash.ts";
 import type { LedgerRow } from "./columns.ts";
-import { contentOf, fieldValues } from "./generated.ts";
+import { contentOf, rowOf } from "./generated.ts";
 
 /** Lines are debits of the client's books; what is held for a partner is a credit there. */
 const heldBy = ({ lines }: LedgerEntry): bigint =>
@@ -14,10 +14,9 @@ const linesOf = ({ lines }: LedgerEntry): LedgerRow["lines"] =>
   lines.map(({ account, amount_minor }) => ({ account, amount_minor: amount_minor.toString() }));
 
 export const ledgerRows = ({ data }: Recorded<LedgerEntry>): readonly LedgerRow[] => [
-  {
-    ...fieldValues(data),
+  rowOf(data, {
     held_minor: heldBy(data).toString(),
     lines: linesOf(data),
     content_hash: contentHash(contentOf(data)),
-  },
+  }),
 ];

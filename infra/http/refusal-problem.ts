@@ -16,6 +16,7 @@ const KINDS = {
   conflict: "conflict",
   missing: "not_found",
   forbidden: "forbidden",
+  limited: "rate_limited",
 } as const satisfies Record<string, ProblemKind>;
 
 const errorOf = ({ path, code, message }: Refusal) => ({ pointer: path, code, detail: message });
@@ -35,6 +36,10 @@ export const problemOfRefusal = ({ refusals }: { readonly refusals: readonly Ref
     });
   }
   const { kind, code, message, details } = first;
+  if (kind === "limited") {
+    const headers = { "Retry-After": String(details?.retry_after_sec) };
+    return new Problem("rate_limited", message, { headers });
+  }
   const same = refusals.filter((one) => one.kind === kind && one.code === code && one.path !== "");
   return new Problem(KINDS[kind], message, {
     code,

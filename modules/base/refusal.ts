@@ -4,8 +4,9 @@
 /**
  * invalid: the input is wrong at `path`. conflict: it does not go with what is saved. missing:
  * there is no such thing, or the caller may not see it. forbidden: the caller may not do this.
+ * limited: too much of the caller's is under way, so it is to be sent again later.
  */
-type RefusalKind = "invalid" | "conflict" | "missing" | "forbidden";
+type RefusalKind = "invalid" | "conflict" | "missing" | "forbidden" | "limited";
 
 export interface Refusal {
   readonly kind: RefusalKind;
@@ -57,6 +58,10 @@ export const missing = (): RefusalError =>
   new RefusalError([
     { kind: "missing", code: "not_found", path: "", message: "there is nothing of this id that you may see" },
   ]);
+
+/** For the same again, after so many seconds. */
+export const limited = (message: string, retry_after_sec: number): RefusalError =>
+  new RefusalError([{ kind: "limited", code: "rate_limited", path: "", message, details: { retry_after_sec } }]);
 
 /** Throws the refusals, if there are any. */
 export const refuseAll = (refusals: readonly Refusal[]): void => {

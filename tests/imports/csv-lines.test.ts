@@ -1,7 +1,7 @@
 // A CSV file as rows with their lines: whatever it holds, in whatever pieces it comes.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type CsvLine, cellsIn, csvLines } from "../../modules/intake/imports/csv-lines.ts";
+import { type CsvLine, cellsIn, csvLines } from "../../modules/intake/imports/csv/csv-lines.ts";
 
 const readAll = async (file: Buffer, piece = file.length || 1, from = { offset: 0, line: 1 }): Promise<CsvLine[]> => {
   const pieces = async function* () {

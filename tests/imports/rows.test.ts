@@ -1,8 +1,8 @@
 // A row of a file as the event that it becomes, and what of it is refused by which column.
 import { expect, test } from "vitest";
 import { identifyFor } from "../../domain/device-id.ts";
-import { BadFile, readHead } from "../../modules/intake/imports/csv-head.ts";
-import { cellsIn } from "../../modules/intake/imports/csv-lines.ts";
+import { BadFile, readHead } from "../../modules/intake/imports/csv/csv-head.ts";
+import { cellsIn } from "../../modules/intake/imports/csv/csv-lines.ts";
 import { type Columns, statedAmount } from "../../processors/admit/upload/csv-row.ts";
 import { admitUpload, type UploadFacts } from "../../processors/admit/upload/upload.ts";
 import type { EventReceived } from "../../schemas/generated.ts";

@@ -132,7 +132,7 @@ const passing: ReadonlySet<string> = new Set([
   "modules/money/decisions/reattribute.ts decisions",
   "modules/log/dead-letters/letter.ts bySubject",
   "modules/log/dead-letters/letter.ts changed",
-  "modules/intake/imports/csv-head.ts ours",
+  "modules/intake/imports/csv/csv-head.ts ours",
   "modules/intake/imports/run/run-import.ts sums",
   "modules/catalog/reference/checks.ts active",
   "modules/catalog/reference/draft.ts segments",

@@ -2,9 +2,7 @@
 
 import type { Request } from "express";
 import { orUnavailable } from "../../../infra/http/problem.ts";
-import { problemOfRefusal } from "../../../infra/http/refusal-problem.ts";
 import type { Role } from "../../../modules/access/users/users.ts";
-import { RefusalError } from "../../../modules/base/refusal.ts";
 import { answerOf } from "../contract/contract.ts";
 import type { ApiPorts, Caller, Reply, ServedRoute } from "../route.ts";
 
@@ -23,10 +21,8 @@ export interface AskPorts extends Pick<ApiPorts, "pool" | "cursorKeys"> {
   readonly files: { underWay: number };
 }
 
-const unavailableOr = orUnavailable("this cannot be read or changed now", 2);
-/** For what Postgres was asked: 503 while it is away; a refusal is the problem that it names. */
-export const away = (error: unknown): never =>
-  unavailableOr(error instanceof RefusalError ? problemOfRefusal(error) : error);
+/** For what Postgres was asked: 503 while it is away. */
+export const away = orUnavailable("this cannot be read or changed now", 2);
 
 export const roleOf = (caller: Caller): Role | undefined => (caller.kind === "user" ? caller.user.role : undefined);
 

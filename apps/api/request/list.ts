@@ -1,17 +1,17 @@
 // Answers a list: a page behind a signed cursor, or all of it as a CSV file that is streamed from
 // one snapshot.
-import { once } from "node:events";
 import type { Response } from "express";
 import { z } from "zod";
 import { dayOf } from "../../../domain/calendar.ts";
-import { BOM, csvLine } from "../../../infra/http/csv.ts";
-import { Aborted, unavailable } from "../../../infra/http/problem.ts";
+import { csvLine } from "../../../infra/http/csv.ts";
+import { unavailable } from "../../../infra/http/problem.ts";
 import { type Behind, everyRow, pageOfRows, type Reading, type RowsQuery } from "../../../infra/postgres/rows.ts";
 import { tenantsOf } from "../../../modules/access/scope.ts";
 import { answerOf, fieldsOf } from "../contract/contract.ts";
 import type { Ask, Complete, More, Reply } from "../route.ts";
 import { fault } from "./accept.ts";
 import type { Arrived, AskPorts } from "./arrived.ts";
+import { csvWriter } from "./csv-file.ts";
 import { cursorText, listKey, readCursor } from "./cursor.ts";
 
 interface Source {
@@ -77,55 +77,31 @@ const wantsCsv = ({ route, request }: Arrived, { format }: ListQuery): boolean =
 
 /** A file that is read slowly holds a connection to Postgres: others must have some left. */
 const MOST_FILES = 3;
-/** A reader that takes nothing for this long has gone. */
-const STALLED_MS = 30_000;
-
 const csvReply = async (
   { files }: AskPorts,
   { route }: Arrived,
   ask: Ask,
   { rows, complete }: Source,
 ): Promise<Reply> => {
-  const { file, columns } = route.contract.list!.csv!;
-  const names = Object.keys(columns).filter((name) => fieldsOf(route.contract, ask.role).includes(name));
-  const kinds = names.map((name) => columns[name]!);
+  const csv = route.contract.list!.csv!;
+  const names = Object.keys(csv.columns).filter((name) => fieldsOf(route.contract, ask.role).includes(name));
+  const kinds = names.map((name) => csv.columns[name]!);
   const shape = onlyOf(answerOf(route.contract.list!.rows, ask.role), names);
   const query = ask.query as ListQuery;
   const send = async (response: Response): Promise<void> => {
     if (files.underWay >= MOST_FILES) throw unavailable("too many files are being written: ask again", 5);
     files.underWay += 1;
-    const write = writerTo(response);
     try {
       await ask.read(async (tx, scope) => {
+        const file = csvWriter(response, { filename: fileName(csv.file, query), columns: names });
         const reading: Reading = { names, sort: query.sort, clients: tenantsOf(scope) };
-        // What fails before the first rows is answered as a problem.
-        let head =
-          BOM +
-          csvLine(
-            names,
-            names.map(() => "text"),
-          );
-        const put = async (lines: string): Promise<void> => {
-          if (!response.headersSent) response.status(200).set(headersOf(file, query));
-          await write(head + lines);
-          head = "";
-        };
         for await (const some of everyRow(tx, rows, reading)) {
           const sent = (await complete(some, scope, { tx, isFile: true })).map((row) => shape.parse(row) as typeof row);
-          await put(
-            sent
-              .map((row) =>
-                csvLine(
-                  names.map((name) => row[name]),
-                  kinds,
-                ),
-              )
-              .join(""),
-          );
+          const lines = sent.map((row) => names.map((name) => row[name]));
+          await file.put(lines.map((line) => csvLine(line, kinds)).join(""));
         }
-        if (head !== "") await put("");
+        await file.end();
       });
-      response.end();
     } finally {
       files.underWay -= 1;
     }
@@ -136,27 +112,6 @@ const csvReply = async (
 /** The shape of a row that has these fields alone. */
 const onlyOf = (shape: z.ZodType, names: readonly string[]): z.ZodType =>
   shape instanceof z.ZodObject ? shape.pick(Object.fromEntries(names.map((name) => [name, true])) as never) : shape;
-
-/** Writes to a reader, as fast as it reads; throws Aborted when it has gone, or takes nothing. */
-const writerTo = (response: Response) => {
-  const gone = new AbortController();
-  response.once("close", () => gone.abort());
-  // One that left before this says so never again.
-  if (response.closed || response.destroyed) gone.abort();
-  return async (text: string): Promise<void> => {
-    if (gone.signal.aborted) throw new Aborted("the reader went away");
-    if (response.write(text)) return;
-    const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(STALLED_MS)]);
-    await once(response, "drain", { signal }).catch(() => {
-      throw new Aborted("the reader takes nothing any more");
-    });
-  };
-};
-
-const headersOf = (file: string, query: ListQuery) => ({
-  "Content-Type": "text/csv; charset=utf-8",
-  "Content-Disposition": `attachment; filename="${fileName(file, query)}"`,
-});
 
 /** <what>-<client>-<from>-<to>.csv; what was not asked for is "all". */
 const fileName = (file: string, { client_id, from, to }: ListQuery): string =>

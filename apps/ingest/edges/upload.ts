@@ -7,7 +7,7 @@ import { Aborted, Problem, unavailable } from "../../../infra/http/problem.ts";
 import { piecesOf } from "../../../infra/http/read-body.ts";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
 import type { Token } from "../../../modules/access/tokens/tokens.ts";
-import { BadFile } from "../../../modules/intake/imports/csv-head.ts";
+import { BadFile } from "../../../modules/intake/imports/csv/csv-head.ts";
 import { MOST_BYTES, storeFile } from "../../../modules/intake/imports/import-file.ts";
 import { beginUpload, endUpload, isPending, queueUpload } from "../../../modules/intake/imports/imports.ts";
 import type { OpenEdge, UploadPorts } from "../edges.ts";

@@ -54,11 +54,20 @@ export const erasedSubjects = (pool: Pool, clientId: number): Promise<ErasedSubj
 const HASHES = /[0-9a-f]{64}/g;
 
 /** E-mails stand in the row as their hashes; a row that could not be read may name anyone. */
-export const isOfErased = ({ row, at, subjects }: RejectedRow, erased: ErasedSubjects): boolean => {
+const isOfErased = ({ row, at, subjects }: RejectedRow, erased: ErasedSubjects): boolean => {
   const wasErased = (subject: string): boolean => at <= (erased.get(subject) ?? -1);
   if (subjects === null) return [...erased.values()].some((since) => at <= since);
   return subjects.some(wasErased) || (row.match(HASHES) ?? []).some(wasErased);
 };
+
+/** The rejected rows that are shown: those of erased people go with the importer's next round. */
+export async function* rowsShown(
+  objects: Pick<Objects, "get" | "list">,
+  importId: string,
+  erased: ErasedSubjects,
+): AsyncGenerator<readonly RejectedRow[], void> {
+  for await (const { rows } of rejectedObjects(objects, importId)) yield rows.filter((row) => !isOfErased(row, erased));
+}
 
 /** More than a client has; what goes on stays marked, and must not stand before the others. */
 const MOST = 10_000;

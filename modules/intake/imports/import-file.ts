@@ -5,7 +5,7 @@ import { pipeline as piped } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { Objects } from "../../../infra/objects/objects.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import { BadFile } from "./csv-head.ts";
+import { BadFile } from "./csv/csv-head.ts";
 
 /** Of each piece but the last. */
 export const PART_BYTES = 8 * 1024 * 1024;

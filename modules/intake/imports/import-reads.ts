@@ -1,13 +1,13 @@
-// Imports as people read them, and what they may do to one: ask for its end, or bring one back that
-// no process works on any more.
+// Imports as people read them, and the one that they change.
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import type { Mapping } from "./csv-head.ts";
+import { missing } from "../../base/refusal.ts";
+import type { Work } from "../../base/work.ts";
+import type { Mapping } from "./csv/csv-head.ts";
 import type { ImportSource, ImportState } from "./import-state.ts";
-import { freeUncounted } from "./run/claimed-rows.ts";
 import { shownUndo } from "./undo-result.ts";
 
 export interface ImportFilter {
@@ -104,38 +104,32 @@ export const fileOfImport = async (
   return rows[0];
 };
 
-/** A file that is there waits for its import from now on. */
-export const queueImport = async (tx: PoolClient, importId: string, mapping: Mapping | null): Promise<void> => {
-  await tx.query(sql`
-    update imports set status = 'queued', mapping = ${mapping === null ? null : JSON.stringify(mapping)}::jsonb
-    where import_id = ${importId}`);
-};
-
+/** It has not ended, and can be cancelled. */
 export const cancellable: readonly ImportState[] = ["pending_upload", "queued", "processing"];
 
-/**
- * Ends an import that can be cancelled. One that a process works on ends behind the rows that this
- * process is at, so that all that was sent is counted.
- */
-export const cancelImport = async (
-  tx: PoolClient,
-  { import_id: importId, client_id }: Pick<FileOfImport, "import_id" | "client_id">,
-): Promise<void> => {
-  const { rowCount } = await tx.query(sql`
-    update imports set cancel_requested_at = clock_timestamp(), fence = fence + 1, status = 'cancelled',
-      lease_until = null, leased_by = null, finished_at = clock_timestamp()
-    where import_id = ${importId}
-      and (status in ('pending_upload', 'queued') or (status = 'processing' and lease_until < clock_timestamp()))`);
-  if (rowCount === 1) return freeUncounted(tx, { import_id: importId, client_id });
-  await tx.query(sql`update imports set cancel_requested_at = clock_timestamp()
-    where import_id = ${importId} and status = 'processing'`);
+/** Throws RefusalError: missing. */
+export const importToChange = async (
+  { tx, scope }: Pick<Work, "tx" | "scope">,
+  importId: string,
+): Promise<FileOfImport> => {
+  const file = await fileOfImport(tx, importId, scope.clients, "for update");
+  if (file === undefined) throw missing();
+  return file;
 };
 
-/** Queues the imports whose process has not been heard of for 15 minutes; answers their ids. */
-export const resetStuck = async (tx: PoolClient, clients: readonly number[]): Promise<readonly string[]> => {
-  const { rows } = await tx.query<{ import_id: string }>(sql`
-    update imports set status = 'queued', fence = fence + 1, lease_until = null, leased_by = null
-    where status = 'processing' and lease_until < clock_timestamp() and client_id = any (${clients}::int[])
-    returning import_id`);
-  return rows.map(({ import_id }) => import_id).sort();
+/**
+ * What rows hold may be personal, so the audit says who reads them. Throws RefusalError: missing.
+ */
+export const recordRead = async (
+  { tx, scope, audit }: Work,
+  importId: string,
+  action: "import_errors.read" | "import_preview.read",
+): Promise<FileOfImport> => {
+  const file = await fileOfImport(tx, importId, scope.clients);
+  if (file === undefined) throw missing();
+  await audit({ action, client_id: file.client_id, entity: entityOfImport(importId) });
+  return file;
 };
+
+/** How the audit names it. */
+export const entityOfImport = (importId: string): string => `import:${importId}`;

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { type Sql, sql, transaction } from "../../../infra/postgres/sql.ts";
-import type { Head, Mapping } from "./csv-head.ts";
+import type { Head, Mapping } from "./csv/csv-head.ts";
 import type { StoredFile } from "./import-file.ts";
 import type { ImportSource, ImportState } from "./import-state.ts";
 import { freeUncounted } from "./run/claimed-rows.ts";

@@ -1,15 +1,16 @@
 // The first rows of a file as they would be imported: read and admitted, and nothing written.
 import type { PoolClient } from "pg";
 import type { Identify } from "../../../domain/personal/identify.ts";
-import type { Objects } from "../../../infra/objects/objects.ts";
+import { ObjectMissing, type Objects } from "../../../infra/objects/objects.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { UploadColumn } from "../../../processors/admit/upload/csv-row.ts";
 import { admitUpload } from "../../../processors/admit/upload/upload.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import { type Head, readHead } from "./csv-head.ts";
-import { type CsvLine, cellsIn, csvLines } from "./csv-lines.ts";
+import { conflict, type RefusalError } from "../../base/refusal.ts";
+import { BadFile, type Head, readHead } from "./csv/csv-head.ts";
+import { type CsvLine, cellsIn, csvLines } from "./csv/csv-lines.ts";
 import { fileFrom } from "./import-file.ts";
-import type { FileOfImport } from "./import-reads.ts";
+import { cancellable, type FileOfImport } from "./import-reads.ts";
 
 interface PreviewRow {
   readonly line: number;
@@ -30,8 +31,24 @@ const SHOWN_CHARACTERS = 1_024;
 /** Ids of rows need no key, and what is admitted here is shown to no one. */
 const unkeyed: Identify = { plain: () => "0".repeat(64), hashed: () => "0".repeat(64) };
 
+/**
+ * Throws RefusalError: conflict `not_uploaded`, `file_removed`, `unreadable_file`; rejects while a
+ * store is away.
+ */
+export const previewOf = async (tx: PoolClient, objects: Pick<Objects, "get">, file: FileOfImport, now: UnixMs) => {
+  if (file.status === "pending_upload" && file.parts === null)
+    throw conflict("not_uploaded", "the file is not there yet");
+  if (!cancellable.includes(file.status) || file.parts === null) throw fileRemoved();
+  return readRows(tx, objects, file, now).catch((error: unknown) => {
+    if (error instanceof BadFile) throw conflict("unreadable_file", error.message);
+    throw error instanceof ObjectMissing ? fileRemoved() : error;
+  });
+};
+
+const fileRemoved = (): RefusalError => conflict("file_removed", "the import has ended, its file is gone");
+
 /** Throws BadFile for a head that cannot be read, ObjectMissing when the file is gone. */
-export const previewOf = async (
+const readRows = async (
   tx: PoolClient,
   objects: Pick<Objects, "get">,
   file: FileOfImport,

@@ -1,9 +1,13 @@
 // Sources and imports are refused the same by the platform API and by the command line.
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { inWork, operatorAct } from "../../../apps/cli/work.ts";
+import { sql } from "../../../infra/postgres/sql.ts";
 import { keyringOf } from "../../../infra/runtime/keyring.ts";
+import type { RefusalError } from "../../../modules/base/refusal.ts";
 import type { Work } from "../../../modules/base/work.ts";
+import { beginUpload } from "../../../modules/intake/imports/imports.ts";
+import { undoImport } from "../../../modules/intake/imports/undo.ts";
 import { changeSource } from "../../../modules/intake/sources/change.ts";
 import { createSource } from "../../../modules/intake/sources/create.ts";
 import { rotateKey } from "../../../modules/intake/sources/rotate-key.ts";
@@ -11,7 +15,7 @@ import { apiSuite } from "../../support/api-suite.ts";
 import { expectSame, type Shop, thrownBy, twoDoors } from "../../support/two-doors.ts";
 
 const suite = apiSuite();
-const { pool, send, fresh } = suite;
+const { owner, pool, send, fresh } = suite;
 const { created, newShop, archived } = twoDoors(suite);
 
 const keyring = keyringOf(randomBytes(32).toString("base64url"));
@@ -86,3 +90,27 @@ describe("a source is refused the same", () => {
     expectSame("client_archived", await send("POST", `/api/sources/${id}/rotate-key`), thrown);
   });
 });
+
+describe("the undo of an import is refused the same", () => {
+  const refusedAlike = async (code: string, import_id: string) => {
+    const answer = await send("POST", `/api/imports/${import_id}/undo`, { reason: "x" });
+    const thrown = await thrownBy(() => commanded((work) => undoImport(work, { import_id, reason: "x" })));
+    expectSame(code, answer, thrown);
+    return { answer, thrown: thrown as RefusalError };
+  };
+
+  test("while it has not ended, and when it is undone", async () => {
+    const { client: client_id, partner: partner_id } = await newShop();
+    const wanted = { client_id, partner_id, filename: "a.csv", source: "put" as const, created_by: "ana" };
+    const import_id = (await beginUpload(pool, wanted))!;
+    await refusedAlike("not_ended", import_id);
+    await owner.query(sql`
+      update imports set status = 'completed', finished_at = now(), undone_at = now(),
+        undone = '{"job_id": "job_1", "reason": "x", "asked_by": "ana", "round": 1}' where import_id = ${import_id}`);
+    const { answer, thrown } = await refusedAlike("already_undone", import_id);
+    expect([answer.body.job_id, thrown.refusals[0]!.details]).toEqual(["job_1", { job_id: "job_1" }]);
+  });
+
+  test("when there is none", () => refusedAlike("not_found", `imp_${randomUUID()}`));
+});
+// Files are sent, cancelled and brought back by the platform API alone.

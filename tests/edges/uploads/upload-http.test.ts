@@ -12,7 +12,7 @@ import { openObjects } from "../../../infra/objects/open.ts";
 import { openPool, transaction } from "../../../infra/postgres/sql.ts";
 import { until } from "../../../infra/runtime/timing/until.ts";
 import { createToken } from "../../../modules/access/tokens/tokens.ts";
-import { cancelImport } from "../../../modules/intake/imports/import-reads.ts";
+import { cancelWithin } from "../../../modules/intake/imports/cancel.ts";
 import { root, spawned } from "../../support/e2e-product.ts";
 import { addedToLog, type RunningIngest, startIngest } from "../../support/ingest.ts";
 import { sharedStack } from "../../support/shared-stack.ts";
@@ -241,7 +241,7 @@ test("an upload that is broken off becomes no event, and leaves nothing behind",
 
 const cancel = async (id: string) => {
   const asked = { import_id: id, client_id: client };
-  await transaction(app, [client], (tx) => cancelImport(tx, asked));
+  await transaction(app, [client], (tx) => cancelWithin(tx, asked));
 };
 
 test("an import that is cancelled while it goes on counts what it sent, and sends no more", async () => {

@@ -6,15 +6,15 @@ import type pg from "pg";
 import { pageOfRows } from "../../../../infra/postgres/rows.ts";
 import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, tell } from "../../../../infra/runtime/output.ts";
-import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
-import { writeAudit } from "../../../../modules/base/audit/audit.ts";
+import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { jobRows } from "../../../../modules/base/jobs/jobs.ts";
-import { actorOf, beginOperation } from "../../../../modules/base/operations/operations.ts";
-import { fileOfImport, importRows, withSums } from "../../../../modules/intake/imports/import-reads.ts";
-import { askForUndo } from "../../../../modules/intake/imports/undo-result.ts";
-import { withAudit } from "../../connections.ts";
+import { actorOf } from "../../../../modules/base/operations/operations.ts";
+import type { Work } from "../../../../modules/base/work.ts";
+import { importRows, withSums } from "../../../../modules/intake/imports/import-reads.ts";
+import { undoImport } from "../../../../modules/intake/imports/undo.ts";
 import { clientOf, withPool } from "../../pool.ts";
 import { openProgress } from "../../progress.ts";
+import { inOperation, inWork, operatorAct } from "../../work.ts";
 
 interface UndoOptions {
   readonly client: string;
@@ -46,33 +46,17 @@ const importOf = (pool: pg.Pool, { client_id, import_id }: Which) =>
   );
 
 /** The operation is in the log first: what cannot be recorded is not done. Answers the job. */
-const ask = (pool: pg.Pool, which: Which, { reason, actor: given }: UndoOptions): Promise<string> =>
-  withAudit(async (audit) => {
-    const { client_id, import_id } = which;
-    const actor = actorOf(given);
-    const plan = { kind: "decision" as const, actor, target: `undo of ${import_id}, client ${client_id}`, reason };
-    const operation = await beginOperation(audit, plan, { import_id });
-    const asked = await transaction(pool, [client_id], async (tx) => {
-      const file = (await fileOfImport(tx, import_id, [client_id], "for update"))!;
-      const found = await askForUndo(tx, file, { reason, created_by: actor });
-      if (found.kind === "asked" && found.isNew)
-        await writeAudit(
-          tx,
-          { actor, role: "operator", request_id: found.job_id, ip: null },
-          {
-            action: "import.undone",
-            client_id,
-            entity: `import:${import_id}`,
-            after: { job_id: found.job_id, reason },
-          },
-        );
-      return found;
-    });
-    await operation.end(asked.kind === "not_ended" ? "failed" : "succeeded", { ...asked });
-    if (asked.kind === "not_ended")
-      throw new Refused("it has not ended, and nothing was undone: cancel it first, POST /api/imports/:id/cancel");
-    return asked.job_id;
-  });
+const ask = (
+  pool: pg.Pool,
+  { client_id, import_id }: Which,
+  { reason, actor: given }: UndoOptions,
+): Promise<string> => {
+  const actor = actorOf(given);
+  const plan = { kind: "decision" as const, actor, target: `undo of ${import_id}, client ${client_id}`, reason };
+  const words = { before: { import_id }, after: (job_id: string) => ({ job_id }) };
+  const useCase = (work: Work) => undoImport(work, { import_id, reason });
+  return inOperation(plan, words, () => inWork(pool, operatorAct(actor), useCase));
+};
 
 /** Until it has ended, however long no keeper takes it. */
 const followed = async (pool: pg.Pool, { client_id }: Which, jobId: string, isQuiet: boolean): Promise<void> => {
@@ -101,7 +85,8 @@ const undo = (options: UndoOptions) =>
       if (options.json) printJson(found);
       return tell("nothing was undone; add --yes to take its sales back");
     }
-    await followed(pool, which, await ask(pool, which, options), options.json === true);
+    const isUndone = found.undone_at !== null && found.undone.not_stored === 0;
+    if (!isUndone) await followed(pool, which, await ask(pool, which, options), options.json === true);
     const undone = (await importOf(pool, which))!;
     if (options.json) printJson(undone);
     else print(undoneLines(undone.undone).join("\n"));

@@ -6,7 +6,7 @@ import { ObjectMissing } from "../../../../infra/objects/objects.ts";
 import { classify, Unavailable } from "../../../../infra/runtime/errors.ts";
 import type { Log } from "../../../../infra/runtime/log.ts";
 import type { Resource } from "../../../../infra/runtime/scope.ts";
-import { BadFile } from "../csv-head.ts";
+import { BadFile } from "../csv/csv-head.ts";
 import { beat, failImport, giveBack, type TakenImport, takeImport } from "../imports.ts";
 import { removeLeftOver, removePieces } from "./left-over.ts";
 import { type ImportPorts, runImport } from "./run-import.ts";

@@ -1,6 +1,6 @@
 // The head of a CSV file: how its cells are separated, and which of its columns are ours.
-import type { Columns, UploadColumn } from "../../../processors/admit/upload/csv-row.ts";
-import { purchaseColumns, uploadColumns } from "../../../processors/admit/upload/csv-row.ts";
+import type { Columns, UploadColumn } from "../../../../processors/admit/upload/csv-row.ts";
+import { purchaseColumns, uploadColumns } from "../../../../processors/admit/upload/csv-row.ts";
 import { type CsvLine, cellsIn, csvLines } from "./csv-lines.ts";
 
 /** Ours to theirs, where a file names its columns otherwise. */

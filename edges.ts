@@ -1,12 +1,12 @@
 // WHERE EVENTS ENTER: every edge, which is the first part of the pipeline of topology.ts. A host of
 // edges imports this file alone, so that it starts without the code of stages and sinks.
-import { domainChange, leadReceived, referenceChange } from "./processors/admit/outbox/announced.ts";
+import { domainChange, leadReceived, referenceChange } from "./processors/admit/outbox/announcements.ts";
 import { acceptsBatch, admitBatch } from "./processors/admit/batch.ts";
 import { acceptsVisit, admitVisit } from "./processors/admit/link.ts";
 import { acceptsPostback, admitPostback } from "./processors/admit/payments/postback.ts";
 import { acceptsPixel, admitPixel } from "./processors/admit/pixel.ts";
 import { acceptsGeneric, admitGeneric } from "./processors/admit/sources/generic.ts";
-import { pulledRecord } from "./processors/admit/sources/pulled.ts";
+import { pulledRecord } from "./processors/admit/sources/pulled-row.ts";
 import { acceptsUpload, admitUpload } from "./processors/admit/upload/upload.ts";
 import { decisionRecord } from "./processors/settle/decision-claim.ts";
 import { topics } from "./topics.ts";

@@ -6,7 +6,7 @@ import { attributeFacts } from "./processors/attribute/facts.ts";
 import { journey } from "./processors/attribute/journey.ts";
 import { commission } from "./processors/commission/commission.ts";
 import { contracts } from "./processors/commission/contracts.ts";
-import { earned } from "./processors/commission/earned.ts";
+import { earned } from "./processors/commission/memory-values.ts";
 import { enrich } from "./processors/enrich/enrich.ts";
 import { enrichFacts } from "./processors/enrich/facts.ts";
 import { person } from "./processors/enrich/identity.ts";
@@ -25,7 +25,7 @@ import { consentRows } from "./sinks/consent/rows.ts";
 import { consentChanges } from "./sinks/consent/table.ts";
 import { conversionRows } from "./sinks/conversions/rows.ts";
 import { conversions } from "./sinks/conversions/table.ts";
-import { edgeRows } from "./sinks/identity/rows.ts";
+import { identityLinkRows } from "./sinks/identity/rows.ts";
 import { identityEdges } from "./sinks/identity/table.ts";
 import { ledgerRows } from "./sinks/ledger/rows.ts";
 import { ledger } from "./sinks/ledger/table.ts";
@@ -54,7 +54,7 @@ export const pipeline = topology("tributary", edges.deadLetters,
   sink({ name: "analytics", from: topics.eventsAttributed, rows: eventRows, into: events }),
   sink({ name: "product-sales", from: topics.eventsAttributed, rows: saleRows, into: productSales }),
   sink({ name: "app-events", from: topics.eventsAttributed, rows: appEventRows, into: appEvents }),
-  sink({ name: "identity", from: topics.eventsAttributed, rows: edgeRows, into: identityEdges }),
+  sink({ name: "identity", from: topics.eventsAttributed, rows: identityLinkRows, into: identityEdges }),
   sink({ name: "velocity", from: topics.eventsAttributed, rows: velocityRows, into: velocity }),
   sink({ name: "consent", from: topics.eventsAttributed, rows: consentRows, into: consentChanges }),
   sink({ name: "conversions", from: topics.conversions, rows: conversionRows, into: conversions }),

@@ -9,7 +9,7 @@ import type { App } from "../infra/embedded/supervisor.ts";
 import { openKafka } from "../infra/kafka/kafka.ts";
 import { openObjects } from "../infra/objects/open.ts";
 import { table } from "../infra/runtime/output.ts";
-import { archiving } from "../modules/log/groups/archiving.ts";
+import { archiving } from "../modules/log/groups/archive-group.ts";
 import { groupNamed } from "../modules/log/groups/hosting.ts";
 import { apps } from "../modules/running/installation/product.ts";
 import { checkArchive } from "../sinks/archive/check.ts";

@@ -6,7 +6,7 @@ import { needsOf } from "../apps/cli/commands.ts";
 import type { ServiceName } from "../infra/embedded/service.ts";
 import { table } from "../infra/runtime/output.ts";
 import { randomFrom } from "../infra/runtime/random.ts";
-import { until } from "../infra/runtime/timing/until.ts";
+import { until } from "../infra/runtime/timing/wait-until.ts";
 import { apps } from "../modules/running/installation/product.ts";
 import { eventsOf, post } from "../tests/support/e2e-load.ts";
 import { median, save } from "./figures.ts";

@@ -1,6 +1,6 @@
 // How many events a second one ingest process takes after the log's acknowledgement, or two of
 // them, and the same from a tutorial twin on the same broker.
-import { UsageError } from "../infra/runtime/refused.ts";
+import { UsageError } from "../infra/runtime/command-errors.ts";
 import { apps } from "../modules/running/installation/product.ts";
 import { cpuUsOf, rssMiBOf, save } from "./figures.ts";
 import type { LoadResult } from "./load/generator.ts";

@@ -19,7 +19,7 @@ import { eventRows } from "../sinks/analytics/rows.ts";
 import { events as eventTable } from "../sinks/analytics/table.ts";
 import { chain } from "../stream/chain.ts";
 import type { AnyTopic, Recorded } from "../stream/flow.ts";
-import { fold, type Given, type Hosted } from "../stream/fold.ts";
+import { fold, type HostedStage, type StageInput } from "../stream/fold.ts";
 import { partitionOf } from "../stream/partitioner.ts";
 import {
   client,
@@ -103,7 +103,7 @@ const recorded = (topic: AnyTopic, id: string, at: number, data: any, offset: nu
   position: { topic: topic.name, partition: 0, offset },
   data,
 });
-const givenOf = (topic: AnyTopic, values: readonly Buffer[]): readonly Given[] =>
+const givenOf = (topic: AnyTopic, values: readonly Buffer[]): readonly StageInput[] =>
   values.map((value, offset) => ({
     event: wire.decode(topic, value, { topic: topic.name, partition: 0, offset }),
     source: { offset, key: null, value, headers: {}, appendedAt: noon },
@@ -116,8 +116,8 @@ const encoded = (topic: AnyTopic, events: readonly Recorded<any>[]): readonly Bu
  * leaves the chain.
  */
 const folding = async (
-  hosted: Hosted,
-  given: readonly Given[],
+  hosted: HostedStage,
+  given: readonly StageInput[],
 ): Promise<{ readonly step: Step; readonly next: ReturnType<typeof fold> }> => {
   const { stage } = hosted;
   const factsOf =

@@ -11,7 +11,7 @@ export interface LeadDefaults {
   readonly lead_value?: unknown;
   readonly currency?: unknown;
 }
-interface Sent {
+interface SentForm {
   readonly id: string;
   readonly formId: string;
   readonly at: number;
@@ -49,9 +49,9 @@ const attributesOf = (form: HTMLFormElement): Record<string, unknown> => {
 };
 
 export const openLeads = (tracker: Tracker, defaults: LeadDefaults): Leads => {
-  let auto: Sent | undefined;
-  let reported: Sent | undefined;
-  const isRecent = (sent: Sent | undefined, formId: string): sent is Sent =>
+  let auto: SentForm | undefined;
+  let reported: SentForm | undefined;
+  const isRecent = (sent: SentForm | undefined, formId: string): sent is SentForm =>
     sent !== undefined &&
     Date.now() - sent.at < ONE_LEAD_MS &&
     (sent.formId === formId || formId === "" || sent.formId === "");

@@ -4,7 +4,7 @@ import { toJson } from "./data/json.ts";
 import { openSender } from "./delivery/sender.ts";
 import { doc, guarded, later, quietly, whenIdle, win } from "./guard.ts";
 import { type LeadDefaults, openLeads } from "./leads.ts";
-import { openReplay } from "./replay/begin.ts";
+import { openRecorder } from "./recorder/begin.ts";
 import { startForms } from "./signals/forms.ts";
 import { startSignals } from "./signals/signals.ts";
 import { openTracker } from "./tracker.ts";
@@ -40,14 +40,14 @@ const say = (text: string): void => {
   quietly(() => win.console.warn(`svc: ${text}`));
 };
 
-interface Running {
+interface Instance {
   readonly commands: Commands;
   /** Reports a fault of the installation, once. */
   readonly problem: (code: string) => void;
 }
 
 /** Everything behind one `init`. */
-const start = (options: Options, clientId: number, base: string): Running => {
+const start = (options: Options, clientId: number, base: string): Instance => {
   const visitor = openVisitor();
   const envelope = (events: string): string => {
     const { did, sid } = visitor.stamp();
@@ -58,7 +58,7 @@ const start = (options: Options, clientId: number, base: string): Running => {
   const tracker = openTracker({ visitor, sender, base, nonce: own?.nonce || "" }, () => referrer(config));
   const leads = openLeads(tracker, options.lead_defaults ?? {});
 
-  const replay = openReplay(tracker, clientId);
+  const replay = openRecorder(tracker, clientId);
   tracker.onPage(replay);
 
   let isReady = false;

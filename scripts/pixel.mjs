@@ -10,9 +10,9 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const FILES = [
   { entry: "main.ts", file: "r.js", most: 12 * 1_024 },
   { entry: "vitals/vitals.ts", file: "vitals.js", most: 5 * 1_024 },
-  { entry: "replay/replay.ts", file: "replay.js", most: 25 * 1_024 },
+  { entry: "recorder/recorder.ts", file: "replay.js", most: 25 * 1_024 },
   // No page loads this one: it plays a recording for an operator (tributary replay-view).
-  { entry: "replay/player.ts", file: "player.js", most: 80 * 1_024 },
+  { entry: "recorder/player.ts", file: "player.js", most: 80 * 1_024 },
 ];
 const RRWEB = "/*! contains rrweb, (c) its contributors, MIT */";
 const NOTICE = {

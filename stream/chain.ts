@@ -1,14 +1,14 @@
 // The stages that one worker hosts in a row: a topic between two of them is skipped, its events are
 // handed over in memory.
 import type { AnyStage, AnyTopic, Node, Topology } from "./flow.ts";
-import type { Hosted } from "./fold.ts";
+import type { HostedStage } from "./fold.ts";
 
 export interface Chain {
   /** Of the first stage: a consumer group is named after it. */
   readonly name: string;
   readonly reads: AnyTopic;
   readonly writes: readonly AnyTopic[];
-  readonly hosted: readonly Hosted[];
+  readonly hosted: readonly HostedStage[];
 }
 
 const writes = (node: Node, topic: AnyTopic): boolean =>
@@ -68,7 +68,9 @@ export const chain = ({ nodes }: Topology, names: readonly string[]): Chain => {
         `chain:\n${problems.map((problem) => `- ${problem}`).join("\n")}`,
     );
 
-  const hosted = stages.map((stage, n): Hosted => ({ stage, feeds: stages[n + 1]?.from ?? null, isFirst: n === 0 }));
+  const hosted = stages.map(
+    (stage, n): HostedStage => ({ stage, feeds: stages[n + 1]?.from ?? null, isFirst: n === 0 }),
+  );
   const outputs = hosted.flatMap(({ stage, feeds }) => Object.values(stage.to).filter((topic) => topic !== feeds));
   return { name: first.name, reads: first.from, writes: [...new Set(outputs)], hosted };
 };

@@ -1,7 +1,7 @@
 // Makes the message that keeps what was refused: the bytes as they came, and headers that say
 // where, why and how often.
 
-import type { Unread } from "./decode.ts";
+import type { UnreadRecord } from "./decode.ts";
 import type { Recorded, UnixMs } from "./flow.ts";
 import type { InputBatch, InputMessage, Letter, OutputMessage } from "./messages.ts";
 import type { LogPorts } from "./ports.ts";
@@ -93,5 +93,5 @@ export const unreadLetter = (
   ports: Pick<LogPorts, "deadLetter" | "deadLetters">,
   by: string,
   batch: RefusedMessage["batch"],
-  { source, error: { code, message } }: Unread,
+  { source, error: { code, message } }: UnreadRecord,
 ): OutputMessage => letterOf(ports, { by, code, message, event: undefined, batch, source });

@@ -2,21 +2,21 @@
 // learnt outside the loop.
 
 import type { AnyTopic, Position, Recorded } from "./flow.ts";
-import type { Given } from "./fold.ts";
+import type { StageInput } from "./fold.ts";
 import type { InputBatch, InputMessage } from "./messages.ts";
-import { UnknownSchema, Unreadable, type Wire } from "./wire.ts";
+import { UnknownSchema, UnreadableRecord, type Wire } from "./wire.ts";
 
-export interface Unread {
+export interface UnreadRecord {
   readonly source: InputMessage;
   readonly position: Position;
-  readonly error: Unreadable;
+  readonly error: UnreadableRecord;
 }
-export interface Read extends Given {
+export interface ReadRecord extends StageInput {
   readonly partition: number;
 }
-export interface Decoded {
-  readonly given: readonly Read[];
-  readonly unread: readonly Unread[];
+export interface DecodedBatch {
+  readonly given: readonly ReadRecord[];
+  readonly unread: readonly UnreadRecord[];
 }
 
 /**
@@ -28,13 +28,13 @@ export const decodeBatch = async (
   { partition, messages }: InputBatch,
   wire: Pick<Wire, "decode" | "learn">,
   retried: (step: () => Promise<unknown>) => Promise<unknown> = (step) => step(),
-): Promise<Decoded> => {
+): Promise<DecodedBatch> => {
   const at = (offset: number): Position => ({ topic: topic.name, partition, offset });
-  const decodeOne = ({ value, offset }: InputMessage): Recorded<any> | Unreadable | UnknownSchema => {
+  const decodeOne = ({ value, offset }: InputMessage): Recorded<any> | UnreadableRecord | UnknownSchema => {
     try {
       return wire.decode(topic, value, at(offset));
     } catch (error) {
-      if (error instanceof Unreadable || error instanceof UnknownSchema) return error;
+      if (error instanceof UnreadableRecord || error instanceof UnknownSchema) return error;
       throw error;
     }
   };
@@ -42,13 +42,13 @@ export const decodeBatch = async (
   const unknown = new Set<number>();
   for (const one of decoded) if (one instanceof UnknownSchema) unknown.add(one.schemaId);
   if (unknown.size > 0) await retried(() => Promise.all([...unknown].map((id) => wire.learn(id))));
-  const given: Read[] = [];
-  const unread: Unread[] = [];
+  const given: ReadRecord[] = [];
+  const unread: UnreadRecord[] = [];
   for (let n = 0; n < messages.length; n++) {
     const source = messages[n]!;
     const one = decoded[n] instanceof UnknownSchema ? decodeOne(source) : decoded[n]!;
     if (one instanceof UnknownSchema) throw one;
-    if (one instanceof Unreadable) unread.push({ source, position: at(source.offset), error: one });
+    if (one instanceof UnreadableRecord) unread.push({ source, position: at(source.offset), error: one });
     else given.push({ event: one, source, partition });
   }
   return { given, unread };

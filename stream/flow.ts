@@ -376,28 +376,28 @@ export interface Declared<Nodes extends readonly Node[]> extends Topology {
 }
 
 /** A node that is known by its name. */
-type Known<Kind, Name extends string, Node> = Node & { readonly is: Kind; readonly name: Name };
+type NamedNode<Kind, Name extends string, Node> = Node & { readonly is: Kind; readonly name: Name };
 
 export const edge: {
   <Given, Out, const Name extends string = string>(
     node: Feed<Given, Out> & { readonly name: Name },
-  ): Known<"edge", Name, Feed<Given, Out>>;
+  ): NamedNode<"edge", Name, Feed<Given, Out>>;
   // The last one: what is wrong with a wiring is said of it.
   <Body extends Events, Facts, Out, const Name extends string = string>(
     node: Edge<Body, Facts, Out> & { readonly name: Name },
-  ): Known<"edge", Name, Edge<Body, Facts, Out>>;
+  ): NamedNode<"edge", Name, Edge<Body, Facts, Out>>;
 } = (node: any): any => ({ is: "edge", ...node });
 export const stage = <In, Out, State, Facts, Reason extends string, const Name extends string = string>(
   node: Stage<In, Out, State, Facts, Reason> & { readonly name: Name },
-): Known<"stage", Name, AnyStage> => ({
+): NamedNode<"stage", Name, AnyStage> => ({
   ...(node as Omit<AnyStage, "is" | "name"> & { readonly name: Name }),
   is: "stage",
 });
 export const sink: {
   <T, Row, const Name extends string = string>(
     node: Sink<T, Row> & { readonly name: Name },
-  ): Known<"sink", Name, AnySink>;
-  <T, const Name extends string = string>(node: Copy<T> & { readonly name: Name }): Known<"sink", Name, AnyCopy>;
+  ): NamedNode<"sink", Name, AnySink>;
+  <T, const Name extends string = string>(node: Copy<T> & { readonly name: Name }): NamedNode<"sink", Name, AnyCopy>;
 } = (node: any): any => ({ is: "sink", ...node });
 
 /** Checks that what `of` names fits the table it goes into. */

@@ -2,14 +2,14 @@
 // Pure; what it meets was loaded before, or is asked for.
 
 import type { AnyStage, AnyTopic, Conflict, Drop, Emit, Emitted, Outcome, Position, Recorded } from "./flow.ts";
-import type { Loaded, Remembering } from "./memory/memory.ts";
+import type { LoadedMemory, MemoryWrite } from "./memory/memory.ts";
 import { type Recall, recall } from "./memory/recall.ts";
 import type { InputMessage, OutputMessage } from "./messages.ts";
 import type { Counts } from "./ports.ts";
 import { type RecordedMessage, type RecordedOutcome, UnknownSchema, type Wire } from "./wire.ts";
 
 /** A stage as it is hosted. */
-export interface Hosted {
+export interface HostedStage {
   readonly stage: AnyStage;
   /**
    * The topic that is skipped, because the next stage hosted here reads it from memory; null for
@@ -21,7 +21,7 @@ export interface Hosted {
 }
 
 /** An event as a stage is given it, with the message of the batch that it came from. */
-export interface Given {
+export interface StageInput {
   readonly event: Recorded<any>;
   readonly source: InputMessage;
 }
@@ -30,7 +30,7 @@ export interface Given {
  * What a stage refused, with the bytes that it was given: those of the log, or those that the log
  * would hold were it hosted alone.
  */
-export interface Refused {
+export interface StageRefusal {
   readonly stage: string;
   readonly reason: string;
   readonly message: string;
@@ -41,12 +41,12 @@ export interface Refused {
   readonly value: Buffer | null;
 }
 
-export interface Folded {
-  readonly next: readonly Given[];
+export interface FoldResult {
+  readonly next: readonly StageInput[];
   readonly outputs: readonly OutputMessage[];
-  readonly refused: readonly Refused[];
+  readonly refused: readonly StageRefusal[];
   /** Null when the stage remembers nothing. Topic, partition and mark are the runner's to add. */
-  readonly remembers: Omit<Remembering, "topic" | "partition" | "mark"> | null;
+  readonly remembers: Omit<MemoryWrite, "topic" | "partition" | "mark"> | null;
   readonly counts: Counts;
 }
 
@@ -65,7 +65,7 @@ export class ProcessorThrew extends Error {
   }
 }
 
-const nothingLoaded: Loaded = { versions: new Map(), outcomes: new Map(), truncated: new Map(), mark: null };
+const nothingLoaded: LoadedMemory = { versions: new Map(), outcomes: new Map(), truncated: new Map(), mark: null };
 const nothingRemembered = { decode: () => undefined, encode: () => new Uint8Array() };
 
 /**
@@ -91,40 +91,40 @@ const count = (reasons: Map<string, number>, reason: string): void => {
   reasons.set(reason, 1 + (reasons.get(reason) ?? 0));
 };
 
-interface Met {
+interface MetVersions {
   readonly keys: readonly string[];
   readonly values: readonly unknown[];
   readonly further: readonly string[];
 }
 /** Of an event that has no use for memory, as nearly all have none. */
-const metNothing: Met = { keys: [], values: [], further: [] };
+const metNothing: MetVersions = { keys: [], values: [], further: [] };
 
 /** What the events of a batch have left so far. */
-class Folding {
-  readonly next: Given[] = [];
+class FoldState {
+  readonly next: StageInput[] = [];
   readonly outputs: OutputMessage[] = [];
-  readonly refused: Refused[] = [];
+  readonly refused: StageRefusal[] = [];
   readonly dropped = new Map<string, number>();
   readonly rejected = new Map<string, number>();
   emitting = 0;
   emitted = 0;
   recalled = 0;
-  readonly #hosted: Hosted;
+  readonly #hosted: HostedStage;
   readonly #wire: Wire;
   readonly #remembered: Recall;
   /** Nearly every event of a stage goes where the one before it went. */
   #output: PropertyKey | undefined;
   #topic: AnyTopic | undefined;
   /** What `lacking` was asked for last, which is decided next: nothing is noted in between. */
-  #asked: { readonly event: Recorded<any>; readonly met: Met } | null = null;
+  #asked: { readonly event: Recorded<any>; readonly met: MetVersions } | null = null;
 
-  constructor(hosted: Hosted, wire: Wire, remembered: Recall) {
+  constructor(hosted: HostedStage, wire: Wire, remembered: Recall) {
     this.#hosted = hosted;
     this.#wire = wire;
     this.#remembered = remembered;
   }
 
-  one(given: Given, factsOf: (event: Recorded<any>) => unknown): void {
+  one(given: StageInput, factsOf: (event: Recorded<any>) => unknown): void {
     const isDurable = this.#hosted.stage.memory?.driver === "durable";
     const decided = isDurable ? this.#remembered.decided(given.event.id) : undefined;
     if (decided !== undefined) {
@@ -170,7 +170,7 @@ class Folding {
   }
 
   /** The keys that an event names, what lies there, and the keys that this names in its turn. */
-  #met(event: Recorded<any>): Met {
+  #met(event: Recorded<any>): MetVersions {
     const memory = this.#hosted.stage.memory!;
     const keys = memory.keysOf(event);
     if (keys.length === 0 && memory.furtherKeysOf === undefined) return metNothing;
@@ -208,7 +208,7 @@ class Folding {
     }
   }
 
-  #refuse(reason: string, { event, source }: Given, message = reason): void {
+  #refuse(reason: string, { event, source }: StageInput, message = reason): void {
     const { stage, isFirst } = this.#hosted;
     count(this.rejected, reason);
     const key = isFirst ? source.key : Buffer.from(event.key);
@@ -216,7 +216,7 @@ class Folding {
     this.refused.push({ stage: stage.name, reason, message, event, source, topic: stage.from.name, key, value });
   }
 
-  #pass(events: readonly Emitted<any>[], { event, source }: Given): void {
+  #pass(events: readonly Emitted<any>[], { event, source }: StageInput): void {
     const { feeds } = this.#hosted;
     for (const emitted of events) {
       const topic = this.#topicOf(emitted);
@@ -248,7 +248,7 @@ class Folding {
    * Sends what is recorded, byte for byte; what feeds the next stage here is read from the same
    * bytes.
    */
-  #answer({ messages }: RecordedOutcome, { event, source }: Given): void {
+  #answer({ messages }: RecordedOutcome, { event, source }: StageInput): void {
     const { feeds } = this.#hosted;
     for (const message of messages)
       if (feeds !== null && message.topic === feeds.name)
@@ -264,14 +264,14 @@ class Folding {
  * loaded before it can go on, and none where a pause `isDue`. Throws ProcessorThrew.
  */
 export function* folding(
-  hosted: Hosted,
-  given: readonly Given[],
+  hosted: HostedStage,
+  given: readonly StageInput[],
   { factsOf, loaded, wire, isDue }: FoldedWith,
-): Generator<readonly string[], Folded, Loaded | null> {
+): Generator<readonly string[], FoldResult, LoadedMemory | null> {
   const { name, memory } = hosted.stage;
   const remembered = recall(memory?.driver ?? "fast", loaded ?? nothingLoaded, memory ?? nothingRemembered);
-  const folding = new Folding(hosted, wire, remembered);
-  const lacking = (one: Given): readonly string[] => {
+  const folding = new FoldState(hosted, wire, remembered);
+  const lacking = (one: StageInput): readonly string[] => {
     try {
       return folding.lacking(one.event);
     } catch (cause) {
@@ -325,7 +325,7 @@ export function* folding(
 export interface FoldedWith {
   readonly factsOf: (event: Recorded<any>) => unknown;
   /** Of the keys that the events name by themselves. */
-  readonly loaded: Loaded | null;
+  readonly loaded: LoadedMemory | null;
   readonly wire: Wire;
   readonly isDue: () => boolean;
 }
@@ -334,12 +334,12 @@ const neverDue = (): boolean => false;
 
 /** The same at once, over events whose further keys nothing is remembered of. */
 export const fold = (
-  hosted: Hosted,
-  given: readonly Given[],
+  hosted: HostedStage,
+  given: readonly StageInput[],
   factsOf: (event: Recorded<any>) => unknown,
-  loaded: Loaded | null,
+  loaded: LoadedMemory | null,
   wire: Wire,
-): Folded => {
+): FoldResult => {
   const steps = folding(hosted, given, { factsOf, loaded, wire, isDue: neverDue });
   for (;;) {
     const step = steps.next(null);

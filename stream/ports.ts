@@ -79,12 +79,12 @@ export interface RunnerPorts extends LogPorts {
    * elsewhere: in order, under the offsets that it had.
    * Batches may be missing, and more may be handed over than was asked for.
    */
-  readonly past?: Past;
+  readonly past?: PastReader;
   readonly read: Read;
   readonly count: (counts: BatchCounts) => void;
 }
 
-export type Past = (topic: string, partition: number, from: number, until: number) => AsyncIterable<PastBatch>;
+export type PastReader = (topic: string, partition: number, from: number, until: number) => AsyncIterable<PastBatch>;
 /**
  * The offsets from `from` up to `until`, without what may not come back: of those possibly none is
  * left.
@@ -136,8 +136,8 @@ export interface SinkPorts extends LogPorts {
    * What may not be written any more, asked once a write: undefined when everything may. Rejects
    * with a transient error while that is unknown.
    */
-  readonly withholds?: () => Promise<Withholds | undefined>;
+  readonly withholds?: () => Promise<WithholdFilter | undefined>;
   readonly countWrite: (counts: WriteCounts) => void;
 }
 /** `read` is where the event stands in the topic of the sink. */
-export type Withholds = (event: Recorded<any>, read: Position) => boolean;
+export type WithholdFilter = (event: Recorded<any>, read: Position) => boolean;

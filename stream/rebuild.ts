@@ -8,7 +8,7 @@ import type { RunnerPorts } from "./ports.ts";
  * Lost memory is rebuilt by reading the partition again up to where it had been committed; fast
  * memory throws the outputs away, durable produces what it decides.
  */
-export interface Lost {
+export interface LostRange {
   readonly from: number;
   readonly until: number;
   /** Outputs are discarded. */
@@ -20,11 +20,11 @@ export interface RebuildTurn {
   readonly chain: Chain;
   readonly ports: RunnerPorts;
   /** By partition: only while lost memory is rebuilt. */
-  readonly rebuilding: Map<number, Lost>;
+  readonly rebuilding: Map<number, LostRange>;
   readonly batch: InputBatch;
   readonly control: Control;
   /** Not null while lost memory is rebuilt. */
-  readonly past: Lost | null;
+  readonly past: LostRange | null;
 }
 type RunTurn<Turn extends RebuildTurn> = (turn: Turn) => Promise<void>;
 
@@ -49,7 +49,7 @@ export const rereadFrom = ({ chain, ports, rebuilding, batch, control }: Rebuild
  */
 const rebuildMemory = async <Turn extends RebuildTurn>(
   turn: Turn,
-  past: Lost,
+  past: LostRange,
   runUpTo: RunTurn<Turn>,
 ): Promise<void> => {
   const { chain, ports, control } = turn;
@@ -76,14 +76,14 @@ const rebuildMemory = async <Turn extends RebuildTurn>(
 
 const relearned = (
   { chain, ports, batch: { topic, partition } }: RebuildTurn,
-  { from, until }: Lost,
+  { from, until }: LostRange,
   more: object = {},
 ): void => ports.log.info("memory.relearned", { chain: chain.name, topic, partition, from, until, ...more });
 
 /** What was committed before stands: the partition is only read on, up to there. */
 export const runRebuilding = async <Turn extends RebuildTurn>(
   turn: Turn,
-  past: Lost,
+  past: LostRange,
   runUpTo: RunTurn<Turn>,
 ): Promise<void> => {
   const { batch, control, rebuilding } = turn;

@@ -3,13 +3,20 @@
 import { hit } from "#failpoint";
 import type { Chain } from "./chain.ts";
 import { letterOf, unreadLetter } from "./dead-letters.ts";
-import { type Decoded, decodeBatch } from "./decode.ts";
+import { type DecodedBatch, decodeBatch } from "./decode.ts";
 import type { MemoryOf, Recorded } from "./flow.ts";
-import { type Folded, folding, type Given, type Hosted, ProcessorThrew, type Refused } from "./fold.ts";
-import type { Loaded, Memory, Remembering } from "./memory/memory.ts";
+import {
+  type FoldResult,
+  folding,
+  type HostedStage,
+  ProcessorThrew,
+  type StageInput,
+  type StageRefusal,
+} from "./fold.ts";
+import type { LoadedMemory, Memory, MemoryWrite } from "./memory/memory.ts";
 import type { InputBatch, OutputMessage, ProcessBatch } from "./messages.ts";
 import type { RetriedStep, RunnerPorts } from "./ports.ts";
-import { type Lost, type RebuildTurn, rereadFrom, runRebuilding } from "./rebuild.ts";
+import { type LostRange, type RebuildTurn, rereadFrom, runRebuilding } from "./rebuild.ts";
 import { reportStop } from "./stop.ts";
 
 /** One batch on its way through the steps. */
@@ -18,7 +25,7 @@ interface Turn extends RebuildTurn {
 }
 
 interface FoldedChain {
-  readonly folded: readonly Folded[];
+  readonly folded: readonly FoldResult[];
   /** Up to where every memory of the chain knows the partition; infinite when there is none. */
   readonly mark: number;
 }
@@ -39,7 +46,7 @@ const retried = <T>({ ports, control }: Turn, name: RetriedStep, step: () => Pro
 const run = async (turn: Turn): Promise<void> => {
   const startedAt = performance.now();
   const decoded = await decode(turn);
-  let folded: readonly Folded[] | null = null;
+  let folded: readonly FoldResult[] | null = null;
   for (let folds = 1; folded === null; folds++) {
     const chained = await foldChain(turn, decoded.given);
     if (turn.mayLookBack && chained.mark < firstOf(turn.batch)) return rereadFrom(turn, chained.mark);
@@ -55,7 +62,7 @@ const run = async (turn: Turn): Promise<void> => {
 };
 
 /** 1 decode. Dying here costs nothing: the batch is read again. */
-const decode = async (turn: Turn): Promise<Decoded> => {
+const decode = async (turn: Turn): Promise<DecodedBatch> => {
   const { chain, batch, ports } = turn;
   const decoded = await decodeBatch(chain.reads, batch, ports.wire, (step) => retried(turn, "learn", step));
   hit("after-decode");
@@ -66,8 +73,8 @@ const decode = async (turn: Turn): Promise<Decoded> => {
  * 2 load facts and memory in bulk, fold. Dying here costs nothing: nothing is remembered, nothing
  * is out.
  */
-const foldChain = async (turn: Turn, events: readonly Given[]): Promise<FoldedChain> => {
-  const folded: Folded[] = [];
+const foldChain = async (turn: Turn, events: readonly StageInput[]): Promise<FoldedChain> => {
+  const folded: FoldResult[] = [];
   let mark = Number.POSITIVE_INFINITY;
   let given = events;
   for (const hosted of turn.chain.hosted) {
@@ -89,7 +96,7 @@ type Verdict = "remembered" | "moved" | "left";
  * 3 remember. Dying after it costs a second fold: the batch meets the same state, or its recorded
  * outcomes.
  */
-const remember = async (turn: Turn, folded: readonly Folded[]): Promise<Verdict> => {
+const remember = async (turn: Turn, folded: readonly FoldResult[]): Promise<Verdict> => {
   const { control, batch, rebuilding, past } = turn;
   await control.heartbeat();
   if (!control.isCurrent()) return "left";
@@ -107,7 +114,7 @@ const remember = async (turn: Turn, folded: readonly Folded[]): Promise<Verdict>
  * 4 produce what is recorded, and the dead letters. Dying after it costs duplicates in the log: the
  * same ids with the same contents. False: the batch is left.
  */
-const produce = async (turn: Turn, { unread }: Decoded, folded: readonly Folded[]): Promise<boolean> => {
+const produce = async (turn: Turn, { unread }: DecodedBatch, folded: readonly FoldResult[]): Promise<boolean> => {
   const { chain, ports, batch, control, past } = turn;
   const outputs: readonly OutputMessage[] = ([] as readonly OutputMessage[]).concat(
     ...folded.map((one) => one.outputs),
@@ -136,8 +143,8 @@ const commit = async (turn: Turn): Promise<boolean> => {
 /** 6 count, once a batch; nothing before the commit is counted. */
 const count = (
   { chain, ports, batch: { topic, partition, messages } }: Turn,
-  { unread }: Decoded,
-  folded: readonly Folded[],
+  { unread }: DecodedBatch,
+  folded: readonly FoldResult[],
   startedAt: number,
 ): void =>
   ports.count({
@@ -176,11 +183,11 @@ const dueEvery = (ms: number): (() => boolean) => {
 };
 
 /** How each load is tried, and what a long fold pauses for. */
-interface Between {
+interface LoadSteps {
   readonly retried: <T>(load: () => Promise<T>) => Promise<T>;
   readonly heartbeat: () => Promise<void>;
 }
-const atOnce: Between = { retried: (load) => load(), heartbeat: async () => undefined };
+const atOnce: LoadSteps = { retried: (load) => load(), heartbeat: async () => undefined };
 
 const keysOfAll = (memory: MemoryOf<any>, events: readonly Recorded<any>[]): ReadonlySet<string> => {
   const keys = new Set<string>();
@@ -193,15 +200,15 @@ const keysOfAll = (memory: MemoryOf<any>, events: readonly Recorded<any>[]): Rea
  * `mark`: up to where its memory knows the partition; infinite when it has none.
  */
 export const loadAndFold = async (
-  hosted: Hosted,
-  given: readonly Given[],
+  hosted: HostedStage,
+  given: readonly StageInput[],
   { topic, partition }: Pick<InputBatch, "topic" | "partition">,
   { memories, read, wire }: Pick<RunnerPorts, "memories" | "read" | "wire">,
-  { retried, heartbeat }: Between = atOnce,
-): Promise<{ readonly folded: Folded; readonly mark: number }> => {
+  { retried, heartbeat }: LoadSteps = atOnce,
+): Promise<{ readonly folded: FoldResult; readonly mark: number }> => {
   const { name, memory, facts } = hosted.stage;
   const inputs = given.map(({ event }) => event);
-  const load = async (keys: readonly string[], eventIds: readonly string[]): Promise<Loaded | null> =>
+  const load = async (keys: readonly string[], eventIds: readonly string[]): Promise<LoadedMemory | null> =>
     memory === undefined ? null : memories[memory.driver].load({ stage: name, keys, eventIds, topic, partition });
   const look = async (): Promise<(event: Recorded<any>) => unknown> =>
     facts === undefined || inputs.length === 0 ? () => null : facts.load(inputs, read);
@@ -222,10 +229,10 @@ export const loadAndFold = async (
 /** Durable memory first: it may refuse, and then nothing must have been remembered. */
 const rememberAll = async (
   { chain, ports, batch }: Turn,
-  folded: readonly Folded[],
+  folded: readonly FoldResult[],
 ): ReturnType<Memory["remember"]> => {
   for (const driver of ["durable", "fast"] as const) {
-    const remembering = folded.flatMap(({ remembers }, n): readonly Remembering[] => {
+    const remembering = folded.flatMap(({ remembers }, n): readonly MemoryWrite[] => {
       if (remembers === null || chain.hosted[n]!.stage.memory?.driver !== driver) return [];
       return [{ ...remembers, topic: batch.topic, partition: batch.partition, mark: nextOf(batch) }];
     });
@@ -235,7 +242,7 @@ const rememberAll = async (
   return "remembered";
 };
 
-const refusedLetter = ({ ports, batch }: Turn, refused: Refused): OutputMessage => {
+const refusedLetter = ({ ports, batch }: Turn, refused: StageRefusal): OutputMessage => {
   const { stage, reason, message, event, source, key, value } = refused;
   return letterOf(ports, { by: stage, code: reason, message, event, batch, source, given: { key, value } });
 };
@@ -267,7 +274,7 @@ const runUpTo = async (turn: Turn): Promise<void> => {
  * must stop: it restarts at the committed offset.
  */
 export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
-  const rebuilding = new Map<number, Lost>();
+  const rebuilding = new Map<number, LostRange>();
   return (batch, control) => {
     const past = rebuilding.get(batch.partition);
     const turn = { chain, ports, rebuilding, batch, control, past: null, mayLookBack: past === undefined };

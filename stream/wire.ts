@@ -54,7 +54,7 @@ export type UnreadableCode = "not_framed" | "unknown_schema" | "unreadable_body"
  * Bytes that are not a record of the topic they lie in: cut, altered, or written under a schema
  * that today's cannot read. `code` is closed.
  */
-export class Unreadable extends Error {
+export class UnreadableRecord extends Error {
   readonly verdict = "data";
   readonly code: UnreadableCode;
   constructor(code: UnreadableCode, message: string) {

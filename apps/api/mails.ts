@@ -2,7 +2,7 @@
 import type { Pool } from "pg";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
 import type { Schedule } from "../../infra/runtime/timing/schedule.ts";
-import { tokenForMail } from "../../modules/access/invitations/accepting.ts";
+import { tokenForMail } from "../../modules/access/invitations/accept.ts";
 import type { Mailer } from "../../modules/base/alerts/mail.ts";
 import { type Lead, writeMail } from "../../modules/base/mails/mail-text.ts";
 import { sendNextMail } from "../../modules/base/mails/mails.ts";

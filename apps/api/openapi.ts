@@ -33,13 +33,13 @@ export interface OpenApi {
 }
 
 /** Schemas that name themselves lie in one place, under a name of their own. */
-type Shared = Record<string, Schema>;
+type NamedSchemas = Record<string, Schema>;
 
 /**
  * A schema that may stand anywhere in the document: what zod puts under `$defs`, for a schema that
  * holds itself, goes to `shared`, the same one only once.
  */
-const schemaOf = (shared: Shared, schema: z.ZodType, io: "input" | "output"): Schema => {
+const schemaOf = (shared: NamedSchemas, schema: z.ZodType, io: "input" | "output"): Schema => {
   const made = z.toJSONSchema(schema, { io, target: "draft-2020-12", unrepresentable: "any" });
   const { $schema: _, $defs = {}, ...rest } = made;
   const names = new Map(Object.entries($defs).map(([name, part]) => [name, nameOfPart(part as Schema)]));
@@ -92,7 +92,7 @@ const areaOf = ({ path }: ServedRoute): string =>
     .split("/")[0]!
     .replace(/^\//, "");
 
-const parametersIn = (shared: Shared, schema: z.ZodType, place: "path" | "query"): readonly Parameter[] => {
+const parametersIn = (shared: NamedSchemas, schema: z.ZodType, place: "path" | "query"): readonly Parameter[] => {
   const { properties = {}, required = [] } = schemaOf(shared, schema, "input");
   return Object.entries(properties as Record<string, Schema>).map(([name, { description, ...rest }]) => ({
     name,
@@ -117,7 +117,7 @@ const headersOf = ({ contract }: ServedRoute): readonly Parameter[] => {
   ];
 };
 
-const bodyOf = (shared: Shared, { method, contract }: ServedRoute): Pick<Operation, "requestBody"> => {
+const bodyOf = (shared: NamedSchemas, { method, contract }: ServedRoute): Pick<Operation, "requestBody"> => {
   if (method === "GET") return {};
   const schema = schemaOf(shared, contract.body, "input");
   const isEmpty = schema.type === "object" && Object.keys(schema.properties ?? {}).length === 0;
@@ -133,7 +133,7 @@ const SUCCESS: Readonly<Record<number, string>> = {
   204: "Done; there is nothing to say.",
 };
 
-const responsesOf = (shared: Shared, { contract, auth, roles }: ServedRoute): Operation["responses"] => {
+const responsesOf = (shared: NamedSchemas, { contract, auth, roles }: ServedRoute): Operation["responses"] => {
   const refused = (description: string) => ({
     description,
     content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
@@ -158,7 +158,7 @@ const responsesOf = (shared: Shared, { contract, auth, roles }: ServedRoute): Op
   };
 };
 
-const operationOf = (shared: Shared, route: ServedRoute): Operation => {
+const operationOf = (shared: NamedSchemas, route: ServedRoute): Operation => {
   const { contract, auth, row } = route;
   return {
     operationId: nameOf(route),
@@ -183,7 +183,7 @@ const operationOf = (shared: Shared, route: ServedRoute): Operation => {
 
 /** Of the routes that are served; a route that is not built is not in it. */
 export const openApiOf = (routes: readonly ServedRoute[], version: string): OpenApi => {
-  const shared: Shared = {};
+  const shared: NamedSchemas = {};
   const paths: Record<string, Record<string, Operation>> = {};
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, "{$1}");

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { csvLine } from "../../infra/http/csv.ts";
 import { type Role, roles } from "../../modules/access/users/users.ts";
-import { type ShownField, shownTo } from "./contract/shown.ts";
+import { type ShownField, shownTo } from "./contract/row-shapes.ts";
 import type { ServedRoute } from "./route.ts";
 import type { RouteRow } from "./route-table.ts";
 
@@ -45,17 +45,17 @@ export const permissionsOf = (table: readonly RouteRow[], routes: readonly Serve
       return { method, path, state: served === undefined ? "planned" : "served", auth, access, ...shown };
     });
 
-type Shown = Pick<Permission, "hidden" | "personal" | "secrets">;
+type ShownFields = Pick<Permission, "hidden" | "personal" | "secrets">;
 const NOTHING = "";
 
-const plannedOf = ({ hides, access }: RouteRow): Shown => {
+const plannedOf = ({ hides, access }: RouteRow): ShownFields => {
   const masked = roles.filter((role) => access[role] === "masked");
   const hidden = hides.length === 0 ? NOTHING : `${masked.length > 0 ? masked.join(", ") : "all"}: ${hides.join(" ")}`;
   return { hidden, personal: NOTHING, secrets: NOTHING };
 };
 
 /** By role what its shape lacks, and who is shown what needs care; without a role: anyone. */
-const shownOf = ({ contract, roles: allowed }: ServedRoute): Shown => {
+const shownOf = ({ contract, roles: allowed }: ServedRoute): ShownFields => {
   const views = new Map<string, readonly ShownField[]>(
     allowed.length === 0
       ? [["anyone", shownTo(contract, undefined)]]

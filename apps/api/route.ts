@@ -14,7 +14,7 @@ import type { Act } from "../../modules/base/audit/audit.ts";
 import type { OperationPorts } from "../../modules/base/operations/operations.ts";
 import type { Scope, Work as UnitOfWork } from "../../modules/base/work.ts";
 import type { ReferenceChanges } from "../../modules/catalog/reference/records.ts";
-import type { SavedChange, Written } from "../../modules/catalog/reference/writer.ts";
+import type { SavedChange, WrittenIds } from "../../modules/catalog/reference/writer.ts";
 import type { PositionReads } from "../../modules/figures/reads/positions.ts";
 import type { Leads } from "../../modules/intake/leads/leads.ts";
 import type { OpenTrials } from "../../modules/money/trials/open-trials.ts";
@@ -76,7 +76,7 @@ interface MoreOfChange {
   /** Where an entry of the changes stands in the body, e.g. /commissions/2; else it is the body. */
   readonly placeOf?: (entity: string, n: number) => string;
   /** Writes what belongs to the change and takes long, before the change has its time. */
-  readonly also?: (written: Written) => Promise<void>;
+  readonly also?: (written: WrittenIds) => Promise<void>;
 }
 
 /** A unit of work, with the change of reference data of handlers that are no use cases yet. */

@@ -17,8 +17,8 @@ import { RefusalError } from "../../modules/base/refusal.ts";
 import { allowOrigin, answerPreflight } from "./cors.ts";
 import { limitOf, OF_ADDRESS, OF_LEADS, USUAL } from "./limits.ts";
 import { queryIn } from "./request/accept.ts";
-import { type AskPorts, away, rendered } from "./request/arrived.ts";
 import { askOf } from "./request/ask.ts";
+import { type AskPorts, away, rendered } from "./request/checked-request.ts";
 import type { Ask, Caller, Reply, ServedRoute } from "./route.ts";
 
 export interface ServerPorts extends AskPorts {

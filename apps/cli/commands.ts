@@ -3,17 +3,17 @@
 import type { Command } from "commander";
 import type { Server } from "./reachable.ts";
 
-interface Known {
+interface CommandWords {
   readonly description: string;
   /** Asked before it begins; one that does not answer ends it. */
   readonly needs: readonly Server[];
 }
 export interface CommandFile {
   readonly load: () => Promise<(program: Command) => void>;
-  readonly commands: Readonly<Record<string, Known>>;
+  readonly commands: Readonly<Record<string, CommandWords>>;
 }
 
-const known = (description: string, ...needs: readonly Server[]): Known => ({ description, needs });
+const known = (description: string, ...needs: readonly Server[]): CommandWords => ({ description, needs });
 
 /** In the order of the help. */
 export const commandFiles: readonly CommandFile[] = [
@@ -83,7 +83,7 @@ export const commandFiles: readonly CommandFile[] = [
     },
   },
   {
-    load: async () => (await import("./commands/money/waiting.ts")).waitingCommands,
+    load: async () => (await import("./commands/money/waiting-items.ts")).waitingCommands,
     commands: {
       waiting: known(
         "lists refunds and decisions that found no line, lines that are held, and refunds that are void",

@@ -109,7 +109,7 @@ export const keyring = (): Keyring => {
   }
 };
 
-export interface Reprocessing {
+export interface ReprocessConfig {
   readonly keyring: Keyring;
   /** Where the archive lies; undefined: nowhere that this process knows of. */
   readonly objectStoreUrl: string | undefined;
@@ -123,7 +123,7 @@ export interface Reprocessing {
  * What a worker computes with, for a command that computes the same again: from the environment,
  * else what the stack of this folder gives its workers.
  */
-export const reprocessing = (): Reprocessing => {
+export const reprocessing = (): ReprocessConfig => {
   const { OBJECT_STORE_URL, GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE } = process.env;
   const home = homeOf();
   return {

@@ -4,11 +4,11 @@
 import type { Redis } from "ioredis";
 import type { Admin } from "../../infra/kafka/kafka.ts";
 import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
-import { Refused, UsageError } from "../../infra/runtime/refused.ts";
+import { CommandRefused, UsageError } from "../../infra/runtime/command-errors.ts";
 import type { OperationPorts } from "../../modules/base/operations/operations.ts";
 import { HeldElsewhere } from "../../modules/log/groups/group-holds.ts";
 import { RewindRefused } from "../../modules/log/rewind/rewind.ts";
-import { type Found, findGroup, type Rewinding } from "../../modules/log/rewind/rewinding.ts";
+import { type FoundGroup, findGroup, type RewindSources } from "../../modules/log/rewind/rewind-ports.ts";
 import type { Claim } from "../../schemas/generated.ts";
 import type { AnyTopic } from "../../stream/flow.ts";
 import type { Wire } from "../../stream/wire.ts";
@@ -52,7 +52,7 @@ export const withAudit = async <T>(work: (audit: OperationPorts) => Promise<T>):
 };
 
 /** Opens what moving a group needs; what is refused ends the command with 3. */
-export const withRewinding = <T>(work: (rewinding: Rewinding) => Promise<T>): Promise<T> =>
+export const withRewinding = <T>(work: (rewinding: RewindSources) => Promise<T>): Promise<T> =>
   withPool((pool) =>
     withAudit(async (audit) => {
       const { pipeline: topology } = await import("../../topology.ts");
@@ -61,7 +61,7 @@ export const withRewinding = <T>(work: (rewinding: Rewinding) => Promise<T>): Pr
       try {
         return await work({ pool, kafka, admin, audit, topology });
       } catch (error) {
-        if (error instanceof RewindRefused || error instanceof HeldElsewhere) throw new Refused(error.message);
+        if (error instanceof RewindRefused || error instanceof HeldElsewhere) throw new CommandRefused(error.message);
         throw error;
       } finally {
         await admin.close();
@@ -82,7 +82,7 @@ export const withRedis = async <T>(work: (redis: Redis) => Promise<T>): Promise<
 };
 
 /** The group that hosts a stage or sink. Throws UsageError when there is none of this name. */
-export const hostOf = async (rewinding: Rewinding, name: string): Promise<Found> => {
+export const hostOf = async (rewinding: RewindSources, name: string): Promise<FoundGroup> => {
   const known = rewinding.topology.nodes.flatMap((node) => (node.is === "edge" ? [] : node.name));
   if (!known.includes(name)) throw new UsageError(`${name} is no stage and no sink; there are ${known.join(", ")}`);
   return findGroup(rewinding, name);

@@ -5,7 +5,7 @@ import { createReadStream } from "node:fs";
 import { basename } from "node:path";
 import { parse } from "csv-parse";
 import { dayOf, startOfDay } from "../../domain/calendar.ts";
-import { UsageError } from "../../infra/runtime/refused.ts";
+import { UsageError } from "../../infra/runtime/command-errors.ts";
 
 export type Row = Readonly<Record<string, string>>;
 export interface Mapping {

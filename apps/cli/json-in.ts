@@ -1,7 +1,7 @@
 // JSON that a command is given in a file, or by stdin.
 import { readFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
-import { UsageError } from "../../infra/runtime/refused.ts";
+import { UsageError } from "../../infra/runtime/command-errors.ts";
 
 /** A path, or - for what comes in. Throws UsageError for what is no JSON. */
 export const jsonIn = async (file: string): Promise<unknown> => {

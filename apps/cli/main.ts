@@ -2,9 +2,9 @@
 // refused.
 
 import { Command, CommanderError } from "commander";
+import { CommandRefused, UsageError } from "../../infra/runtime/command-errors.ts";
 import { redactorOf } from "../../infra/runtime/log.ts";
 import { printThrough, tell } from "../../infra/runtime/output.ts";
-import { Refused, UsageError } from "../../infra/runtime/refused.ts";
 import { RefusalError } from "../../modules/base/refusal.ts";
 import { commandFiles, fileOf, needsOf } from "./commands.ts";
 import { isUsage, sentencesOf } from "./refusals.ts";
@@ -41,7 +41,7 @@ const readied = async (command: Command): Promise<void> => {
 
 const exitCodeOf = (error: unknown): number => {
   if (error instanceof RefusalError) return isUsage(error) ? 2 : 3;
-  return error instanceof UsageError ? 2 : error instanceof Refused ? 3 : 1;
+  return error instanceof UsageError ? 2 : error instanceof CommandRefused ? 3 : 1;
 };
 
 /** A connection to a server that hangs must not keep the command: it has said all. */

@@ -1,6 +1,6 @@
 // Reads where to: a time, a time ago, an offset, or the beginning.
 
-import { UsageError } from "../../infra/runtime/refused.ts";
+import { UsageError } from "../../infra/runtime/command-errors.ts";
 import type { RewindTo } from "../../modules/log/rewind/rewind-plan.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 

@@ -3,8 +3,8 @@
 import type pg from "pg";
 import type { Client } from "../../domain/reference/reference.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { UsageError } from "../../infra/runtime/refused.ts";
-import { within } from "../../infra/runtime/timing/within.ts";
+import { UsageError } from "../../infra/runtime/command-errors.ts";
+import { within } from "../../infra/runtime/timing/time-limit.ts";
 import { findClient } from "../../modules/catalog/clients/find-client.ts";
 import { addresses } from "./config.ts";
 

@@ -1,6 +1,6 @@
 // Asks the servers that a command needs whether they are there, so that it ends within 5 s with
 // their names when they are away or hang.
-import { within } from "../../infra/runtime/timing/within.ts";
+import { within } from "../../infra/runtime/timing/time-limit.ts";
 import { addresses, redisUrl } from "./config.ts";
 
 export type Server = "postgres" | "clickhouse" | "redis" | "kafka" | "registry";
@@ -8,7 +8,7 @@ export type Server = "postgres" | "clickhouse" | "redis" | "kafka" | "registry";
 /** Less than the 5 s that a command may take to say it. */
 const ANSWER_MS = 3_000;
 
-interface Asked {
+interface ServerCheck {
   readonly name: string;
   readonly address: () => string;
   readonly page: string;
@@ -59,7 +59,7 @@ const askHttp = async (url: URL): Promise<void> => {
   if (answer.status >= 500) throw new Error(`it answers ${answer.status}`);
 };
 
-const servers: Readonly<Record<Server, Asked>> = {
+const servers: Readonly<Record<Server, ServerCheck>> = {
   postgres: {
     name: "Postgres",
     address: () => ofUrl(addresses().postgresUrl),

@@ -1,5 +1,5 @@
 // A refusal of a use case as the command line says it.
-import { Refused, UsageError } from "../../infra/runtime/refused.ts";
+import { CommandRefused, UsageError } from "../../infra/runtime/command-errors.ts";
 import { RefusalError } from "../../modules/base/refusal.ts";
 
 /** `contracts[0].rate` for /contracts/0/rate. */
@@ -28,5 +28,5 @@ export const byFlags =
   (error: unknown): never => {
     if (!(error instanceof RefusalError)) throw error;
     const text = [...sentencesOf(error, flags), ...(hint === undefined ? [] : [hint])].join("\n");
-    throw isUsage(error) ? new UsageError(text) : new Refused(text);
+    throw isUsage(error) ? new UsageError(text) : new CommandRefused(text);
   };

@@ -1,7 +1,7 @@
 // `tributary send`: feeds a CSV file through the batch endpoint, and goes on through restarts and
 // rate limits.
 
-import { UsageError } from "../../infra/runtime/refused.ts";
+import { UsageError } from "../../infra/runtime/command-errors.ts";
 import type { Progress } from "../../modules/money/reprocess/span.ts";
 import { checkColumns, eventsOf, type Mapping, rowsOf, shiftOf } from "./csv-events.ts";
 
@@ -16,17 +16,17 @@ export interface SendOrder {
   readonly batchSize: number;
   readonly now: number;
 }
-interface Refused {
+interface RefusedRow {
   readonly line: number;
   readonly code: string;
   readonly field: string | null;
   readonly message: string;
 }
-export interface Sent {
+export interface SendResult {
   readonly rows: number;
   readonly accepted: number;
   readonly rejected: number;
-  readonly refused: readonly Refused[];
+  readonly refused: readonly RefusedRow[];
   readonly shiftDays: number;
 }
 interface BatchAnswer {
@@ -108,14 +108,14 @@ const post = async (
  * Sends every row; resolves with what the edge answered, line numbers counted as in the file (its
  * header is line 1).
  */
-export const send = async (order: SendOrder, progress: Progress): Promise<Sent> => {
+export const send = async (order: SendOrder, progress: Progress): Promise<SendResult> => {
   const rows = await rowsOf(order.file);
   checkColumns(order.file, rows[0]!, order.mapping);
   const shiftDays = shiftOf(rows, order.mapping, order.shiftTo, order.now);
   const events = eventsOf(order.file, rows, order.mapping, order.clientId, shiftDays);
   let accepted = 0;
   let rejected = 0;
-  const refused: Refused[] = [];
+  const refused: RefusedRow[] = [];
   const edge = { at: 0, isLimitSaid: false };
   for (let start = 0; start < events.length; start += order.batchSize) {
     const answer = await post(order, events.slice(start, start + order.batchSize), progress, edge);

@@ -19,7 +19,7 @@ import type { HostPorts } from "../../modules/intake/path/host-edge.ts";
 import type { Path } from "../../modules/intake/path/path.ts";
 import type { LookUp } from "../../modules/intake/payment-notices/look-up.ts";
 import type { Marks } from "../../modules/intake/payment-notices/marks.ts";
-import type { Processors } from "../../modules/intake/payment-notices/processor-settings.ts";
+import type { Providers } from "../../modules/intake/payment-notices/provider-settings.ts";
 import type { KeepPayload } from "../../modules/intake/sources/payloads.ts";
 import type { OpenSources } from "../../modules/intake/sources/source-picture.ts";
 import type { AnyEdge } from "../../stream/flow.ts";
@@ -43,7 +43,7 @@ export interface EdgeParts extends HostPorts {
   readonly batchIdKey: Buffer;
   /** Of a client by its id, for what names it in its address. */
   readonly clientFacts: AskClientFacts;
-  readonly processors: Processors;
+  readonly processors: Providers;
   /** What a payment is by now, at the API of its processor. */
   readonly lookUp: LookUp;
   readonly sources: OpenSources;

@@ -11,7 +11,7 @@ import { type Edge, openEdge } from "../../modules/intake/path/edge.ts";
 import { clientFactsOf, factsOf } from "../../modules/intake/path/facts.ts";
 import { openLookUp } from "../../modules/intake/payment-notices/look-up.ts";
 import { openMarks } from "../../modules/intake/payment-notices/marks.ts";
-import { openProcessors } from "../../modules/intake/payment-notices/processor-settings.ts";
+import { openProviders } from "../../modules/intake/payment-notices/provider-settings.ts";
 import { pullHealth } from "../../modules/intake/pulls/pull-health.ts";
 import { openPayloads } from "../../modules/intake/sources/payloads.ts";
 import { letterDepth } from "../../modules/log/dead-letters/letter-index.ts";
@@ -22,13 +22,13 @@ import { batchIdKey } from "../../processors/admit/batch-id.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
 import { openEdges } from "./edges.ts";
-import { type Opening, openStores, type Stores } from "./opened.ts";
 import { backfillRoute } from "./routes/backfill.ts";
 import { healthOf } from "./routes/health.ts";
 import { pullTriggerRoute } from "./routes/pull-trigger.ts";
 import { receiptsRoute } from "./routes/receipts.ts";
 import { walReplayRoutes } from "./routes/wal-replay.ts";
 import { ingestHost, type Routes } from "./server.ts";
+import { type Opening, openStores, type Stores } from "./stores.ts";
 
 const REGISTRY_MS = 3_000;
 
@@ -49,13 +49,13 @@ export const ingest =
     await app.ready({ ...edge.checks, clients }, served);
   };
 
-interface Opened {
+interface IngestParts {
   readonly app: App;
   readonly edge: Edge;
   readonly stores: Stores;
 }
 
-const openRoutes = async (opening: Opening, opened: Opened): Promise<Routes> => {
+const openRoutes = async (opening: Opening, opened: IngestParts): Promise<Routes> => {
   const { scope, config, log } = opening;
   const { app, edge, stores } = opened;
   const { pool, way } = edge;
@@ -74,7 +74,7 @@ const openRoutes = async (opening: Opening, opened: Opened): Promise<Routes> => 
       limit: stores.rateLimit.take,
       facts: factsOf(edge.secrets.pepper, stores.reference.reference),
       clientFacts: clientFactsOf(edge.secrets.pepper, stores.reference.reference),
-      processors: openProcessors(pool, config.TRIBUTARY_SECRET),
+      processors: openProviders(pool, config.TRIBUTARY_SECRET),
       lookUp: openLookUp(log),
       sources: stores.sources,
       keepPayload: openPayloads(pool, log),
@@ -129,7 +129,7 @@ const hostsOf = ({ log }: Opening, { pool, way: { admin } }: Edge): (() => Promi
 
 const healthRoute = (
   { INSTANCE_NAME }: Config,
-  { app: { version, startedAt }, edge: { pool, way }, stores: { clickhouse, rateLimit } }: Opened,
+  { app: { version, startedAt }, edge: { pool, way }, stores: { clickhouse, rateLimit } }: IngestParts,
   hosts: () => Promise<Hosts>,
 ) => {
   const { admin, objects, path, probe } = way;

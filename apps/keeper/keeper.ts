@@ -19,7 +19,7 @@ import { openReference } from "../../modules/catalog/reference/reference.ts";
 import { type AskClientFacts, clientFactsOf } from "../../modules/intake/path/facts.ts";
 import { refusedByLog } from "../../modules/intake/path/refused-by-log.ts";
 import { type ReadmitPorts, readmitted } from "../../modules/intake/path/refused-events.ts";
-import { openProcessors, postbackFactsOf } from "../../modules/intake/payment-notices/processor-settings.ts";
+import { openProviders, postbackFactsOf } from "../../modules/intake/payment-notices/provider-settings.ts";
 import { sourceFactsOf } from "../../modules/intake/sources/source-facts.ts";
 import { openSources } from "../../modules/intake/sources/source-picture.ts";
 import { letterSources } from "../../modules/log/dead-letters/failure.ts";
@@ -50,7 +50,7 @@ import { ROLLUP_HOUR_MS, rollupHours, rollups } from "./schedules/rollups.ts";
 import { payloadPurge } from "./schedules/sources/payloads.ts";
 import { forgettingPulls, pulls } from "./schedules/sources/pulls.ts";
 import { strayRefunds } from "./schedules/stray-refunds.ts";
-import { waiting } from "./schedules/waiting.ts";
+import { waiting } from "./schedules/waiting-sales.ts";
 
 const STORE_MS = 5_000;
 // The minutes of a busy client, on a busy machine.
@@ -212,6 +212,6 @@ const openMoreFacts = async (
   const { TRIBUTARY_SECRET: keyring } = config;
   const sources = await scope.open("sources", () => closing(openSources(pool, { keyring, onError })));
   const ofSources = sourceFactsOf(sources);
-  const postback = postbackFactsOf(openProcessors(pool, keyring));
+  const postback = postbackFactsOf(openProviders(pool, keyring));
   return { generic: ofSources, external: ofSources, postback };
 };

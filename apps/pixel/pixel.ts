@@ -15,13 +15,13 @@ import { openReference } from "../../modules/catalog/reference/reference.ts";
 import { openEdge } from "../../modules/intake/path/edge.ts";
 import { clientFactsOf } from "../../modules/intake/path/facts.ts";
 import { hostEdge } from "../../modules/intake/path/host-edge.ts";
-import type { Way } from "../../modules/intake/path/way.ts";
+import type { LogPath } from "../../modules/intake/path/log-path.ts";
 import { storeChunk } from "../../modules/intake/recordings/recording-store.ts";
 import type { Config } from "./config.ts";
-import type { ReplayPorts } from "./replay.ts";
+import { openTaking } from "./intake.ts";
+import type { RecordingPorts } from "./recording.ts";
 import { routesOf } from "./routes.ts";
 import { readScript } from "./script.ts";
-import { openTaking } from "./take.ts";
 
 /**
  * What `run` of infra/runtime/scope.ts runs. Returns once it serves, which is at once: while the
@@ -68,9 +68,9 @@ export const pixel =
 /** Connections of their own: what events need of Postgres never waits for recordings. */
 const openRecordings = async (
   { INSTANCE_NAME: instance, POSTGRES_URL: url, TRIBUTARY_SECRET: keyring }: Config,
-  { objects }: Pick<Way, "objects">,
+  { objects }: Pick<LogPath, "objects">,
   scope: Scope,
-): Promise<ReplayPorts["store"]> => {
+): Promise<RecordingPorts["store"]> => {
   const pool = await scope.open("recordings", () => {
     const value = openPool(url, { name: `tributary-${instance}-recordings`, max: 3, timeoutMs: 2_000 });
     return { value, stop: () => value.end() };

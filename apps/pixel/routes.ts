@@ -9,18 +9,18 @@ import { Unavailable } from "../../infra/runtime/errors.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import type { Arrival } from "../../stream/flow.ts";
 import { bodyOf, GIF } from "./gif.ts";
+import type { PixelRequest, TakenEvents, TakeRequest } from "./intake.ts";
 import { ANY_ORIGIN, corsOf, deviceCookie, originOf } from "./pages.ts";
-import { type ReplayPorts, takeReplay } from "./replay.ts";
+import { type RecordingPorts, takeRecording } from "./recording.ts";
 import { type Script, scriptRoute } from "./script.ts";
-import type { Sent, Take, TakenEvents } from "./take.ts";
 
 export interface PixelRoutes {
-  readonly take: Take;
+  readonly take: TakeRequest;
   /** What browsers may know of a client's configuration; undefined: there is no such client. */
   readonly configOf: (clientId: number) => object | undefined;
   /** By path; undefined: it was not built. */
   readonly scripts: Readonly<Record<`/${string}`, Script | undefined>>;
-  readonly replay: ReplayPorts;
+  readonly replay: RecordingPorts;
   readonly count: (counts: RequestCounts) => void;
   readonly now: () => number;
 }
@@ -42,7 +42,7 @@ export const routesOf = (parts: PixelRoutes): readonly DirectRoute[] => [
   },
   { path: "/ping", methods: { GET: (visit) => send(visit, 204, { ...ANY_ORIGIN, "Timing-Allow-Origin": "*" }) } },
   { path: "/config", methods: { GET: config(parts), OPTIONS: preflight("GET, HEAD, OPTIONS") }, headers: ANY_ORIGIN },
-  { path: "/replay", methods: { POST: takeReplay(parts.replay), OPTIONS: preflight("POST, OPTIONS") } },
+  { path: "/replay", methods: { POST: takeRecording(parts.replay), OPTIONS: preflight("POST, OPTIONS") } },
 ];
 
 const events =
@@ -110,7 +110,7 @@ const preflight =
     send(visit, 204, headers);
   };
 
-const sentOf = (visit: Visit, raw: Buffer, receivedAt: number): Sent => {
+const sentOf = (visit: Visit, raw: Buffer, receivedAt: number): PixelRequest => {
   const arrival: Arrival = {
     receivedAt,
     sender: senderOf(visit.address),

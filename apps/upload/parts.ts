@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import type { Request, RequestHandler } from "express";
 import type { Pool } from "pg";
 import { mayLast } from "../../infra/http/listen.ts";
-import { Aborted, orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts";
+import { orUnavailable, Problem, SenderGone, unavailable } from "../../infra/http/problem.ts";
 import { bearerOf, refusals } from "../../infra/http/tokens.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { Metrics } from "../../infra/runtime/metrics.ts";
@@ -74,14 +74,14 @@ const askedUpload = async (pool: Pool, request: Request) => {
   return { upload: await findUpload(pool, id).catch(orUnavailable("uploads cannot be asked for now", 2)), token };
 };
 
-interface Announced {
+interface PartHeaders {
   readonly part: number;
   readonly sha256: string;
   readonly length: number;
 }
 
 /** By the path and the headers, before any byte is read. Throws Problem 400, 404, 409, 413, 415. */
-const checkPart = (request: Request, { size, status, is_complete }: OpenUpload): Announced => {
+const checkPart = (request: Request, { size, status, is_complete }: OpenUpload): PartHeaders => {
   const given = String(request.params.part);
   const part = PART.test(given) ? Number(given) : 0;
   if (part < 1 || part > partsOf(size)) throw new Problem("not_found", `this upload has parts 1 to ${partsOf(size)}`);
@@ -104,7 +104,7 @@ const wrongLength = (part: number, length: number): Problem =>
   });
 
 /** Throws Problem 400 for more or other bytes, Aborted when the sender goes away. */
-const readPart = async (request: Request, { part, sha256, length }: Announced): Promise<Buffer> => {
+const readPart = async (request: Request, { part, sha256, length }: PartHeaders): Promise<Buffer> => {
   mayLast(request);
   request.setTimeout(SILENCE_MS, () => request.destroy());
   const late = setTimeout(() => request.destroy(), WHOLE_MS);
@@ -117,7 +117,7 @@ const readPart = async (request: Request, { part, sha256, length }: Announced): 
     }
   } catch (error) {
     if (error instanceof Problem) throw error;
-    throw new Aborted("the sender went away");
+    throw new SenderGone("the sender went away");
   } finally {
     clearTimeout(late);
   }

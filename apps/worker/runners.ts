@@ -20,11 +20,11 @@ import { openInstallationSecrets } from "../../modules/access/secrets/installati
 import { hintKeysOf, hintPrefixOf, viewsOf } from "../../modules/catalog/facts/views.ts";
 import { openReference, readOf } from "../../modules/catalog/reference/reference.ts";
 import type { Group } from "../../modules/log/groups/hosting.ts";
-import { revised } from "../../modules/log/groups/revised.ts";
+import { revised } from "../../modules/log/groups/revision-reader.ts";
 import { recordRevisions } from "../../modules/log/groups/stage-revisions.ts";
 import { openSuppressions, withholdsOf } from "../../modules/privacy/suppressions.ts";
-import { pastOf } from "../../sinks/archive/read.ts";
-import { withheldBy } from "../../sinks/archive/withheld.ts";
+import { pastOf } from "../../sinks/archive/archive-reads.ts";
+import { withheldBy } from "../../sinks/archive/withheld-filter.ts";
 import { archivedSchema, archiver } from "../../sinks/archive/write.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
@@ -101,8 +101,8 @@ export const openRunners = async (host: Host): Promise<Runners> => {
 };
 
 type Stores = Awaited<ReturnType<typeof openStores>>;
-type Known = Awaited<ReturnType<typeof openKnown>>;
-interface Parts extends Stores, Known {
+type WorkerParts = Awaited<ReturnType<typeof openKnown>>;
+interface Parts extends Stores, WorkerParts {
   readonly objects: Objects;
   readonly registry: Registry;
   readonly log: LogPorts;

@@ -12,7 +12,7 @@ import type { Scope } from "../../infra/runtime/scope.ts";
 import { heldAmong, recordHosting } from "../../modules/log/groups/group-holds.ts";
 import type { Group } from "../../modules/log/groups/hosting.ts";
 import { openMemberships } from "../../modules/log/groups/membership.ts";
-import { recordedSoon } from "../../modules/log/groups/recording.ts";
+import { recordedSoon } from "../../modules/log/groups/record-hosting.ts";
 import type { Chain } from "../../stream/chain.ts";
 import type { Topology } from "../../stream/flow.ts";
 import type { Config } from "./config.ts";

@@ -4,8 +4,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { openKafka } from "../../infra/kafka/kafka.ts";
-import { UsageError } from "../../infra/runtime/refused.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { UsageError } from "../../infra/runtime/command-errors.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 
 export interface Target {
   readonly url: string;

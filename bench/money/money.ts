@@ -1,7 +1,7 @@
 // What one claim costs as its order grows to 2,000 lines, and one conversion as its partner comes
 // to have a million: no servers, but memory is packed and read back as Postgres holds it.
 import { setImmediate } from "node:timers/promises";
-import { packed, unpacked } from "../../infra/postgres/packed.ts";
+import { packed, unpacked } from "../../infra/postgres/packed-values.ts";
 import { table } from "../../infra/runtime/output.ts";
 import { chain } from "../../stream/chain.ts";
 import type { AnyTopic } from "../../stream/flow.ts";

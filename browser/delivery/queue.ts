@@ -19,7 +19,7 @@ export const SIGNAL = 0;
 export const CALL = 1;
 export const VITAL = 2;
 export type Weight = typeof SIGNAL | typeof CALL | typeof VITAL;
-export interface Waiting {
+export interface QueuedEvent {
   readonly event: PixelEvent;
   readonly weight: Weight;
   /** As it travels. */
@@ -34,7 +34,7 @@ export const MAX_BODY = 30_000;
 const MAX_EVENTS = 50;
 
 /** With one more. Where that is too many, the oldest of the lightest goes. */
-export const withOne = (waiting: readonly Waiting[], one: Waiting): readonly Waiting[] => {
+export const withOne = (waiting: readonly QueuedEvent[], one: QueuedEvent): readonly QueuedEvent[] => {
   const all = waiting.concat(one);
   if (all.length <= MAX_WAITING) return all;
   const lightest = Math.min(...all.map(({ weight }) => weight));
@@ -46,7 +46,7 @@ export const withOne = (waiting: readonly Waiting[], one: Waiting): readonly Wai
 };
 
 /** Those that fit into one body, in order: at least one, if there is any. */
-export const oneBody = (waiting: readonly Waiting[], bytesOf: (text: string) => number): readonly Waiting[] => {
+export const oneBody = (waiting: readonly QueuedEvent[], bytesOf: (text: string) => number): readonly QueuedEvent[] => {
   let bytes = 0;
   let count = 0;
   for (const { json } of waiting) {

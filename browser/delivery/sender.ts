@@ -2,8 +2,8 @@
 // at once when the page goes.
 import { bytesOf } from "../data/json.ts";
 import { doc, later, listen, win } from "../guard.ts";
-import { keep, takeOver } from "./kept.ts";
-import { CALL, oneBody, type PixelEvent, VITAL, type Waiting, type Weight, withOne } from "./queue.ts";
+import { CALL, oneBody, type PixelEvent, type QueuedEvent, VITAL, type Weight, withOne } from "./queue.ts";
+import { keep, takeOver } from "./stored-queue.ts";
 import { deliver, handOver, isOffline, type PixelHost } from "./transport.ts";
 
 export interface Sender {
@@ -24,15 +24,15 @@ export const weightOf = (name: string): Weight => (VITAL_NAMES.test(name) ? VITA
 
 /** `envelope` writes a body around events; `mayStore`: they may be kept on the device. */
 export const openSender = (host: PixelHost, envelope: (events: string) => string, mayStore: () => boolean): Sender => {
-  let waiting: readonly Waiting[] = [];
+  let waiting: readonly QueuedEvent[] = [];
   let isOpen = false;
   let isBusy = false;
   let failures = 0;
   let pausedUntil = 0;
   let wakesAt = Number.POSITIVE_INFINITY;
 
-  const bodyOf = (batch: readonly Waiting[]): string => envelope(batch.map(({ json }) => json).join());
-  const remove = (done: readonly Waiting[]): void => {
+  const bodyOf = (batch: readonly QueuedEvent[]): string => envelope(batch.map(({ json }) => json).join());
+  const remove = (done: readonly QueuedEvent[]): void => {
     waiting = waiting.filter((one) => done.indexOf(one) < 0);
   };
   /** What would be lost with this page: all of it while there is no network, else what is vital. */
@@ -59,7 +59,7 @@ export const openSender = (host: PixelHost, envelope: (events: string) => string
     else if (next > now) wake(next - now);
     else sendDue(ready, now);
   };
-  const sendDue = (ready: readonly Waiting[], now: number): void => {
+  const sendDue = (ready: readonly QueuedEvent[], now: number): void => {
     const due = ready.filter(({ notBefore }) => notBefore <= now);
     const batch = oneBody(due, bytesOf);
     isBusy = true;

@@ -1,14 +1,14 @@
 // The ways to the pixel host, each of which says whether the host has the events.
 import { later, nav, quietly, runs, win } from "../guard.ts";
 import { sharesSite } from "../visitor/storage.ts";
-import type { PixelEvent, Waiting } from "./queue.ts";
+import type { PixelEvent, QueuedEvent } from "./queue.ts";
 
 /**
  * `refused`: the host will never take it, so sending it again is of no use. `busy`: it answered,
  * and may take it later. `failed`: it was not reached this way.
  */
 type Outcome = "delivered" | "refused" | "busy" | "failed";
-type Done = (outcome: Outcome) => void;
+type OnOutcome = (outcome: Outcome) => void;
 
 /** As text/plain a browser asks no leave first (no preflight). */
 const TYPE = "text/plain;charset=UTF-8";
@@ -22,7 +22,7 @@ const outcomeOf = (status: number): Outcome => {
   return status === 429 || status >= 500 ? "busy" : "refused";
 };
 
-const once = (done: Done): Done => {
+const once = (done: OnOutcome): OnOutcome => {
   let isDone = false;
   return (outcome) => {
     if (!isDone) done(outcome);
@@ -35,7 +35,7 @@ export interface PixelHost {
   readonly url: string;
   readonly clientId: number;
 }
-type Way = (host: PixelHost, body: string, batch: readonly Waiting[], done: Done) => void;
+type Transport = (host: PixelHost, body: string, batch: readonly QueuedEvent[], done: OnOutcome) => void;
 
 /** With credentials where the host is of the same site, so that its Set-Cookie holds. */
 const isOfSite = (url: string): boolean => {
@@ -43,7 +43,7 @@ const isOfSite = (url: string): boolean => {
   return win.isSecureContext && protocol === win.location.protocol && sharesSite(hostname);
 };
 
-const byFetch: Way = ({ url }, body, _batch, done) => {
+const byFetch: Transport = ({ url }, body, _batch, done) => {
   const credentials = isOfSite(url) ? "include" : "omit";
   const options: RequestInit = {
     method: "POST",
@@ -58,7 +58,7 @@ const byFetch: Way = ({ url }, body, _batch, done) => {
   );
 };
 
-const byXhr: Way = ({ url }, body, _batch, done) => {
+const byXhr: Transport = ({ url }, body, _batch, done) => {
   const request = new XMLHttpRequest();
   request.open("POST", url);
   request.timeout = PATIENCE;
@@ -70,7 +70,7 @@ const byXhr: Way = ({ url }, body, _batch, done) => {
 };
 
 /** A picture for each event: all that a page which allows no connections lets through. */
-const byGif: Way = (host, _body, batch, done) => {
+const byGif: Transport = (host, _body, batch, done) => {
   let open = batch.length;
   let failed = 0;
   for (const { event } of batch) {
@@ -99,10 +99,10 @@ const gifUrl = ({ url, clientId }: PixelHost, event: PixelEvent): string => {
   return text.slice(0, -1);
 };
 
-const ways: readonly Way[] = [byFetch, byXhr, byGif];
+const ways: readonly Transport[] = [byFetch, byXhr, byGif];
 
 /** Tries one way after the other until one delivers. A page that forbids one is seen at once. */
-export const deliver: Way = (host, body, batch, done) => {
+export const deliver: Transport = (host, body, batch, done) => {
   const tryFrom = (n: number): void => {
     const way = ways[n];
     if (way === undefined) {

@@ -2,7 +2,7 @@
 
 const MAX_LABEL = 64;
 
-export interface Described {
+export interface ElementFacts {
   readonly tag: string;
   readonly element_id?: string;
   readonly label?: string;
@@ -19,7 +19,7 @@ const labelOf = (element: Element): string | undefined => {
   return text.slice(0, MAX_LABEL) || undefined;
 };
 
-export const describe = (element: Element): Described => {
+export const describe = (element: Element): ElementFacts => {
   const id = element.getAttribute("id");
   const label = labelOf(element);
   return {

@@ -6,7 +6,7 @@ import type { Tracker } from "../tracker.ts";
 
 const MOST_FIELDS = 30;
 
-interface Begun {
+interface FormStart {
   readonly at: number;
   /** Milliseconds by field. */
   readonly fields: Map<string, number>;
@@ -16,7 +16,7 @@ interface Begun {
 /** `auto`: each submitted form is a lead too. */
 export const startForms = (tracker: Tracker, leads: Leads, auto: boolean): void => {
   const { signal } = tracker;
-  const begun = new Map<HTMLFormElement, Begun>();
+  const begun = new Map<HTMLFormElement, FormStart>();
   let focused: { readonly form: HTMLFormElement; readonly field: string; readonly at: number } | undefined;
 
   const blur = (): void => {

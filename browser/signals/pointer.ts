@@ -31,11 +31,11 @@ export const startPointer = (tracker: Tracker): void => {
   onHover(signal);
 };
 
-type Say = Tracker["signal"];
+type SendSignal = Tracker["signal"];
 const selected = (): string => `${doc.getSelection() ?? ""}`;
 
 /** Numbers and addresses behind tel: and mailto: are not sent. */
-const ofLink = (link: HTMLAnchorElement, signal: Say): void => {
+const ofLink = (link: HTMLAnchorElement, signal: SendSignal): void => {
   const { protocol, host, pathname, href } = link;
   const { label } = describe(link);
   if (protocol === "tel:") signal("tel_click", { label });
@@ -50,7 +50,7 @@ const ofLink = (link: HTMLAnchorElement, signal: Say): void => {
 };
 
 /** One signal for a burst of clicks on one spot, when it is over. */
-const rageOf = (signal: Say): ((event: MouseEvent, element: Element) => void) => {
+const rageOf = (signal: SendSignal): ((event: MouseEvent, element: Element) => void) => {
   let burst = { x: 0, y: 0, at: 0, clicks: 0 };
   return ({ clientX: x, clientY: y }, element) => {
     const now = Date.now();
@@ -70,7 +70,7 @@ const rageOf = (signal: Say): ((event: MouseEvent, element: Element) => void) =>
 
 let isWatched = false;
 /** Nothing on the page, its address, its scroll or its focus has changed within a second. */
-const whenDead = (element: Element, signal: Say): void => {
+const whenDead = (element: Element, signal: SendSignal): void => {
   if (isWatched || !win.MutationObserver) return;
   isWatched = true;
   const before = `${win.location.href} ${win.scrollY} ${selected()}`;
@@ -92,7 +92,7 @@ const whenDead = (element: Element, signal: Say): void => {
   });
 };
 
-const onSelection = (signal: Say): void => {
+const onSelection = (signal: SendSignal): void => {
   let latest = 0;
   listen(doc, "selectionchange", () => {
     latest += 1;
@@ -105,7 +105,7 @@ const onSelection = (signal: Say): void => {
 };
 
 /** The pointer rested on a link or button, and moved on without a click. */
-const onHover = (signal: Say): void => {
+const onHover = (signal: SendSignal): void => {
   let over: Element | null = null;
   let since = 0;
   const end = (wasClicked: boolean): void => {

@@ -21,7 +21,7 @@ interface Problem {
     | "too_deep";
   readonly detail: string;
 }
-export type Parsed =
+export type ParseResult =
   | { readonly kind: "condition"; readonly condition: Condition }
   | { readonly kind: "problems"; readonly problems: readonly Problem[] };
 
@@ -44,7 +44,7 @@ const operators: Readonly<Record<FieldKind, ReadonlySet<string>>> = {
 };
 
 /** A condition from JSON of a stranger: the condition, or all that is wrong with it. */
-export const parseCondition = (value: unknown): Parsed => {
+export const parseCondition = (value: unknown): ParseResult => {
   const problems = faultsIn(value, "", 1, { leaves: 0 });
   return problems.length === 0 ? { kind: "condition", condition: value as Condition } : { kind: "problems", problems };
 };
@@ -185,7 +185,7 @@ const boundsOf = (kind: FieldKind): string =>
  * What somebody makes of each kind of node. `path` is the JSON pointer of the node: it names a leaf
  * in explanations.
  */
-export interface Meaning<Result> {
+export interface NodeVisitor<Result> {
   readonly leaf: (leaf: Leaf, path: string) => Result;
   readonly all: (parts: readonly Result[]) => Result;
   readonly any: (parts: readonly Result[]) => Result;
@@ -196,7 +196,7 @@ export interface Meaning<Result> {
  * Gives a condition a meaning from the leaves up: a closure here, an expression of a store's
  * language elsewhere. One walk, so both agree on paths.
  */
-export const walk = <Result>(condition: Condition, meaning: Meaning<Result>, path = ""): Result => {
+export const walk = <Result>(condition: Condition, meaning: NodeVisitor<Result>, path = ""): Result => {
   if ("all" in condition) return meaning.all(condition.all.map((part, n) => walk(part, meaning, `${path}/all/${n}`)));
   if ("any" in condition) return meaning.any(condition.any.map((part, n) => walk(part, meaning, `${path}/any/${n}`)));
   if ("not" in condition) return meaning.not(walk(condition.not, meaning, `${path}/not`));

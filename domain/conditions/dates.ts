@@ -8,7 +8,7 @@ import type { FieldKind } from "./fields.ts";
  * The stretch [from, to) that a value covers: a day has a length, an instant lasts a millisecond, a
  * number none (`to` is `from`).
  */
-export interface Bound {
+export interface ValueSpan {
   readonly unit: "number" | "time";
   readonly from: number;
   readonly to: number;
@@ -18,7 +18,7 @@ export interface Bound {
  * What stands for a value in an ordered comparison; undefined when it has no order: there is no
  * coercion, so the text "10" is no number.
  */
-export const boundOf = (value: unknown, kind: FieldKind): Bound | undefined => {
+export const boundOf = (value: unknown, kind: FieldKind): ValueSpan | undefined => {
   if (typeof value === "number") return Number.isFinite(value) ? { unit: "number", from: value, to: value } : undefined;
   return typeof value === "string" && kind === "any" ? (timeOf(value) ?? undefined) : undefined;
 };
@@ -42,7 +42,7 @@ const lastDay = "9999-12-31";
 
 /** Days and instants as senders write them; the same few come again and again. */
 const datesRemembered = 10_000;
-const timeOf: (text: string) => Bound | null = memo(datesRemembered, (text) => {
+const timeOf: (text: string) => ValueSpan | null = memo(datesRemembered, (text) => {
   const match = form.exec(text);
   if (match === null) return null;
   const [year, month, day, hour, minute, second] = match.slice(1, 7).map((digits) => Number(digits ?? 0)) as [
@@ -77,7 +77,7 @@ const zoneMs = (zone: string): number | null => {
  * Days of the zone are 23 to 25 hours long while it has summer time, so the end is the start of the
  * next one.
  */
-const wholeDay = (midnight: number, date: string): Bound => {
+const wholeDay = (midnight: number, date: string): ValueSpan => {
   const next = new Date(midnight + dayMs).toISOString().slice(0, 10);
   return { unit: "time", from: startOfDay(date), to: startOfDay(next) };
 };

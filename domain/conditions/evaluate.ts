@@ -3,7 +3,7 @@
 import { digitsOf } from "../currencies.ts";
 import type { Condition } from "../reference/reference.ts";
 import { type Leaf, walk } from "./condition.ts";
-import { type Bound, boundOf } from "./dates.ts";
+import { boundOf, type ValueSpan } from "./dates.ts";
 import { comparedTo } from "./decimal.ts";
 import { kindOf, readerOf, type Subject } from "./fields.ts";
 
@@ -118,7 +118,7 @@ const orderTest = (read: (subject: Subject) => unknown, op: Order, value: unknow
  * A day that is given counts by its first moment; "after the 15th" is after its last one. For
  * numbers `to` is `from`, but not part of the stretch.
  */
-const inOrder: Readonly<Record<Order, (given: number, low: Bound, high: Bound) => boolean>> = {
+const inOrder: Readonly<Record<Order, (given: number, low: ValueSpan, high: ValueSpan) => boolean>> = {
   gt: (given, low) => (low.unit === "time" ? given >= low.to : given > low.from),
   gte: (given, low) => given >= low.from,
   lt: (given, low) => given < low.from,

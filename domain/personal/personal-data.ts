@@ -22,7 +22,7 @@ const SHA256_HEX = /^[0-9a-f]{64}$/i;
  * A replacement, and whether anything was there in plain text (a value that was hashed before, only
  * gets its key).
  */
-export interface Scrubbed<T> {
+export interface ScrubResult<T> {
   readonly value: T;
   readonly wasPlain: boolean;
 }
@@ -59,11 +59,11 @@ const MAX_FORMED_OF_VALUE = 32_768;
 export class TooMuchPersonalData extends Error {}
 
 /** What one value has cost so far. */
-interface Found {
+interface ScrubCost {
   emails: number;
   formed: number;
 }
-const countFormed = (found: Found, { length }: string): void => {
+const countFormed = (found: ScrubCost, { length }: string): void => {
   if (length <= MAX_FORMED) found.formed += length;
   if (found.formed <= MAX_FORMED_OF_VALUE) return;
   const detail = `the event holds more than ${MAX_FORMED_OF_VALUE} characters of personal data: send less`;
@@ -77,8 +77,8 @@ const countFormed = (found: Found, { length }: string): void => {
 export const scrubText = (
   text: string,
   identify: Identify,
-  found: Found = { emails: 0, formed: 0 },
-): Scrubbed<string> => {
+  found: ScrubCost = { emails: 0, formed: 0 },
+): ScrubResult<string> => {
   const done: string[] = [];
   let from = 0;
   for (const at of atSigns(text)) {
@@ -156,8 +156,8 @@ const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
  * object as one hash of its canonical text, and e-mails wherever they stand. Keys have been checked
  * before. Throws TooMuchPersonalData.
  */
-export const scrub = (value: unknown, identify: Identify): Scrubbed<unknown> => {
-  const found: Found = { emails: 0, formed: 0 };
+export const scrub = (value: unknown, identify: Identify): ScrubResult<unknown> => {
+  const found: ScrubCost = { emails: 0, formed: 0 };
   let wasPlain = false;
   const text = (part: string): string => {
     const scrubbed = scrubText(part, identify, found);

@@ -8,7 +8,7 @@ const NAME = "identity_unlinked";
 /** A decision asks no visitor. */
 const EVERY_BIT = 0xff;
 
-export interface Unlinked {
+export interface UnlinkDecision {
   /** A UUID; the same decision made again counts once. */
   readonly decision_id: string;
   readonly client_id: number;
@@ -22,15 +22,15 @@ export interface Unlinked {
   readonly at: UnixMs;
 }
 
-export const unlinkEvent = ({ decision_id, client_id, did, at, ...said }: Unlinked): EventReceived =>
+export const unlinkEvent = ({ decision_id, client_id, did, at, ...said }: UnlinkDecision): EventReceived =>
   blankEvent({
     ...{ event_id: decision_id, client_id, did, t: "custom", custom_name: NAME, ts: at },
     ...{ consent: EVERY_BIT, props: JSON.stringify(said) },
   });
 
 /** What such a decision is about; null for every other event. */
-export const unlinkedBy = (event: EventReceived): Pick<Unlinked, "kind" | "identifier"> | null => {
+export const unlinkedBy = (event: EventReceived): Pick<UnlinkDecision, "kind" | "identifier"> | null => {
   if (event.source !== "decision" || event.custom_name !== NAME) return null;
-  const { kind, identifier } = JSON.parse(event.props) as Unlinked;
+  const { kind, identifier } = JSON.parse(event.props) as UnlinkDecision;
   return { kind, identifier };
 };

@@ -8,7 +8,7 @@ import type { NightlyThresholds } from "./thresholds.ts";
  * Rows are appended and never edited: of one id the newest row recorded up to a moment is what was
  * known then.
  */
-interface Known {
+interface RowTimes {
   readonly recorded_at: UnixMs;
   /**
    * From when on (event time) this row says how things are; rows of the same id with a later
@@ -18,7 +18,7 @@ interface Known {
   /** Of the row; a change that saves a thing twice has two of them with the same moment. */
   readonly version?: number;
 }
-export interface Client extends Known {
+export interface Client extends RowTimes {
   readonly client_id: number;
   readonly slug: string;
   readonly name: string;
@@ -52,7 +52,7 @@ export interface FraudExclusion {
   readonly author: string;
   readonly reason: string;
 }
-export interface Partner extends Known {
+export interface Partner extends RowTimes {
   readonly partner_id: number;
   readonly name: string;
   readonly status: "invited" | "active" | "paused" | "archived";
@@ -72,7 +72,7 @@ export interface CampaignPattern {
   readonly value: string;
   readonly partner_id?: number;
 }
-export interface Campaign extends Known {
+export interface Campaign extends RowTimes {
   readonly campaign_id: number;
   readonly client_id: number;
   readonly name: string;
@@ -85,7 +85,7 @@ export interface Campaign extends Known {
   /** Where they lead while it is not active; null: where the client says. */
   readonly fallback_url: string | null;
 }
-export interface Link extends Known {
+export interface Link extends RowTimes {
   readonly link_id: number;
   readonly client_id: number;
   readonly campaign_id: number;
@@ -115,7 +115,7 @@ export interface Cap {
  * A segment commission in force for sales from effective_from up to (not including) effective_to.
  * Rates are parts per million: 10 % is 100,000.
  */
-export interface Contract extends Known {
+export interface Contract extends RowTimes {
   readonly contract_id: number;
   readonly version: number;
   readonly client_id: number;
@@ -146,7 +146,7 @@ export interface Contract extends Known {
  * Whether a partner's month is closed: its payment was approved, and what is decided later belongs
  * to the next open one.
  */
-interface Period extends Known {
+interface Period extends RowTimes {
   readonly client_id: number;
   readonly partner_id: number;
   readonly year: number;
@@ -173,7 +173,7 @@ export type Condition =
   | { readonly any: readonly Condition[] }
   | { readonly not: Condition }
   | { readonly field: string; readonly op: Operator; readonly value: unknown };
-export interface Rule extends Known {
+export interface Rule extends RowTimes {
   readonly rule_id: number;
   readonly version: number;
   readonly client_id: number;
@@ -267,7 +267,7 @@ const groupBy = <Row>(
  * version is the newer one, then the later valid_from.
  * The order in which a store gives its rows therefore decides nothing.
  */
-const newestFirst = <Row extends Known>(rows: readonly Row[]): readonly Row[] =>
+const newestFirst = <Row extends RowTimes>(rows: readonly Row[]): readonly Row[] =>
   [...rows].sort(
     (a, b) => b.recorded_at - a.recorded_at || (b.version ?? 0) - (a.version ?? 0) || b.valid_from - a.valid_from,
   );
@@ -294,14 +294,14 @@ const isInForce = (
  * was shortened does not live on in its older row.
  */
 export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
-  const things = <Row extends Known>(all: readonly Row[], idOf: (row: Row) => number) => {
+  const things = <Row extends RowTimes>(all: readonly Row[], idOf: (row: Row) => number) => {
     const byId = groupBy(newestFirst(all), idOf);
     return (id: number, validAt: UnixMs, knownAt: UnixMs): Row | undefined => {
       for (const row of byId.get(id) ?? none) if (row.recorded_at <= knownAt && row.valid_from <= validAt) return row;
       return undefined;
     };
   };
-  const terms = <Row extends Known>(
+  const terms = <Row extends RowTimes>(
     all: readonly Row[],
     idOf: (row: Row) => string | number,
     groupOf: (row: Row) => string | number,

@@ -4,7 +4,7 @@ import { endOf, kindOf, readPath, type SourcePath, valueAt } from "./path.ts";
 import { type LogicalField, logicalFields, type ReadMapping, type SourceMapping } from "./source.ts";
 
 /** What a payload says, coerced; absent fields are left out. Time in Unix milliseconds. */
-export interface Mapped {
+export interface MappedPayload {
   readonly event_name: string;
   readonly dedup_key?: string;
   readonly value?: string | number;
@@ -63,7 +63,7 @@ export const mapPayload = (
   payload: unknown,
   { fields, eventNames }: ReadMapping,
   { needsKey = true }: { readonly needsKey?: boolean } = {},
-): Mapped | MappingFault => {
+): MappedPayload | MappingFault => {
   const mapped: Partial<Record<LogicalField, string | number>> = {};
   for (const { field, path, constant } of fields) {
     const given = path === null ? undefined : valueAt(payload, path);
@@ -82,7 +82,7 @@ export const mapPayload = (
     const path = fields.find(({ field }) => field === "event_name")?.path?.text ?? null;
     return { code: "unknown_event", field: "event_name", path, found: "a name of no event", hint: hints.event_name };
   }
-  return { ...mapped, event_name: name } as Mapped;
+  return { ...mapped, event_name: name } as MappedPayload;
 };
 
 const isAbsent = (value: unknown): boolean => value === undefined || value === null || value === "";

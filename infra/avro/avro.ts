@@ -70,7 +70,7 @@ interface UnionPrototype {
  * Answers with what it is given, so that a class made from it adds its private fields to any
  * object.
  */
-class Given {
+class ExistingObject {
   constructor(value: object) {
     // biome-ignore lint/correctness/noConstructorReturn: a private field gets onto an object made elsewhere
     return value;
@@ -82,7 +82,7 @@ class Given {
  * other code, and left behind by a copy that changes something. A WeakMap would cost 0.45 us a
  * record, this costs 0.02.
  */
-class ReadFrom extends Given {
+class ReadFrom extends ExistingObject {
   #bytes: Buffer;
   #start: number;
   #end: number;

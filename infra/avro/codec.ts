@@ -2,7 +2,7 @@
 // of the record, both synchronous.
 import { hash } from "node:crypto";
 import type { Position, Recorded, Topic } from "../../stream/flow.ts";
-import { Unreadable } from "../../stream/wire.ts";
+import { UnreadableRecord } from "../../stream/wire.ts";
 import { typeOf } from "./avro.ts";
 import { recordedViews } from "./recorded-view.ts";
 
@@ -120,15 +120,15 @@ export const topic = <T>(declared: {
           offset: number;
         });
       } catch (cause) {
-        throw new Unreadable("unreadable_body", `not a ${declared.record.name}: ${(cause as Error).message}`);
+        throw new UnreadableRecord("unreadable_body", `not a ${declared.record.name}: ${(cause as Error).message}`);
       }
       if (start < 0 || end !== body.length)
-        throw new Unreadable(
+        throw new UnreadableRecord(
           "unreadable_body",
           `not a ${declared.record.name}: ${end < 0 ? "cut short" : "bytes left over"}`,
         );
       if (head.content_hash !== null && !hashOf(body.subarray(start)).equals(head.content_hash))
-        throw new Unreadable(
+        throw new UnreadableRecord(
           "content_hash_mismatch",
           `the content of this ${declared.record.name} is not what was written`,
         );

@@ -12,9 +12,9 @@ export interface ReadTap {
 export interface ReadType {
   readonly typeName: string;
   readonly types?: readonly ReadType[];
-  readonly _read: Read;
+  readonly _read: ReadValue;
 }
-type Read = (tap: ReadTap) => unknown;
+type ReadValue = (tap: ReadTap) => unknown;
 export type RecordClass = new (...values: any[]) => object;
 
 /**
@@ -40,7 +40,7 @@ const argumentOf = (type: ReadType, read: string): string => {
   return nothing === undefined ? read : `tap.buf[tap.pos] === 0 ? (tap.pos++, ${nothing}) : ${read}`;
 };
 
-const readerOf = (type: ReadType, amounts: avro.Type): Read => {
+const readerOf = (type: ReadType, amounts: avro.Type): ReadValue => {
   const held = optionalOf(type);
   const plain = held ?? type;
   const isHeld = held !== undefined;
@@ -55,7 +55,7 @@ const HELD = 2;
 
 /** A number of one byte, as most are but times. */
 const numberReader =
-  (type: ReadType, isHeld: boolean): Read =>
+  (type: ReadType, isHeld: boolean): ReadValue =>
   (tap) => {
     const { buf, pos } = tap;
     const at = isHeld ? pos + 1 : pos;
@@ -67,7 +67,7 @@ const numberReader =
 
 /** An amount of four bytes, which is up to a million and more with its cents. */
 const amountReader =
-  (type: ReadType, isHeld: boolean): Read =>
+  (type: ReadType, isHeld: boolean): ReadValue =>
   (tap) => {
     const { buf, pos } = tap;
     if (isHeld && buf[pos] !== HELD) return type._read(tap);
@@ -95,7 +95,7 @@ type Text = Buffer & { readonly utf8Slice: (from: number, to: number) => string 
  * A text of up to 8 KiB. One that the field had before is the same string again: a call into native
  * code less, nothing to collect, and its hash is known where it is looked up in a map.
  */
-const textReader = (type: ReadType, isHeld: boolean): Read => {
+const textReader = (type: ReadType, isHeld: boolean): ReadValue => {
   const known: string[] = new Array(SLOTS).fill("");
   return (tap) => {
     const { buf, pos } = tap;

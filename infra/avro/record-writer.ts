@@ -83,12 +83,12 @@ const writesOf = (type: FieldType, amounts: avro.Type): Writes | undefined => {
   }
 };
 
-interface Typed<Type> {
+interface TypeLike<Type> {
   readonly typeName: string;
   readonly types?: readonly Type[];
 }
 /** What `["null", type]` holds. */
-export const optionalOf = <Type extends Typed<Type>>({ typeName, types = [] }: Typed<Type>): Type | undefined =>
+export const optionalOf = <Type extends TypeLike<Type>>({ typeName, types = [] }: TypeLike<Type>): Type | undefined =>
   typeName === "union:unwrapped" && types.length === 2 && types[0]!.typeName === "null" ? types[1] : undefined;
 
 type WriteBranch = (tap: WriteTap, byte: number) => void;

@@ -4,13 +4,13 @@ import { layoutOf, NOWHERE, numberAt, type RecordPlace } from "./scan.ts";
 import { type MakeView, recentText, viewsOf } from "./view.ts";
 
 /** What a topic knows of its records. */
-interface Described<T> {
+interface TopicRecord<T> {
   readonly schema: object;
   readonly idOf: (data: T) => string;
   readonly keyOf: (data: T) => string;
 }
 /** The same for all events of a topic. */
-interface Known<T> extends Described<T> {
+interface TopicLayout<T> extends TopicRecord<T> {
   /** Of the envelope: `data` is one of its fields. */
   readonly root: RecordPlace;
   readonly at: number;
@@ -26,14 +26,14 @@ interface Known<T> extends Described<T> {
 }
 
 /** An event with its bytes, and where in them its values are: `places`, from `first` on. */
-export class Viewed<T = unknown> implements Recorded<T> {
-  readonly of: Known<T>;
+export class EventView<T = unknown> implements Recorded<T> {
+  readonly of: TopicLayout<T>;
   readonly bytes: Buffer;
   readonly places: Int32Array;
   readonly first: number;
   readonly #read: Position;
   #data: T | undefined;
-  constructor(of: Known<T>, bytes: Buffer, places: Int32Array, first: number, read: Position) {
+  constructor(of: TopicLayout<T>, bytes: Buffer, places: Int32Array, first: number, read: Position) {
     this.of = of;
     this.bytes = bytes;
     this.places = places;
@@ -84,12 +84,12 @@ type View<T> = (value: Buffer, from: number, read: Position) => Recorded<T> | nu
  * schema, or kept with a hash of their content. Every other event reads as `decode` has it; its
  * `data` is a view (infra/avro/view.ts).
  */
-export const recordedViews = <T>(topic: Described<T>): View<T> => {
+export const recordedViews = <T>(topic: TopicRecord<T>): View<T> => {
   const layout = layoutOf(topic.schema);
   if (layout === null) return () => null;
   const { width, root, scan } = layout;
   const origin = root.fields.get("origin") as RecordPlace;
-  const known: Known<T> = {
+  const known: TopicLayout<T> = {
     ...topic,
     root,
     at: slotOf(root, "at"),
@@ -113,6 +113,6 @@ export const recordedViews = <T>(topic: Described<T>): View<T> => {
     if (scan(value, from, value.length, slab, first) !== value.length) return null;
     if (slab[first + contentHash] !== NOWHERE) return null;
     next += width;
-    return new Viewed(known, value, slab, first, read);
+    return new EventView(known, value, slab, first, read);
   };
 };

@@ -2,7 +2,7 @@
 // event.
 import { COMPATIBILITY, SchemaRegistry, SchemaType } from "@kafkajs/confluent-schema-registry";
 import { retry } from "../runtime/timing/retry.ts";
-import type { SchemaIds, Schemed } from "./wire.ts";
+import type { SchemaIds, SchemaTopic } from "./wire.ts";
 
 export interface RegistrySettings {
   readonly url: string;
@@ -22,12 +22,12 @@ interface SchemaPlan {
 }
 
 export interface Registry extends SchemaIds {
-  readonly plan: (topics: readonly Schemed[]) => Promise<readonly SchemaPlan[]>;
+  readonly plan: (topics: readonly SchemaTopic[]) => Promise<readonly SchemaPlan[]>;
   /**
    * Registers what is not, BACKWARD_TRANSITIVE: a replay reads the oldest records. Throws
    * IncompatibleSchema, naming the subject. Answers the ids by subject.
    */
-  readonly apply: (topics: readonly Schemed[]) => Promise<ReadonlyMap<string, number>>;
+  readonly apply: (topics: readonly SchemaTopic[]) => Promise<ReadonlyMap<string, number>>;
 }
 
 /** The registry refuses a schema that could not read what is already in the log. */
@@ -66,8 +66,11 @@ export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: Reg
       ? {}
       : { auth: { username: decodeURIComponent(username), password: decodeURIComponent(password) } }),
   });
-  const subjectOf = (topic: Schemed): string => `${topicPrefix}${topic.name}-value`;
-  const schemaOfTopic = (topic: Schemed) => ({ type: SchemaType.AVRO as const, schema: JSON.stringify(topic.schema) });
+  const subjectOf = (topic: SchemaTopic): string => `${topicPrefix}${topic.name}-value`;
+  const schemaOfTopic = (topic: SchemaTopic) => ({
+    type: SchemaType.AVRO as const,
+    schema: JSON.stringify(topic.schema),
+  });
 
   /**
    * Answers null for what does not exist; repeats while the registry is away (its client reports a

@@ -1,27 +1,27 @@
 // Walks a record of Avro without making anything of it, and notes where each value begins: what
 // reads three fields of seventy decodes three. Whatever is unusual is left to the library.
 
-interface Placed {
+interface SlotPlace {
   /** Which of the places is that of the value. */
   readonly slot: number;
   readonly isNullable: boolean;
 }
-interface ValuePlace extends Placed {
+interface ValuePlace extends SlotPlace {
   readonly kind: "text" | "number" | "amount" | "flag";
 }
-interface EnumPlace extends Placed {
+interface EnumPlace extends SlotPlace {
   readonly kind: "enum";
   readonly symbols: readonly string[];
 }
-interface FixedPlace extends Placed {
+interface FixedPlace extends SlotPlace {
   readonly kind: "fixed";
   readonly size: number;
 }
-export interface ListPlace extends Placed {
+export interface ListPlace extends SlotPlace {
   readonly kind: "list";
   readonly items: Items;
 }
-export interface RecordPlace extends Placed {
+export interface RecordPlace extends SlotPlace {
   readonly kind: "record";
   /** Which of the places is that of its end. */
   readonly endSlot: number;
@@ -207,7 +207,7 @@ const compiled = (type: unknown, named: Map<string, any>): Walk & { readonly pla
         return { kind: one.logicalType === "minor-units" ? "amount" : "number", ...placed };
     }
   };
-  const recordOf = ({ name, fields }: any, placed: Placed): RecordPlace => {
+  const recordOf = ({ name, fields }: any, placed: SlotPlace): RecordPlace => {
     const begin = walked.push(BEGIN | (placed.isNullable ? NULLABLE : 0), placed.slot, 0) - 1;
     const places = new Map<string, Place>();
     for (const field of fields) places.set(field.name, placeOf(field.type));

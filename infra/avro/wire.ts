@@ -3,15 +3,15 @@
 
 import type { AnyTopic } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
-import { TooLarge, UnknownSchema, Unreadable, type Wire } from "../../stream/wire.ts";
+import { TooLarge, UnknownSchema, UnreadableRecord, type Wire } from "../../stream/wire.ts";
 import { decodeOutcome, encodeOutcome } from "./outcome.ts";
 
 /** What a registry knows a schema by. */
-export type Schemed = Pick<AnyTopic, "name" | "schema">;
+export type SchemaTopic = Pick<AnyTopic, "name" | "schema">;
 
 /** What the wire needs of a registry; infra/avro/registry.ts has it. Null: it does not exist. */
 export interface SchemaIds {
-  readonly idOf: (topic: Schemed) => Promise<number | null>;
+  readonly idOf: (topic: SchemaTopic) => Promise<number | null>;
   readonly schemaOf: (schemaId: number) => Promise<object | null>;
 }
 
@@ -58,7 +58,7 @@ export const lacksSchemaId = (value: Buffer | null): boolean =>
  * for their topic. Throws when a schema is missing, and what `idOf` throws; an id is asked for
  * once.
  */
-export const withIds = (idOf: (topic: Schemed) => Promise<number>) => {
+export const withIds = (idOf: (topic: SchemaTopic) => Promise<number>) => {
   const known = new Map<string, number>();
   return async (
     messages: readonly OutputMessage[],
@@ -119,7 +119,7 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
 
   const decode: Wire["decode"] = (topic, value, read) => {
     if (value === null || value.length <= HEADER_BYTES || value[0] !== 0)
-      throw new Unreadable(
+      throw new UnreadableRecord(
         "not_framed",
         value === null ? "there is no value" : "does not begin with byte 0 and a schema id",
       );
@@ -128,7 +128,7 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
     if (id === idOf(topic)) return topic.decode(body, read, null);
     const writer = writers.get(id);
     if (writer === undefined) throw new UnknownSchema(id);
-    if (writer === null) throw new Unreadable("unknown_schema", `no schema has the id ${id}`);
+    if (writer === null) throw new UnreadableRecord("unknown_schema", `no schema has the id ${id}`);
     return topic.decode(body, read, writer);
   };
 

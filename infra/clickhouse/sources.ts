@@ -26,9 +26,9 @@ export type Sources<T, Columns extends readonly DeclaredColumn[]> = {
 /** Amounts are written as their digits. */
 type AsWritten<Value> = Value extends bigint ? string : Value;
 /** What stands at a path of names with dots between them; null where a record on the way may be. */
-type At<T, Path extends string> = Path extends `${infer First}.${infer Rest}`
+type ValueAt<T, Path extends string> = Path extends `${infer First}.${infer Rest}`
   ? First extends keyof NonNullable<T>
-    ? At<NonNullable<T>[First], Rest> | Extract<T, null>
+    ? ValueAt<NonNullable<T>[First], Rest> | Extract<T, null>
     : never
   : Path extends keyof NonNullable<T>
     ? AsWritten<NonNullable<T>[Path]> | Extract<T, null>
@@ -36,11 +36,11 @@ type At<T, Path extends string> = Path extends `${infer First}.${infer Rest}`
 
 /** Makes the sources of records of this type. */
 export const sourcesOf = <T>() => ({
-  field: <const Path extends string>(path: Path): FieldSource<T, At<T, Path>> => ({ path: path.split(".") }),
+  field: <const Path extends string>(path: Path): FieldSource<T, ValueAt<T, Path>> => ({ path: path.split(".") }),
   fieldWhen: <const Path extends string>(
     when: (event: Recorded<T>) => boolean,
     path: Path,
-  ): FieldSource<T, At<T, Path> | null> => ({ path: path.split("."), when }),
+  ): FieldSource<T, ValueAt<T, Path> | null> => ({ path: path.split("."), when }),
   made: <Value>(make: (event: Recorded<T>) => Value): MadeSource<T, Value> => ({ make }),
 });
 

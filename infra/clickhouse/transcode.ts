@@ -1,7 +1,7 @@
 // Columns of a block from the bytes of the log: a text is copied, a number is read once, and no
 // object is made of an event.
 import type { Recorded } from "../../stream/flow.ts";
-import { Viewed } from "../avro/recorded-view.ts";
+import { EventView } from "../avro/recorded-view.ts";
 import { type ListPlace, NOWHERE, numberAt, type Place, pastNumber, type RecordPlace, textAt } from "../avro/scan.ts";
 import { Block } from "./block.ts";
 import type { DeclaredColumn } from "./columns.ts";
@@ -15,17 +15,17 @@ const LAST_ASCII = 0x7f;
 const IS_NULL = 1;
 
 /** Writes the value that begins at `pos`; false for one that the column cannot hold. */
-type Put = (to: Block, bytes: Buffer, pos: number) => boolean;
+type WriteValue = (to: Block, bytes: Buffer, pos: number) => boolean;
 
 interface Chunk {
   count: number;
-  readonly views: Viewed<any>[];
+  readonly views: EventView<any>[];
   /** Of each condition whether it holds, by event. */
   readonly conditions: ReadonlyMap<(event: Recorded<any>) => boolean, Uint8Array>;
 }
 
 /** What is written of a column so far. */
-interface Written {
+interface ColumnData {
   /** Where a value is null, or where each list ends. */
   readonly marks: Block;
   readonly values: Block;
@@ -33,10 +33,10 @@ interface Written {
   nulls: number;
 }
 /** Adds the values of a chunk; false when one is not of the column. */
-type Add = (to: Written, chunk: Chunk) => boolean;
+type Add = (to: ColumnData, chunk: Chunk) => boolean;
 interface Column {
   readonly declared: DeclaredColumn;
-  readonly written: Written;
+  readonly written: ColumnData;
   readonly add: Add;
 }
 
@@ -53,7 +53,7 @@ export const transcoder = (columns: readonly DeclaredColumn[], sources: Readonly
   );
   const chunk: Chunk = { count: 0, views: [], conditions };
   let compiled: { readonly root: RecordPlace; readonly columns: readonly Column[] } | undefined;
-  const compiledFor = ({ of: { root } }: Viewed): readonly Column[] => {
+  const compiledFor = ({ of: { root } }: EventView): readonly Column[] => {
     if (compiled?.root !== root)
       compiled = { root, columns: columns.map((declared) => columnOf(declared, sources[declared.name]!, root)) };
     return compiled.columns;
@@ -63,7 +63,7 @@ export const transcoder = (columns: readonly DeclaredColumn[], sources: Readonly
     chunk.count = Math.min(CHUNK, events.length - start);
     for (let n = 0; n < chunk.count; n++) {
       const event = events[start + n]!;
-      if (!(event instanceof Viewed) || event.of.root !== compiled!.root) return false;
+      if (!(event instanceof EventView) || event.of.root !== compiled!.root) return false;
       chunk.views[n] = event;
     }
     for (const [when, holds] of conditions)
@@ -73,7 +73,7 @@ export const transcoder = (columns: readonly DeclaredColumn[], sources: Readonly
 
   return (events: readonly unknown[], block: Block) => {
     const [first] = events;
-    if (!(first instanceof Viewed)) return null;
+    if (!(first instanceof EventView)) return null;
     const all = compiledFor(first);
     for (const { written } of all) written.marks.pos = written.values.pos = written.nulls = 0;
     for (let start = 0; start < events.length; start += CHUNK)
@@ -132,7 +132,7 @@ const placeOf = (root: RecordPlace, [name, ...rest]: readonly string[]): Place |
 
 /** In every kind what a column holds where it is null is made of zeros, `size` of them. */
 const addValues =
-  (slot: number, put: Put, size: number, isNullable: boolean, when?: (event: Recorded<any>) => boolean): Add =>
+  (slot: number, put: WriteValue, size: number, isNullable: boolean, when?: (event: Recorded<any>) => boolean): Add =>
   (to, { count, views, conditions }) => {
     const { marks, values } = to;
     const holds = when === undefined ? null : conditions.get(when)!;
@@ -162,7 +162,7 @@ const addValues =
   };
 
 /** The nulls that were left out so far. */
-const putNulls = ({ marks, values, nulls }: Written, size: number): void => {
+const putNulls = ({ marks, values, nulls }: ColumnData, size: number): void => {
   marks.room(nulls);
   marks.bytes.fill(IS_NULL, 0, nulls);
   marks.pos = nulls;
@@ -208,7 +208,7 @@ const addLists =
     return true;
   };
 
-const putOf = (place: Place, type: Plain): Put | undefined => {
+const putOf = (place: Place, type: Plain): WriteValue | undefined => {
   if (place.kind === "text" && type === "String") return putText;
   if (place.kind === "text" && type === "UUID") return (to, bytes, pos) => putKind(to, kinds.UUID, textAt(bytes, pos));
   if (place.kind === "enum" && type === "String") return putSymbol(place.symbols);
@@ -227,14 +227,14 @@ const putKind = (to: Block, { size, put }: Kind, value: unknown): boolean => {
 };
 
 /** Exact, as every number that was scanned. */
-const putAmount: Put = (to, bytes, pos) => {
+const putAmount: WriteValue = (to, bytes, pos) => {
   to.room(8);
   write64(to.view, to.pos, numberAt(bytes, pos));
   to.pos += 8;
   return true;
 };
 
-const putSymbol = (symbols: readonly string[]): Put => {
+const putSymbol = (symbols: readonly string[]): WriteValue => {
   const texts = symbols.map((symbol) => {
     const block = new Block(3 * symbol.length + 5);
     block.text(symbol);
@@ -253,7 +253,7 @@ const putSymbol = (symbols: readonly string[]): Put => {
  * ASCII is copied as it is; any other text is read and written, so that what is no UTF-8 becomes
  * the same as in a row of values.
  */
-const putText: Put = (to, bytes, pos) => {
+const putText: WriteValue = (to, bytes, pos) => {
   const start = pastNumber(bytes, pos);
   const length = numberAt(bytes, pos);
   to.room(length + 5);

@@ -3,7 +3,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
 import { type Identity, isAlive, startOf } from "../runtime/lock.ts";
-import { until } from "../runtime/timing/until.ts";
+import { until } from "../runtime/timing/wait-until.ts";
 import type { Command } from "./service.ts";
 
 export interface Child extends Identity {

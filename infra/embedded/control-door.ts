@@ -8,7 +8,7 @@ import { isSameSecret, refusalOf } from "../http/same-machine.ts";
 import type { ControlAddress, ProcessStatus } from "../runtime/stack-control.ts";
 
 /** What the supervisor lends to the door; errors are one sentence, shown to the caller. */
-export interface Controlled {
+export interface SupervisorControls {
   readonly restart: (name: string) => Promise<void>;
   readonly signal: (name: string, signal: NodeJS.Signals) => boolean;
   readonly stop: (name: string) => Promise<void>;
@@ -26,7 +26,7 @@ const ROUTE = /^\/processes\/([A-Za-z0-9._-]{1,64})\/(restart|signal|stop|start)
  * Listens on any free loopback port. The token is new at each start: who may read `run.json` (mode
  * 0600) may use the door.
  */
-export async function openDoor(controlled: Controlled): Promise<Door> {
+export async function openDoor(controlled: SupervisorControls): Promise<Door> {
   const token = randomBytes(32).toString("base64url");
   const server = createServer((request, response) => {
     const answer = (status: number, content: unknown) =>
@@ -51,7 +51,7 @@ export async function openDoor(controlled: Controlled): Promise<Door> {
 }
 
 async function answerOf(
-  controlled: Controlled,
+  controlled: SupervisorControls,
   token: string,
   request: IncomingMessage,
 ): Promise<readonly [number, unknown]> {

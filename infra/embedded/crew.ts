@@ -1,7 +1,7 @@
 // The processes of one stack by name: started, found, stopped and started again, in the order in
 // which they first started.
 import type { ProcessStatus } from "../runtime/stack-control.ts";
-import { type Charge, type KeeperEvent, type Kept, keep } from "./keep-running.ts";
+import { type Charge, type KeeperEvent, type KeptProcess, keep } from "./keep-running.ts";
 import type { Roster } from "./roster.ts";
 
 export interface CrewSettings {
@@ -14,9 +14,9 @@ export interface CrewSettings {
 }
 
 export interface Crew {
-  readonly find: (name: string) => Kept | undefined;
+  readonly find: (name: string) => KeptProcess | undefined;
   /** Throws one sentence with the names that there are. */
-  readonly known: (name: string) => Kept;
+  readonly known: (name: string) => KeptProcess;
   /** True for what runs or is being started. */
   readonly has: (name: string) => boolean;
   readonly add: (charge: Charge) => Promise<void>;
@@ -29,15 +29,15 @@ export interface Crew {
 }
 
 export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew => {
-  const children: Kept[] = [];
+  const children: KeptProcess[] = [];
   // In the order of starting; what is stopped and started again keeps its place.
   const charges = new Map<string, Charge>();
   const starting = new Map<string, Promise<void>>();
   const leaving = new AbortController();
   const given = signal === undefined ? leaving.signal : AbortSignal.any([signal, leaving.signal]);
 
-  const find = (name: string): Kept | undefined => children.find((child) => child.name === name);
-  const known = (name: string): Kept => {
+  const find = (name: string): KeptProcess | undefined => children.find((child) => child.name === name);
+  const known = (name: string): KeptProcess => {
     const child = find(name);
     if (child !== undefined) return child;
     const names = children.map((one) => one.name).join(", ");
@@ -91,7 +91,7 @@ export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew 
  * run, and the registry needs its Kafka. One that cannot be stopped does not leave the others
  * running.
  */
-const stopInReverse = async (children: readonly Kept[]): Promise<void> => {
+const stopInReverse = async (children: readonly KeptProcess[]): Promise<void> => {
   const problems: unknown[] = [];
   for (const child of children.toReversed()) await child.stop().catch((problem: unknown) => problems.push(problem));
   if (problems.length > 0) throw problems[0];

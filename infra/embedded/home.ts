@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { AppLogin } from "../postgres/logins.ts";
-import { Held, lockFile } from "../runtime/lock.ts";
+import { LockHeld, lockFile } from "../runtime/lock.ts";
 
 /** Secrets made once per folder; kept in `secrets.json`, mode 0600. */
 export interface Secrets {
@@ -130,7 +130,7 @@ export function lockHome(home: Home): () => void {
   try {
     return lockFile(home.path("lock.json"));
   } catch (error) {
-    if (!(error instanceof Held)) throw error;
+    if (!(error instanceof LockHeld)) throw error;
     const { pid } = error.holder;
     throw new Error(
       `Tributary already runs in ${home.folder} as process ${pid}; stop that one first (Ctrl-C in its ` +

@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { until } from "../runtime/timing/until.ts";
+import { until } from "../runtime/timing/wait-until.ts";
 import { type Child, endProcess, isPaused, signal, spawnChild } from "./child.ts";
 import type { Roster } from "./roster.ts";
 import type { Command } from "./service.ts";
@@ -30,7 +30,7 @@ export type KeeperEvent =
   | { readonly kind: "child.died"; readonly name: string; readonly text: string }
   | { readonly kind: "child.stopped"; readonly name: string; readonly text: string };
 
-export interface Kept {
+export interface KeptProcess {
   readonly name: string;
   readonly pid: () => number | undefined;
   readonly signal: (name: NodeJS.Signals) => boolean;
@@ -57,7 +57,7 @@ const LONGEST_PAUSE_MS = 10_000;
 const FORGIVEN_AFTER_MS = 60_000;
 
 /** One child, and what becomes of it. */
-class Keeper implements Kept {
+class Keeper implements KeptProcess {
   readonly #charge: Charge;
   readonly #roster: Roster;
   readonly #tell: (event: KeeperEvent) => void;
@@ -83,7 +83,7 @@ class Keeper implements Kept {
 
   readonly pid = (): number | undefined => (this.#isWell ? this.#child?.pid : undefined);
   readonly signal = (by: NodeJS.Signals): boolean => this.#child !== undefined && signal(this.#child, by);
-  readonly state = (): ReturnType<Kept["state"]> => {
+  readonly state = (): ReturnType<KeptProcess["state"]> => {
     if (!this.#isWell || this.#child === undefined) return "starting";
     return isPaused(this.#child.pid) ? "paused" : "running";
   };
@@ -223,7 +223,7 @@ export async function keep(
   roster: Roster,
   tell: (event: KeeperEvent) => void,
   changed: () => void,
-): Promise<Kept> {
+): Promise<KeptProcess> {
   const keeper = new Keeper(charge, roster, tell, changed);
   await keeper.begin();
   return keeper;

@@ -34,14 +34,14 @@ export const isFree = async (port: number): Promise<boolean> => {
  * One port by name, and whether a former choice had to be given up because another program listens
  * there.
  */
-interface Chosen {
+interface ChosenPort {
   readonly name: string;
   readonly port: number;
   readonly movedFrom?: number;
 }
 
 export interface PortChoice {
-  readonly chosen: readonly Chosen[];
+  readonly chosen: readonly ChosenPort[];
   /** To be called when something listens on each of them: until then no other stack takes them. */
   readonly release: () => void;
 }
@@ -54,7 +54,7 @@ export interface PortChoice {
 export async function choosePorts(home: Home, names: readonly string[]): Promise<PortChoice> {
   const file = home.path("ports.json");
   const kept = readJson<Record<string, number>>(file) ?? {};
-  const chosen: Chosen[] = [];
+  const chosen: ChosenPort[] = [];
   const guards: Server[] = [];
   const release = (): void => {
     for (const guard of guards) guard.close();

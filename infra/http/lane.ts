@@ -23,14 +23,14 @@ export const openLane = (capacity = CAPACITY_BYTES) => {
     (weight <= capacity * SMALL.most ? small : large)(owner, weight, work);
 };
 
-interface Waiting {
+interface QueueEntry {
   readonly weight: number;
   readonly start: () => void;
 }
 
 const openQueue = (capacity: number) => {
   /** Whose turn it is stands first. */
-  const waiting = new Map<string, Waiting[]>();
+  const waiting = new Map<string, QueueEntry[]>();
   let running = 0;
   const fits = (weight: number): boolean => running === 0 || running + weight <= capacity;
   const next = (): void => {

@@ -12,7 +12,7 @@ export interface ListenSettings {
   readonly port: number;
   readonly tls?: TlsFiles;
 }
-export interface Listening {
+export interface ListeningServer {
   readonly port: number;
   /** Takes no new connections, answers what is under way, then resolves. */
   readonly close: () => Promise<void>;
@@ -48,7 +48,7 @@ const lasting = new WeakSet<IncomingMessage>();
 /** Gives a request an hour to come whole instead of a minute. What reads it bounds its silence. */
 export const mayLast = (request: IncomingMessage): void => void lasting.add(request);
 
-export const listen = async (answer: RequestListener, settings: ListenSettings): Promise<Listening> => {
+export const listen = async (answer: RequestListener, settings: ListenSettings): Promise<ListeningServer> => {
   const limits = {
     requestTimeout: LONGEST_MS,
     headersTimeout: HEADERS_MS,
@@ -200,7 +200,7 @@ const BAD_REQUEST =
   `${Buffer.byteLength(BODY)}\r\nConnection: close\r\n\r\n${BODY}`;
 
 /** What goes on at one connection. */
-interface Answering {
+interface ConnectionState {
   readonly underWay: Map<ServerResponse, IncomingMessage>;
   /** What is said last where nothing more is taken; undefined: requests are taken. */
   last: string | undefined;
@@ -212,11 +212,11 @@ interface Answering {
  * connection are answered first: what they brought may be stored.
  */
 const refusals = () => {
-  const known = new WeakMap<Socket, Answering>();
-  const of = (socket: Socket): Answering => {
+  const known = new WeakMap<Socket, ConnectionState>();
+  const of = (socket: Socket): ConnectionState => {
     const found = known.get(socket);
     if (found !== undefined) return found;
-    const made: Answering = { underWay: new Map(), last: undefined };
+    const made: ConnectionState = { underWay: new Map(), last: undefined };
     known.set(socket, made);
     return made;
   };
@@ -243,7 +243,7 @@ const refusals = () => {
      * Undefined for one that is not to be answered: too many stand before it. Its sender sees the
      * connection end behind the answers to those, and sends it again on another one.
      */
-    began: (request: IncomingMessage, response: ServerResponse): Answering | undefined => {
+    began: (request: IncomingMessage, response: ServerResponse): ConnectionState | undefined => {
       const { socket } = request;
       const answering = of(socket);
       if (answering.underWay.size >= MAX_PIPELINED) end(socket, "");
@@ -253,7 +253,7 @@ const refusals = () => {
         response.prependOnceListener("finish", () => boundRest(request));
       return answering;
     },
-    ended: (answering: Answering, { socket }: IncomingMessage, response: ServerResponse): void => {
+    ended: (answering: ConnectionState, { socket }: IncomingMessage, response: ServerResponse): void => {
       answering.underWay.delete(response);
       if (answering.last !== undefined) endOnceAnswered(socket);
     },

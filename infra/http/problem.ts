@@ -75,7 +75,7 @@ export const orUnavailable =
   };
 
 /** The sender has gone: no answer can reach it. */
-export class Aborted extends Error {}
+export class SenderGone extends Error {}
 
 /**
  * Answers whatever a route threw. An unexpected error is logged with its stack and answered
@@ -84,7 +84,7 @@ export class Aborted extends Error {}
 export const answerProblems =
   (log: Log): ErrorRequestHandler =>
   (error, request, response, _next) => {
-    if (error instanceof Aborted || response.headersSent) return void response.destroy();
+    if (error instanceof SenderGone || response.headersSent) return void response.destroy();
     const problem = problemOf(error);
     if (problem.kind === "internal") log.error("request.failed", { request_id: response.locals.requestId, error });
     sendProblem(request, response, problem);

@@ -120,7 +120,7 @@ interface WindowCommand {
   ) => Promise<readonly number[]>;
 }
 type Answer = readonly [allowed: number, remaining: number, resetMicros: number];
-interface Asked {
+interface LimitQuestion {
   readonly key: string;
   readonly limit: number;
   readonly resolve: (answer: Answer) => void;
@@ -132,7 +132,7 @@ interface Asked {
  * of the client, with its timer, its promises and its way, costs more than all else of a place.
  */
 const inSharedCalls = (redis: WindowCommand, windowMs: number) => {
-  let waiting: Asked[] = [];
+  let waiting: LimitQuestion[] = [];
   let isDue = false;
   const call = async (): Promise<void> => {
     while (waiting.length > 0) {

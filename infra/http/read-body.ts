@@ -3,8 +3,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
-import { type Linked, LinkedList } from "../runtime/timing/under-way.ts";
-import { Aborted, Problem, unavailable } from "./problem.ts";
+import { LinkedList, type ListLinks } from "../runtime/timing/under-way.ts";
+import { Problem, SenderGone, unavailable } from "./problem.ts";
 
 /**
  * 25 MiB inflated (docs/design/contracts.md, "Limits"): 10,000 events of 2.6 KB. What other routes
@@ -85,7 +85,7 @@ const addTo = (heldBy: Map<string, number>, owner: string, bytes: number): void 
 };
 
 /** A body that is being read, and when its pace is looked at next: ms of `performance`. */
-interface UnderWay extends Linked<UnderWay> {
+interface UnderWay extends ListLinks<UnderWay> {
   due: number;
   readonly look: () => void;
 }
@@ -263,7 +263,7 @@ const read = (request: IncomingMessage, hold: Hold, maxBytes: number): Promise<B
       gather();
       end(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
     };
-    const onGone = (): void => end(() => reject(new Aborted("the sender went away")));
+    const onGone = (): void => end(() => reject(new SenderGone("the sender went away")));
     request.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
   });
 

@@ -7,7 +7,7 @@ import { onOutOfRange } from "./client/out-of-range.ts";
 import type { ClientBatch, ClientConsumer } from "./client/types.ts";
 import { Commits } from "./commits.ts";
 import { LogGap, MembershipLost, rootOf } from "./errors.ts";
-import { messagesOf, type Reading, stageReading } from "./fetching.ts";
+import { messagesOf, type ReadSettings, stageReading } from "./fetch-settings.ts";
 
 /** A position of the group that the log does not hold. */
 interface OutOfRange {
@@ -19,7 +19,7 @@ interface OutOfRange {
 export interface ConsumerSettings {
   readonly group: string;
   readonly topics: readonly string[];
-  readonly reading?: Reading;
+  readonly reading?: ReadSettings;
   /**
    * One batch. Resolving without a commit leaves the position where it was, and the same batch
    * comes again. A throw ends the consumer.
@@ -61,7 +61,7 @@ export interface Consumer {
 type Join = (config: { groupId: string } & Record<string, unknown>) => ClientConsumer;
 
 /** Ends the client, which would try the same batch again. */
-class Ended extends Error {
+class EndOfClient extends Error {
   readonly retriable = false;
 }
 
@@ -152,7 +152,7 @@ class Member {
    */
   readonly #sought = new Set<string>();
 
-  constructor(client: ClientConsumer, prefix: string, settings: ConsumerSettings, reading: Reading) {
+  constructor(client: ClientConsumer, prefix: string, settings: ConsumerSettings, reading: ReadSettings) {
     this.#client = client;
     this.#prefix = prefix;
     this.#settings = settings;
@@ -232,7 +232,7 @@ class Member {
   }
 
   async take(given: ClientBatch): Promise<void> {
-    if (this.#hasEnded) throw new Ended("this consumer has ended");
+    if (this.#hasEnded) throw new EndOfClient("this consumer has ended");
     const { batch } = given;
     const { partition } = batch;
     const topic = batch.topic.slice(this.#prefix.length);
@@ -248,7 +248,7 @@ class Member {
       // record.
       if (membership.lost !== undefined) throw membership.lost;
       this.#crash(error as Error);
-      throw new Ended("a batch could not be finished", { cause: error });
+      throw new EndOfClient("a batch could not be finished", { cause: error });
     }
   }
 

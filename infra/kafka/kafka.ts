@@ -9,16 +9,16 @@ import { connectionOf, type LogAddress } from "./address.ts";
 import { type Admin, openAdmin } from "./admin.ts";
 import { correctedClient } from "./client/kafkajs-corrected.ts";
 import { type Consumer, type ConsumerSettings, openConsumer } from "./consumer.ts";
-import { type FetchSettings, stageReading } from "./fetching.ts";
+import { type FetchSettings, stageReading } from "./fetch-settings.ts";
 import { openProducer, type Producer, type ProducerSettings } from "./producer.ts";
 import { pick } from "./records.ts";
-import { type Replaying, replay, type Sources } from "./replay.ts";
+import { type LogReplay, replay, type Sources } from "./replay.ts";
 
 export { connectionOf } from "./address.ts";
 export type { Admin, GroupState, Lag } from "./admin.ts";
 export type { Consumer, ConsumerSettings } from "./consumer.ts";
 export { LogGap, LogUnavailable, MembershipLost, Overloaded } from "./errors.ts";
-export { copyReading, durableReading, sinkReading, stageReading } from "./fetching.ts";
+export { copyReading, durableReading, sinkReading, stageReading } from "./fetch-settings.ts";
 export { type LastingAdmin, lastingAdmin } from "./lasting-admin.ts";
 export type { Producer, ProducerSettings } from "./producer.ts";
 export { appendedAt, peek, placeOf } from "./records.ts";
@@ -34,7 +34,7 @@ export interface KafkaSettings extends LogAddress {
   readonly log?: Log;
 }
 
-export interface Kafka extends Replaying {
+export interface Kafka extends LogReplay {
   /** Opens no connection before the first message: an edge must start while the log is away. */
   readonly producer: (settings?: ProducerSettings) => Producer;
   /** Resolves once the group has been joined. */

@@ -1,5 +1,5 @@
 // One admin connection for questions that come again and again, opened by the first of them.
-import { within } from "../runtime/timing/within.ts";
+import { within } from "../runtime/timing/time-limit.ts";
 import type { Admin } from "./admin.ts";
 
 export interface LastingAdmin {

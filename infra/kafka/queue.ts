@@ -2,12 +2,12 @@
 import type { OutputMessage } from "../../stream/messages.ts";
 import { classify } from "../runtime/errors.ts";
 import { retry } from "../runtime/timing/retry.ts";
-import { type Linked, LinkedList } from "../runtime/timing/under-way.ts";
+import { LinkedList, type ListLinks } from "../runtime/timing/under-way.ts";
 import { LogUnavailable, Overloaded } from "./errors.ts";
 import { CHUNK_MESSAGES, Chunk, type Requests, SILENCE_MS, sizeOf, unavailable } from "./requests.ts";
 
 /** Part of a publish call: the call is done when all of its messages are acknowledged. */
-interface Waiting extends Linked<Waiting> {
+interface QueuedPublish extends ListLinks<QueuedPublish> {
   readonly messages: readonly OutputMessage[];
   readonly bytes: number;
   readonly deadline: number;
@@ -20,7 +20,7 @@ interface Waiting extends Linked<Waiting> {
 
 /** How many messages of a call a request holds. */
 interface Part {
-  readonly of: Waiting;
+  readonly of: QueuedPublish;
   readonly count: number;
 }
 
@@ -34,9 +34,9 @@ export class Queue {
   readonly #requests: Requests;
   readonly #prefix: string;
   readonly #settings: QueueSettings;
-  readonly #queue: Waiting[] = [];
+  readonly #queue: QueuedPublish[] = [];
   /** Every call that has no answer yet, the earliest deadline first. */
-  readonly #open = new LinkedList<Waiting>();
+  readonly #open = new LinkedList<QueuedPublish>();
   /** One for all of them: nearly every call is answered long before its own would ring. */
   #alarm: NodeJS.Timeout | undefined;
   #queued = 0;
@@ -72,7 +72,7 @@ export class Queue {
     // While no request comes back nothing else takes them out, and they hold their messages.
     while (this.#queue[0]?.isSettled) this.#queue.shift();
     return new Promise<void>((resolve, reject) => {
-      const part: Waiting = {
+      const part: QueuedPublish = {
         messages,
         bytes,
         deadline: performance.now() + this.#settings.deadlineMs,
@@ -104,7 +104,7 @@ export class Queue {
     clearTimeout(this.#alarm);
   }
 
-  #settle(part: Waiting, error?: unknown): void {
+  #settle(part: QueuedPublish, error?: unknown): void {
     if (part.isSettled) return;
     part.isSettled = true;
     this.#open.remove(part);

@@ -2,7 +2,7 @@
 // few from given offsets, for people who look and for the age of what waits.
 import type { Position, UnixMs } from "../../stream/flow.ts";
 import type { InputMessage, PlacedMessage } from "../../stream/messages.ts";
-import { type Replaying, readWindows, type Sources, type Windows } from "./replay.ts";
+import { type LogReplay, readWindows, type Sources, type Windows } from "./replay.ts";
 
 export const placeOf = ({ topic, partition, offset }: Position): string => `${topic}/${partition}@${offset}`;
 
@@ -46,14 +46,14 @@ export const pick = async (
 type Partition = Pick<Position, "topic" | "partition">;
 
 /** Why a reading ended that had enough. */
-class Enough extends Error {}
+class EnoughRead extends Error {}
 
 /**
  * At most `count` records of each named partition, from its offset on. A partition whose offset is
  * the end of its log has none.
  */
 export const peek = async (
-  kafka: Replaying,
+  kafka: LogReplay,
   {
     topic,
     from,
@@ -74,18 +74,18 @@ export const peek = async (
         const wanted = left.get(partition) ?? 0;
         for (const message of messages.slice(0, wanted)) seen.push({ ...message, topic, partition });
         left.set(partition, Math.max(0, wanted - messages.length));
-        if ([...left.values()].every((more) => more === 0)) enough.abort(new Enough());
+        if ([...left.values()].every((more) => more === 0)) enough.abort(new EnoughRead());
       },
     });
   } catch (error) {
-    if (!(error instanceof Enough)) throw error;
+    if (!(error instanceof EnoughRead)) throw error;
   }
   return seen;
 };
 
 /** When the record at each offset was appended; a partition that has none there is left out. */
 export const appendedAt = async (
-  kafka: Replaying,
+  kafka: LogReplay,
   topic: string,
   offsets: ReadonlyMap<number, number>,
 ): Promise<ReadonlyMap<number, UnixMs>> =>

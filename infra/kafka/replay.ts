@@ -5,7 +5,7 @@ import { isSettling } from "../runtime/errors.ts";
 import { retry } from "../runtime/timing/retry.ts";
 import type { Admin } from "./admin.ts";
 import type { ClientBatch, ClientConsumer } from "./client/types.ts";
-import { type FetchSettings, messagesOf } from "./fetching.ts";
+import { type FetchSettings, messagesOf } from "./fetch-settings.ts";
 
 // As long as the client itself tries everything else.
 const SETTLING_MS = 10_000;
@@ -35,7 +35,7 @@ export interface ReplaySettings {
   readonly signal?: AbortSignal;
 }
 
-export interface Replaying {
+export interface LogReplay {
   /**
    * Reads topics from their beginning (or given offsets) to the end that they have now, outside of
    * any group that lasts.
@@ -174,10 +174,10 @@ const readThrough = (
 };
 
 /** Windows not yet read to their end, by partition; none of them is empty. */
-type Left = Map<string, [Window, ...Window[]]>;
+type WindowsLeft = Map<string, [Window, ...Window[]]>;
 
-const leftOf = (prefix: string, read: readonly Window[]): Left => {
-  const left: Left = new Map();
+const leftOf = (prefix: string, read: readonly Window[]): WindowsLeft => {
+  const left: WindowsLeft = new Map();
   for (const window of read) {
     const place = `${prefix}${window.topic}-${window.partition}`;
     const known = left.get(place);
@@ -191,7 +191,7 @@ const leftOf = (prefix: string, read: readonly Window[]): Left => {
 const takeBatch = async (
   client: ClientConsumer,
   prefix: string,
-  left: Left,
+  left: WindowsLeft,
   { batch, resolveOffset, heartbeat }: ClientBatch,
   { onBatch }: ReadSettings,
 ): Promise<void> => {

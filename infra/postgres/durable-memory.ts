@@ -1,9 +1,9 @@
 // Durable memory, for whatever decides money: the newest value of a key and the outcome of every
 // event, in one transaction a batch.
 import pg, { type Pool, type PoolClient } from "pg";
-import type { Change, Loaded, Memory, Remembering, Version } from "../../stream/memory/memory.ts";
+import type { Change, LoadedMemory, Memory, MemoryWrite, Version } from "../../stream/memory/memory.ts";
 import { bigintArray, bytesArray, intArray, textArray } from "./arrays.ts";
-import { packed, unpacked } from "./packed.ts";
+import { packed, unpacked } from "./packed-values.ts";
 import { transaction } from "./sql.ts";
 
 /** Named, so that a connection parses each of them once. */
@@ -45,7 +45,7 @@ const columnsOfChanges = (changes: readonly Change[]): readonly Buffer[] => [
 
 const remember = (
   client: Pool | PoolClient,
-  { stage, topic, partition, mark, met, outcomes, changes }: Remembering,
+  { stage, topic, partition, mark, met, outcomes, changes }: MemoryWrite,
 ): Promise<unknown> => {
   // Nothing was there of these, and adding them finds out whether there still is nothing.
   const absent = new Set(met.flatMap(({ key, version }) => (version === 0 ? key : [])));
@@ -74,7 +74,7 @@ const remember = (
  * errors of the database are thrown as they come.
  */
 export const postgresMemory = (pool: Pool): Memory => ({
-  load: async ({ stage, keys, eventIds, topic, partition }): Promise<Loaded> => {
+  load: async ({ stage, keys, eventIds, topic, partition }): Promise<LoadedMemory> => {
     const values = [stage, textArray(keys), textArray(eventIds), topic, partition];
     const { rows } = await pool.query<LoadedRow>({ ...LOAD, values });
     const versions = new Map<string, readonly Version[]>();

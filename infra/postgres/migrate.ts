@@ -16,14 +16,14 @@ export interface Migration {
   readonly text: string;
   readonly checksum: string;
 }
-interface Applied {
+interface AppliedMigration {
   readonly number: number;
   readonly file: string;
   readonly checksum: string;
   readonly applied_at: number;
 }
 export interface MigrationStatus {
-  readonly applied: readonly Applied[];
+  readonly applied: readonly AppliedMigration[];
   readonly pending: readonly string[];
   /**
    * Files that differ from what was applied, and applied ones that are gone; either makes `migrate`
@@ -85,13 +85,14 @@ const bookkeeping = `create table if not exists migrations (
   number int primary key, file text not null, checksum text not null,
   applied_at timestamptz(3) not null default clock_timestamp())`;
 
-const appliedIn = async (db: pg.Pool | pg.PoolClient): Promise<readonly Applied[]> => {
+const appliedIn = async (db: pg.Pool | pg.PoolClient): Promise<readonly AppliedMigration[]> => {
   const { rows: found } = await db.query<{ exists: boolean }>("select to_regclass('migrations') is not null as exists");
   if (!found[0]?.exists) return [];
-  return (await db.query<Applied>("select number, file, checksum, applied_at from migrations order by number")).rows;
+  return (await db.query<AppliedMigration>("select number, file, checksum, applied_at from migrations order by number"))
+    .rows;
 };
 
-const problemsOf = (migrations: readonly Migration[], applied: readonly Applied[]): readonly string[] =>
+const problemsOf = (migrations: readonly Migration[], applied: readonly AppliedMigration[]): readonly string[] =>
   applied.flatMap((row) => {
     const migration = migrations.find(({ number }) => number === row.number);
     if (migration === undefined)

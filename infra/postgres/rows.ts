@@ -25,8 +25,8 @@ export interface RowsQuery {
   readonly id: SortKey;
 }
 /** Sort key and id of the row behind which a page begins, as texts. */
-export type Behind = readonly [key: string, id: string];
-export interface Reading {
+export type PageKey = readonly [key: string, id: string];
+export interface RowsReading {
   /** Names of columns; what `columns` does not have is left out, for it comes from elsewhere. */
   readonly names: readonly string[];
   /** A name of `sorts`, with `-` in front when it is descending. */
@@ -45,7 +45,12 @@ const all = (conditions: readonly Sql[]): Sql =>
   conditions.reduce((before, condition) => sql`${before} and (${condition})`, sql`true`);
 const cast = (value: string, type: string): Sql => sql`${value}::${{ text: type, values: [] }}`;
 
-const statementOf = (query: RowsQuery, { names, sort, clients }: Reading, behind?: Behind, limit?: number): Sql => {
+const statementOf = (
+  query: RowsQuery,
+  { names, sort, clients }: RowsReading,
+  behind?: PageKey,
+  limit?: number,
+): Sql => {
   const isDescending = sort.startsWith("-");
   const { by, type } = query.sorts[isDescending ? sort.slice(1) : sort]!;
   const { by: id, type: idType } = query.id;
@@ -73,9 +78,9 @@ const asRole = async <T>(tx: pg.PoolClient, { role }: RowsQuery, work: () => Pro
 export const pageOfRows = async (
   tx: pg.PoolClient,
   query: RowsQuery,
-  reading: Reading,
-  { behind, limit }: { readonly behind?: Behind | undefined; readonly limit: number },
-): Promise<{ readonly rows: readonly Row[]; readonly next: Behind | null }> => {
+  reading: RowsReading,
+  { behind, limit }: { readonly behind?: PageKey | undefined; readonly limit: number },
+): Promise<{ readonly rows: readonly Row[]; readonly next: PageKey | null }> => {
   // One more than asked for shows whether there are more.
   const { rows } = await asRole(tx, query, () => tx.query<Row>(statementOf(query, reading, behind, limit + 1)));
   const last = rows.length > limit ? rows[limit - 1] : undefined;
@@ -96,7 +101,7 @@ export const countRows = async (tx: pg.PoolClient, query: RowsQuery, clients: re
 export async function* everyRow(
   tx: pg.PoolClient,
   query: RowsQuery,
-  reading: Reading,
+  reading: RowsReading,
   size = 500,
 ): AsyncGenerator<readonly Row[]> {
   await asRole(tx, query, () => tx.query(sql`declare every_row no scroll cursor for ${statementOf(query, reading)}`));

@@ -3,20 +3,20 @@
 import type { UnixMs } from "../../stream/flow.ts";
 
 /** A picture and the database time at which it was true. */
-export interface Taken<T> {
+export interface SnapshotAt<T> {
   readonly value: T;
   readonly asOf: UnixMs;
 }
 
 export interface Snapshot<T> {
   /** What is known now; undefined until the first load. */
-  readonly now: () => Taken<T> | undefined;
+  readonly now: () => SnapshotAt<T> | undefined;
   /**
    * A picture not older than `asOf` in database time, refreshed first when it must be. While the
    * database is away: the newest there is, which `staleSince` tells. Throws when nothing was ever
    * loaded.
    */
-  readonly upTo: (asOf: UnixMs) => Promise<Taken<T>>;
+  readonly upTo: (asOf: UnixMs) => Promise<SnapshotAt<T>>;
   /** The database time of the picture in use, when the last attempt to refresh it failed. */
   readonly staleSince: () => UnixMs | undefined;
   /** Resolves with the first load; never rejects, for a process may start before its database. */
@@ -29,10 +29,10 @@ export interface Snapshot<T> {
  * newer time when nothing moved.
  */
 export const keepSnapshot = <T>(
-  take: (before: Taken<T> | undefined) => Promise<Taken<T>>,
+  take: (before: SnapshotAt<T> | undefined) => Promise<SnapshotAt<T>>,
   options: { readonly pollMs: number; readonly onError?: ((error: unknown) => void) | undefined },
 ): Snapshot<T> => {
-  let taken: Taken<T> | undefined;
+  let taken: SnapshotAt<T> | undefined;
   let failure: unknown;
   let underway: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;

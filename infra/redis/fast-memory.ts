@@ -2,7 +2,7 @@
 // relearn from the log.
 import { randomUUID } from "node:crypto";
 import type { ChainableCommander, Redis } from "ioredis";
-import type { Loaded, Memory, Version } from "../../stream/memory/memory.ts";
+import type { LoadedMemory, Memory, Version } from "../../stream/memory/memory.ts";
 
 /**
  * The newest version of a key lives as long as the longest attribution window
@@ -57,7 +57,7 @@ export const redisMemory = (redis: Redis, prefix = "memory"): Memory => {
   const placeOf = (stage: string, topic: string, partition: number): string => `${stage} ${topic}/${partition}`;
 
   return {
-    load: async ({ stage, keys, topic, partition }): Promise<Loaded> => {
+    load: async ({ stage, keys, topic, partition }): Promise<LoadedMemory> => {
       // The epoch before everything else: what is emptied after it was read is noticed when
       // remembering.
       const commands = redis

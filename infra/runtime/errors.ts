@@ -19,7 +19,7 @@ export const need = (isSo: boolean, otherwise: string): void => {
 };
 
 /** An error class of ours says itself what it is. */
-interface Classified {
+interface ErrorWithVerdict {
   readonly verdict: Verdict;
 }
 
@@ -104,7 +104,7 @@ const transientTexts = new Set([
   "Timeout error.",
 ]);
 
-const isClassified = (error: Loose): error is Classified =>
+const isClassified = (error: Loose): error is ErrorWithVerdict =>
   ["transient", "data", "fatal"].includes(error.verdict as string);
 
 const ofKafka = (error: Loose): Verdict => {

@@ -42,7 +42,7 @@ export const isAlive = (identity: Identity): boolean => startOf(identity.pid) ==
 const ourselves = (): Identity => ({ pid: process.pid, started: startOf(process.pid) ?? "" });
 
 /** Another process that lives has it. */
-export class Held extends Error {
+export class LockHeld extends Error {
   readonly holder: Identity;
   constructor(file: string, holder: Identity) {
     super(`${file} is held by process ${holder.pid}`);
@@ -72,7 +72,7 @@ export const lockFile = (file: string): (() => void) => {
         if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
       }
       const holder = holderOf(file);
-      if (holder !== undefined && isAlive(holder)) throw new Held(file, holder);
+      if (holder !== undefined && isAlive(holder)) throw new LockHeld(file, holder);
       takeAway(file, `${draft}.stale`);
     }
     throw new Error(`${file} could not be taken; several processes start on it at the same time.`);
@@ -91,7 +91,7 @@ const takeAway = (file: string, aside: string): void => {
     const holder = holderOf(aside);
     if (holder === undefined || !isAlive(holder)) return;
     linkSync(aside, file);
-    throw new Held(file, holder);
+    throw new LockHeld(file, holder);
   } catch (error) {
     // Another starter was faster, in taking the stale note away or in linking its own: the
     // holder of the folder is seen at the next look.

@@ -130,7 +130,7 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
     ...keeperMetrics(make),
     ...groupMetrics(make),
     list: () =>
-      (registry.getMetricsAsArray() as unknown as readonly Registered[])
+      (registry.getMetricsAsArray() as unknown as readonly MetricParts[])
         .map(({ name, type, labelNames, help }) => ({ name, type, labels: labelNames, help }))
         .sort((a, b) => (a.name < b.name ? -1 : 1)),
     text: () => registry.metrics(),
@@ -374,7 +374,7 @@ const groupMetrics = ({ gauge }: Makers): Pick<Metrics, "setLag"> => {
 };
 
 /** What the library knows of a metric and its types leave out. */
-interface Registered {
+interface MetricParts {
   readonly name: string;
   readonly type: string;
   readonly labelNames: readonly string[];

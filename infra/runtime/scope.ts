@@ -1,7 +1,7 @@
 // Opens resources by name and closes them in reverse, within one deadline; the frame of every app's
 // main.
 import type { Log } from "./log.ts";
-import { within } from "./timing/within.ts";
+import { within } from "./timing/time-limit.ts";
 
 /**
  * What is open, and how it is closed. `stop` may take its time: the deadline of the scope bounds

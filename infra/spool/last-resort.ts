@@ -6,7 +6,7 @@ import { hit } from "#failpoint";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { ObjectMissing, type Objects } from "../objects/objects.ts";
-import { within } from "../runtime/timing/within.ts";
+import { within } from "../runtime/timing/time-limit.ts";
 import {
   firstWithin,
   headFrame,
@@ -70,7 +70,7 @@ const lettersOf = (key: string): Letters | undefined => {
 };
 const sizeIn = ({ byLabel }: Letters): number => [...byLabel.values()].reduce((sum, count) => sum + count, 0);
 
-interface Waiting {
+interface QueuedObject {
   readonly messages: readonly OutputMessage[];
   readonly label: string;
   readonly frame: Buffer;
@@ -101,12 +101,12 @@ export const openLastResort = (settings: {
   const stored: Letters[] = [];
   /** Messages in them: asked for at every request, so it is not added up each time. */
   let storedMessages = 0;
-  const queue: Waiting[] = [];
+  const queue: QueuedObject[] = [];
   let isWriting = false;
   let underWay = 0;
   let latest = 0;
 
-  const writeGroup = async (group: readonly Waiting[]): Promise<void> => {
+  const writeGroup = async (group: readonly QueuedObject[]): Promise<void> => {
     const byLabel = new Map<string, number>();
     for (const { label, messages } of group) byLabel.set(label, (byLabel.get(label) ?? 0) + messages.length);
     // Keys are drained in their order, so no two of a process bear the same time.
@@ -151,7 +151,7 @@ export const openLastResort = (settings: {
       try {
         await sendObject(objects, oldest.key, send);
       } catch (error) {
-        if (!(error instanceof Damaged)) throw error;
+        if (!(error instanceof DamagedObject)) throw error;
         // It stays where it is, for an operator to look at; what comes behind it must not wait for
         // that.
         settings.onDamaged?.(oldest.key, error);
@@ -177,7 +177,7 @@ export const openLastResort = (settings: {
   };
 };
 
-class Damaged extends Error {}
+class DamagedObject extends Error {}
 
 /** One that another process has sent meanwhile is done. */
 const sendObject = async (objects: Objects, key: string, send: Send): Promise<void> => {
@@ -187,9 +187,9 @@ const sendObject = async (objects: Objects, key: string, send: Send): Promise<vo
   });
   if (body === undefined) return;
   const head = payloadAt(body, 0);
-  if (head === null) throw new Damaged(`${key} has no readable beginning`);
+  if (head === null) throw new DamagedObject(`${key} has no readable beginning`);
   const { records, end } = recordsFrom(body, sizeOf(head));
-  if (end !== body.length) throw new Damaged(`${key} is damaged at byte ${end}`);
+  if (end !== body.length) throw new DamagedObject(`${key} is damaged at byte ${end}`);
   await send(
     records.flatMap(({ messages }) => messages),
     readHead(head),
@@ -222,7 +222,7 @@ export const drainAbandoned = async (
       await sendObject(objects, key, send);
       sent += sizeIn(letters);
     } catch (error) {
-      if (!(error instanceof Damaged)) throw error;
+      if (!(error instanceof DamagedObject)) throw error;
       damage ??= error;
     }
   }

@@ -15,7 +15,7 @@ export interface Segment {
   /** Behind it nothing is synced, or counts. */
   end: number;
 }
-interface Found {
+interface SegmentContents {
   readonly segment: Segment;
   /** At least one. */
   readonly records: readonly SpoolRecord[];
@@ -35,8 +35,8 @@ export const segmentsIn = async (
   folder: string,
   reached: Place,
   onTorn: OnTorn | undefined,
-): Promise<readonly Found[]> => {
-  const kept: Found[] = [];
+): Promise<readonly SegmentContents[]> => {
+  const kept: SegmentContents[] = [];
   try {
     for (const name of (await readdir(folder)).filter((one) => /^\d{12}\.spool$/.test(one)).sort()) {
       const found = await segmentAt(folder, name, reached, onTorn);
@@ -56,7 +56,7 @@ const segmentAt = async (
   name: string,
   { segment: reached, offset }: Place,
   onTorn: OnTorn | undefined,
-): Promise<Found | undefined> => {
+): Promise<SegmentContents | undefined> => {
   const path = join(folder, name);
   const number = Number(name.slice(0, 12));
   const handle = await open(path, "r+");

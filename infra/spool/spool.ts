@@ -79,7 +79,7 @@ const GROUP_BYTES = 4 * 1024 * 1024;
 /** One send of the producer. */
 const ROUND = 1_000;
 
-interface Waiting {
+interface QueuedFrame {
   readonly frame: Buffer;
   readonly count: number;
   readonly label: string;
@@ -134,7 +134,7 @@ export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
   let next = Math.max(mark.at().segment, segments.at(-1)?.number ?? 0) + 1;
   /** Written to by this process; what an earlier one wrote is only read. */
   let active: Segment | undefined;
-  const queue: Waiting[] = [];
+  const queue: QueuedFrame[] = [];
   let writing: Promise<void> | undefined;
   let syncs = 0;
   let isClosed = false;
@@ -169,7 +169,7 @@ export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
     await rm(segment.path, { force: true }).catch(() => undefined);
   };
 
-  const writeGroup = async (group: readonly Waiting[]): Promise<void> => {
+  const writeGroup = async (group: readonly QueuedFrame[]): Promise<void> => {
     try {
       const segment = active === undefined || active.end >= segmentBytes ? await begin() : active;
       const bytes = group.length === 1 ? group[0]!.frame : Buffer.concat(group.map(({ frame }) => frame));

@@ -35,7 +35,7 @@ export class RefusalError extends Error {
   }
 }
 
-type More = Partial<Pick<Refusal, "path" | "details">>;
+type RefusalParts = Partial<Pick<Refusal, "path" | "details">>;
 
 export const invalid = (
   path: string,
@@ -44,7 +44,7 @@ export const invalid = (
   more: Pick<Refusal, "isOfAnswer"> = {},
 ): RefusalError => new RefusalError([{ kind: "invalid", code, path, message, ...more }]);
 
-export const conflict = (code: string, message: string, { path = "", ...more }: More = {}): RefusalError =>
+export const conflict = (code: string, message: string, { path = "", ...more }: RefusalParts = {}): RefusalError =>
   new RefusalError([{ kind: "conflict", code, path, message, ...more }]);
 
 /** `path` is what this caller may not set. */

@@ -3,7 +3,7 @@ import type { Pool } from "pg";
 import type { Objects } from "../../infra/objects/objects.ts";
 import { withLockOrThrow } from "../../infra/postgres/advisory-lock.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
-import { type ClientRetention, type Purged, type PurgeSettings, purgeExpired } from "../../sinks/archive/purge.ts";
+import { type ClientRetention, type PurgeResult, type PurgeSettings, purgeExpired } from "../../sinks/archive/purge.ts";
 
 /** The latest saved retention of every client, archived ones included. */
 export const clientRetentions = (pool: Pool): Promise<readonly (ClientRetention & { readonly slug: string })[]> =>
@@ -29,7 +29,7 @@ export const purgeArchive = async (
   objects: Objects,
   topic: string,
   settings: PurgeSettings,
-): Promise<Purged> => {
+): Promise<PurgeResult> => {
   const purge = async () => purgeExpired(objects, topic, await clientRetentions(pool), settings);
   return settings.isDry ? purge() : withLockOrThrow(pool, "tributary.archive-purge", () => new PurgeBusy(), purge);
 };

@@ -4,15 +4,15 @@
 import type { Pool } from "pg";
 import { type Hides, hidesOf, type SubjectKind, type SuppressedSubject } from "../../domain/personal/suppression.ts";
 import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
-import { keepSnapshot, type Taken } from "../../infra/postgres/snapshot.ts";
+import { keepSnapshot, type SnapshotAt } from "../../infra/postgres/snapshot.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import type { Withholds } from "../../stream/ports.ts";
+import type { WithholdFilter } from "../../stream/ports.ts";
 import { eraseRejected } from "../intake/imports/erase-rejected.ts";
 import { eraseLeads } from "../intake/leads/erase.ts";
 import { eraseRecordings } from "../intake/recordings/erase-recordings.ts";
 import { erasePayloads } from "../intake/sources/payloads.ts";
-import { eraseEdges } from "./persons/erase-edges.ts";
+import { eraseIdentityLinks } from "./persons/erase-identity-links.ts";
 
 /**
  * An erasure waits this long between the commit of its rows and its first delete. By then every
@@ -48,7 +48,7 @@ export const suppress = async (
           since = greatest(kept.since, excluded.since), reason = excluded.reason, actor = excluded.actor,
           revision = excluded.revision`);
     await eraseLeads(tx, clientId, subjects);
-    const devices = await eraseEdges(tx, clientId, subjects);
+    const devices = await eraseIdentityLinks(tx, clientId, subjects);
     await eraseRecordings(tx, clientId, devices);
     await erasePayloads(tx, clientId);
     await eraseRejected(tx, clientId);
@@ -98,7 +98,7 @@ export const openSuppressions = (
       options.onError?.(error);
     },
   });
-  const ageOf = ({ value }: Taken<Picture>): number => performance.now() - value.askedAt;
+  const ageOf = ({ value }: SnapshotAt<Picture>): number => performance.now() - value.askedAt;
   return {
     hides: async (isNow) => {
       const oldest = performance.now() - (isNow === "now" ? 0 : FRESH_MS);
@@ -116,12 +116,12 @@ export const openSuppressions = (
 };
 
 /** Returns the list in the form that a sink's runner uses. */
-export const withholdsOf = async ({ hides }: Suppressions): Promise<Withholds | undefined> => {
+export const withholdsOf = async ({ hides }: Suppressions): Promise<WithholdFilter | undefined> => {
   const isHidden = await hides();
   return isHidden && ((event, read) => isHidden(event, read.topic));
 };
 
-const take = (pool: Pool, before: Taken<Picture> | undefined): Promise<Taken<Picture>> => {
+const take = (pool: Pool, before: SnapshotAt<Picture> | undefined): Promise<SnapshotAt<Picture>> => {
   const askedAt = performance.now();
   return transaction(
     pool,

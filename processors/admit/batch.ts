@@ -3,7 +3,7 @@
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { Admission, Arrival } from "../../stream/flow.ts";
 import { admitEvent, type Terms } from "./event.ts";
-import { type BatchBody, findBatch, readBatch, Unread } from "./read-batch.ts";
+import { type BatchBody, findBatch, readBatch, UnreadEvent } from "./read-batch.ts";
 import { type RequestFacts, requestTerms } from "./request-terms.ts";
 
 /** What the edge knows about the holder of the token. */
@@ -49,7 +49,7 @@ export function* admitBatch(
   facts: BatchFacts,
 ): Generator<Admission<EventReceived>, void> {
   const terms = termsOf(body, arrival, facts);
-  for (const event of body.events) yield event instanceof Unread ? event.refused : admitEvent(event, terms);
+  for (const event of body.events) yield event instanceof UnreadEvent ? event.refused : admitEvent(event, terms);
 }
 
 const termsOf = ({ texts }: BatchBody, arrival: Arrival, facts: BatchFacts): Terms => {

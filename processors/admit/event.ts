@@ -13,7 +13,7 @@ import { addressOf } from "./address.ts";
 import { contentEventId } from "./event-id.ts";
 import { CUSTOM_NAME, type EventType, eventTypeOf, NEAR_TYPE, nearTypeOf } from "./event-types.ts";
 import { fittingId, liftCustom, liftKnown, type Props } from "./props.ts";
-import { Refused, refuse } from "./refuse.ts";
+import { RefusedEvent, refuse } from "./refuse.ts";
 import { checkShape, type Texts } from "./shape.ts";
 
 /** What is the same for all events of one request. Times in Unix milliseconds. */
@@ -48,7 +48,7 @@ export interface RequestUserAgent {
   readonly wasPlain: boolean;
 }
 
-type Given = Readonly<Record<string, unknown>>;
+type JsonObject = Readonly<Record<string, unknown>>;
 
 const MAX_DID = 256;
 const MAX_CLICK_ID = 256;
@@ -87,17 +87,17 @@ export const admitEvent = (given: unknown, terms: Terms): Admission<EventReceive
   try {
     if (typeof given !== "object" || given === null || Array.isArray(given))
       return refuse("bad_event", null, "is not an object: send an event like {t, ts, cid, did, props}");
-    const data = recordOf(given as Given, terms);
+    const data = recordOf(given as JsonObject, terms);
     return { kind: "accepted", id: data.event_id, at: Math.min(data.ts, terms.receivedAt), data };
   } catch (problem) {
-    if (problem instanceof Refused) return { kind: "refused", id: senderIdIn(given), refusal: problem.refusal };
+    if (problem instanceof RefusedEvent) return { kind: "refused", id: senderIdIn(given), refusal: problem.refusal };
     if (problem instanceof TooMuchPersonalData)
       return { kind: "refused", id: senderIdIn(given), refusal: tooMuch(problem) };
     throw problem;
   }
 };
 
-const recordOf = (given: Given, terms: Terms): EventReceived => {
+const recordOf = (given: JsonObject, terms: Terms): EventReceived => {
   const shape = checkShape(given, terms.texts);
   const warnings: string[] = terms.warnings === undefined ? [] : [...terms.warnings];
   const senderEventId = eventIdOf(given.event_id);
@@ -186,7 +186,7 @@ const eventIdOf = (given: unknown): string | null => {
     : refuse("bad_event_id", "event_id", "must be 1 to 128 of A-Z a-z 0-9 . _ : - or left out");
 };
 const senderIdIn = (given: unknown): string | null => {
-  const id = typeof given === "object" && given !== null ? (given as Given).event_id : null;
+  const id = typeof given === "object" && given !== null ? (given as JsonObject).event_id : null;
   return typeof id === "string" ? cut(id, 128) : null;
 };
 

@@ -7,7 +7,7 @@ import { admitEvent } from "./event.ts";
 import { type RequestFacts, requestTerms } from "./request-terms.ts";
 import { type Texts, textsOf } from "./shape.ts";
 
-type Given = Readonly<Record<string, unknown>>;
+type ConfigOptions = Readonly<Record<string, unknown>>;
 export interface PixelBody {
   /** The client that the body names; null: none, or no possible one. */
   readonly clientId: number | null;
@@ -69,7 +69,7 @@ export function* admitPixel(
  * the client's own systems say.
  */
 const NOT_OF_PAGES: ReadonlySet<string> = new Set(["click", "click_filtered", "refund", "ext_purchase"]);
-const notOfPages = (event: Given): Admission<EventReceived> => ({
+const notOfPages = (event: ConfigOptions): Admission<EventReceived> => ({
   kind: "refused",
   id: typeof event.event_id === "string" ? event.event_id.slice(0, 128) : null,
   refusal: {
@@ -93,7 +93,7 @@ const textOf = (body: unknown): string => {
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8");
 };
 
-const parsed = (text: string): Given => {
+const parsed = (text: string): ConfigOptions => {
   let given: unknown;
   try {
     given = JSON.parse(text);
@@ -104,14 +104,14 @@ const parsed = (text: string): Given => {
   return given;
 };
 
-const isObject = (value: unknown): value is Given =>
+const isObject = (value: unknown): value is ConfigOptions =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
  * The address and the browser are those of the request, whatever a page writes. The name of a
  * custom event stands beside its type or in its props.
  */
-const eventIn = (event: unknown, envelope: Given): unknown => {
+const eventIn = (event: unknown, envelope: ConfigOptions): unknown => {
   if (!isObject(event)) return event;
   // It was parsed for us alone: a copy would cost a tenth of its admission.
   const own = event as Record<string, unknown>;
@@ -122,7 +122,7 @@ const eventIn = (event: unknown, envelope: Given): unknown => {
   return own;
 };
 
-const nameOf = ({ custom_name: beside, props }: Given): string | undefined => {
+const nameOf = ({ custom_name: beside, props }: ConfigOptions): string | undefined => {
   const name = beside ?? (isObject(props) ? props.custom_name : undefined);
   return typeof name === "string" ? name : undefined;
 };

@@ -9,7 +9,7 @@ import { refuse } from "./refuse.ts";
 
 export type Props = Readonly<Record<string, unknown>>;
 
-export interface Lifted {
+export interface LiftedProps {
   readonly order_id: string | null;
   readonly product_id: string | null;
   readonly product_line: string | null;
@@ -28,9 +28,9 @@ const AMOUNTS = ["price", "revenue", "cart_value", "lead_value"] as const;
  * What a rule does with a prop that does not fit: `refuse`, or a warning where no money depends on
  * it.
  */
-type Unfit<Left> = (code: string, field: string, message: string) => Left;
+type OnUnfit<Left> = (code: string, field: string, message: string) => Left;
 const warned =
-  (warnings: string[]): Unfit<null> =>
+  (warnings: string[]): OnUnfit<null> =>
   (code) => {
     if (!warnings.includes(code)) warnings.push(code);
     return null;
@@ -49,7 +49,7 @@ export const liftKnown = (
   segments: ReadonlySet<string>,
   url: string | null,
   warnings: string[],
-): Lifted => {
+): LiftedProps => {
   const orderId = orderIdIn(idOf(props, "order_id") ?? undefined, warnings);
   for (const name of type.required) {
     const isMissing = name === "url" ? url === null : name === "order_id" ? orderId === null : isAbsent(props[name]);
@@ -81,7 +81,7 @@ const checkRefund = (props: Props, orderId: string | null): void => {
     refuse("bad_prop", "props.reason", `is not a refund reason: send one of ${REFUND_REASONS.join(", ")}`);
 };
 
-type Money = Pick<Lifted, "quantity" | "value_minor" | "currency">;
+type Money = Pick<LiftedProps, "quantity" | "value_minor" | "currency">;
 
 const moneyOf = (props: Props, amount: string, warnings: string[]): Money => {
   const currency = currencyOf(props, refuse);
@@ -110,7 +110,7 @@ const withoutMoney = (props: Props, warnings: string[]): Money => {
  * Props of a custom event are the sender's own: its amount is `revenue`, else `value`, where that
  * is one; what does not fit stays in props, with a warning where it looks like money.
  */
-export const liftCustom = (props: Props, segments: ReadonlySet<string>, warnings: string[]): Lifted => {
+export const liftCustom = (props: Props, segments: ReadonlySet<string>, warnings: string[]): LiftedProps => {
   const name = isAbsent(props.revenue) && typeof props.value === "number" && props.value >= 0 ? "value" : "revenue";
   const unfit = warned(warnings);
   const currency = isAbsent(props[name]) ? null : currencyOf(props, unfit);
@@ -150,14 +150,14 @@ const idOf = (props: Props, name: string): string | null => {
 const isQuantity = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_QUANTITY;
 
-const quantityOf = <Left>(props: Props, unfit: Unfit<Left>): number | Left | null => {
+const quantityOf = <Left>(props: Props, unfit: OnUnfit<Left>): number | Left | null => {
   if (isAbsent(props.quantity)) return null;
   return isQuantity(props.quantity)
     ? props.quantity
     : unfit("bad_quantity", "props.quantity", `must be an integer from 1 to ${MAX_QUANTITY}`);
 };
 
-const currencyOf = <Left>(props: Props, unfit: Unfit<Left>): string | Left => {
+const currencyOf = <Left>(props: Props, unfit: OnUnfit<Left>): string | Left => {
   const given = props.currency;
   if (isAbsent(given)) return DEFAULT_CURRENCY;
   const code = typeof given === "string" && given.length === 3 ? given.toUpperCase() : "";
@@ -172,7 +172,7 @@ const amountOf = <Left>(
   name: string,
   currency: string,
   warnings: string[] | null,
-  unfit: Unfit<Left>,
+  unfit: OnUnfit<Left>,
 ): bigint | Left | null => {
   const given = props[name];
   if (isAbsent(given)) return null;

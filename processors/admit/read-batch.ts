@@ -114,19 +114,19 @@ const checked = (events: unknown, texts: Texts): BatchBody => {
 };
 
 /** An event that breaks a limit already as it was sent: it is refused without being parsed. */
-export class Unread {
+export class UnreadEvent {
   readonly refused: Extract<Admission<never>, { readonly kind: "refused" }>;
   constructor(code: string, message: string) {
     this.refused = { kind: "refused", id: null, refusal: { code, field: null, message, retryable: false } };
   }
 }
 
-const unreadable = ({ from, to, keys, values }: Part): Unread | null => {
-  if (keys > MAX_KEYS) return new Unread("too_many_keys", `the event has more than ${MAX_KEYS} keys: send fewer`);
+const unreadable = ({ from, to, keys, values }: Part): UnreadEvent | null => {
+  if (keys > MAX_KEYS) return new UnreadEvent("too_many_keys", `the event has more than ${MAX_KEYS} keys: send fewer`);
   if (to - from > MAX_SENT_BYTES)
-    return new Unread("event_too_large", `the event is larger than ${MAX_SENT_BYTES} bytes: send less in props`);
+    return new UnreadEvent("event_too_large", `the event is larger than ${MAX_SENT_BYTES} bytes: send less in props`);
   if (values > MAX_VALUES)
-    return new Unread("event_too_large", `the event has more than ${MAX_VALUES} values: send fewer`);
+    return new UnreadEvent("event_too_large", `the event has more than ${MAX_VALUES} values: send fewer`);
   return null;
 };
 

@@ -3,7 +3,7 @@
 import type { Refusal } from "../../stream/flow.ts";
 
 /** Not an Error: it needs no stack, and a batch of bad events must not cost one for each. */
-export class Refused {
+export class RefusedEvent {
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {
     this.refusal = refusal;
@@ -15,5 +15,5 @@ export class Refused {
  * send instead. The same bytes are always refused.
  */
 export const refuse = (code: string, field: string | null, message: string): never => {
-  throw new Refused({ code, field, message, retryable: false });
+  throw new RefusedEvent({ code, field, message, retryable: false });
 };

@@ -21,7 +21,7 @@ import {
 import type { AttributeFacts } from "./facts.ts";
 import { type Journey, withClick } from "./journey.ts";
 
-interface Out {
+interface AttributeOutputs {
   readonly attributed: EventAttributed;
   readonly claims: Claim;
 }
@@ -53,7 +53,7 @@ const reasons: ReadonlySet<Fault | null> = new Set<Fault>([
  * claims to settle, which alone writes their rows, all others to the store. Only a click with a
  * good click id changes the journey.
  */
-export const attribute: Processor<EventScored, Out, Journey, AttributeFacts, "no_analytics_consent"> = (
+export const attribute: Processor<EventScored, AttributeOutputs, Journey, AttributeFacts, "no_analytics_consent"> = (
   input,
   journey,
   facts,
@@ -76,7 +76,7 @@ export const attribute: Processor<EventScored, Out, Journey, AttributeFacts, "no
     merged_into: null,
     refunded_minor: null,
   };
-  const emitted: Emitted<Out> =
+  const emitted: Emitted<AttributeOutputs> =
     kind === null
       ? { output: "attributed", data: attributed }
       : {
@@ -92,7 +92,7 @@ export const attribute: Processor<EventScored, Out, Journey, AttributeFacts, "no
             moved: null,
           },
         };
-  return emit<Out, Journey>([emitted], journeyAfter(event.t, event.click_id, journey, facts));
+  return emit<AttributeOutputs, Journey>([emitted], journeyAfter(event.t, event.click_id, journey, facts));
 };
 
 /** Where nothing says what money is in, it is in the money of the client. */

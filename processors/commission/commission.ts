@@ -6,25 +6,28 @@ import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import { type Emit, emit, type Processor, type Recorded } from "../../stream/flow.ts";
 import type { Contracts } from "./contracts.ts";
 import { decide } from "./decide.ts";
-import { type CommissionMemory, conversionIn, countIn, withCount } from "./earned.ts";
 import { adjustmentsFor, bookedIn, entryFor } from "./entry.ts";
+import type { EarnedSale } from "./memory-format.ts";
+import { type CommissionMemory, conversionIn, countIn, withCount } from "./memory-values.ts";
 import { releaseEntry } from "./release.ts";
-import type { Earned } from "./remembered.ts";
-import { NO_VOLUME } from "./sold.ts";
 import { conversionKey, periodKey } from "./sub-keys.ts";
+import { NO_VOLUME } from "./tier-volume.ts";
 import { releaseVolume, returnVolume } from "./volume.ts";
 
-type Committed = { readonly entries: LedgerEntry };
+type CommissionOutputs = { readonly entries: LedgerEntry };
 type Sale = Recorded<Conversion>;
 
 const DAY_MS = 86_400_000;
 
-const remember = (memory: CommissionMemory, event: Sale, value: Earned): CommissionMemory => ({
+const remember = (memory: CommissionMemory, event: Sale, value: EarnedSale): CommissionMemory => ({
   ...memory,
   [conversionKey(event.data.conversion_id)]: value,
 });
-const committed = (entries: readonly LedgerEntry[], memory: CommissionMemory): Emit<Committed, CommissionMemory> =>
-  emit<Committed, CommissionMemory>(
+const committed = (
+  entries: readonly LedgerEntry[],
+  memory: CommissionMemory,
+): Emit<CommissionOutputs, CommissionMemory> =>
+  emit<CommissionOutputs, CommissionMemory>(
     entries.map((data) => ({ output: "entries", data })),
     memory,
   );
@@ -37,7 +40,7 @@ const earn = (
   sale: Sale,
   before: CommissionMemory,
   { contract: known, holdDays }: Contracts,
-): Emit<Committed, CommissionMemory> => {
+): Emit<CommissionOutputs, CommissionMemory> => {
   const contract = sale.data.recalculates ? known : undefined;
   const { answer, adjustments, units, table, memory } = decide(sale.data, contract, before);
   const amountMinor = answer.kind === "worth" ? answer.amountMinor : 0n;
@@ -101,7 +104,7 @@ const targetOf = (earnedMinor: bigint, { refunded_minor, line_value_minor }: Con
  * Takes back with the terms of the sale, whatever the contract says by now, from the account that
  * it was booked to; the sale's period gets the room.
  */
-const reverse = (change: Sale, memory: CommissionMemory): Emit<Committed, CommissionMemory> => {
+const reverse = (change: Sale, memory: CommissionMemory): Emit<CommissionOutputs, CommissionMemory> => {
   const sale = conversionIn(memory, conversionKey(change.data.conversion_id));
   if (sale === undefined) return committed([nothingBack(change, undefined, "not_credited")], memory);
   const targetMinor = targetOf(sale.earned_minor, change.data);
@@ -126,7 +129,7 @@ const reverse = (change: Sale, memory: CommissionMemory): Emit<Committed, Commis
 /** What a sale took of a cap; a tiered one gives it back with its volume. */
 const returnRoom = (
   change: Conversion,
-  sale: Earned,
+  sale: EarnedSale,
   partMinor: bigint,
   memory: CommissionMemory,
 ): CommissionMemory => {
@@ -137,7 +140,7 @@ const returnRoom = (
   return withCount(memory, key, { ...count, paid_minor: count.paid_minor - partMinor });
 };
 
-const nothingBack = (change: Sale, sale: Earned | undefined, reason: string): LedgerEntry =>
+const nothingBack = (change: Sale, sale: EarnedSale | undefined, reason: string): LedgerEntry =>
   entryFor(change, {
     kind: "none",
     amount_minor: 0n,
@@ -152,7 +155,7 @@ const nothingBack = (change: Sale, sale: Earned | undefined, reason: string): Le
     reverses_entry_id: null,
   });
 
-const takenBack = (change: Sale, sale: Earned, partMinor: bigint): LedgerEntry =>
+const takenBack = (change: Sale, sale: EarnedSale, partMinor: bigint): LedgerEntry =>
   entryFor(change, {
     kind: "reversal",
     amount_minor: -partMinor,
@@ -176,7 +179,7 @@ const takenBack = (change: Sale, sale: Earned, partMinor: bigint): LedgerEntry =
   });
 
 /** From now on whatever is taken back of this sale is taken from what is payable. */
-const release = (change: Sale, memory: CommissionMemory): Emit<Committed, CommissionMemory> => {
+const release = (change: Sale, memory: CommissionMemory): Emit<CommissionOutputs, CommissionMemory> => {
   const sale = conversionIn(memory, conversionKey(change.data.conversion_id));
   if (sale === undefined) return committed([releaseEntry(change, sale)], memory);
   const { adjustments, memory: counted } = releaseVolume(change.data, sale, memory);
@@ -187,7 +190,11 @@ const release = (change: Sale, memory: CommissionMemory): Emit<Committed, Commis
   );
 };
 
-const decisionOn = (change: Sale, memory: CommissionMemory, facts: Contracts): Emit<Committed, CommissionMemory> => {
+const decisionOn = (
+  change: Sale,
+  memory: CommissionMemory,
+  facts: Contracts,
+): Emit<CommissionOutputs, CommissionMemory> => {
   if (change.data.kind === "reversed") return reverse(change, memory);
   return change.data.kind === "released" ? release(change, memory) : earn(change, memory, facts);
 };
@@ -196,7 +203,11 @@ const decisionOn = (change: Sale, memory: CommissionMemory, facts: Contracts): E
  * Answers each conversion record with one entry, and with a further one for each part of its month
  * that won or lost a tier (docs/design/money.md, "Commissions"); amounts are minor units.
  */
-export const commission: Processor<Conversion, Committed, CommissionMemory, Contracts> = (change, memory, facts) => {
+export const commission: Processor<Conversion, CommissionOutputs, CommissionMemory, Contracts> = (
+  change,
+  memory,
+  facts,
+) => {
   const decided = decisionOn(change, memory, facts);
   const { openMonth } = facts;
   if (openMonth === null) return decided;

@@ -7,20 +7,20 @@ import { flat } from "./contract-types/flat.ts";
 import { hybrid } from "./contract-types/hybrid.ts";
 import { percent } from "./contract-types/percent.ts";
 import { recurring } from "./contract-types/recurring.ts";
-import { type CommissionMemory, countIn, customerIn, withCount } from "./earned.ts";
 import { bounded, capped } from "./limits.ts";
+import type { Customer, Volume } from "./memory-format.ts";
+import { type CommissionMemory, countIn, customerIn, withCount } from "./memory-values.ts";
 import type { Adjustment } from "./month.ts";
-import type { Customer, Volume } from "./remembered.ts";
 import { customerKey, periodKey } from "./sub-keys.ts";
 import { earnByVolume } from "./volume.ts";
-import { type Nothing, type NothingReason, nothing, type Worth } from "./worth.ts";
+import { type NothingReason, type NoWorth, nothing, type SaleWorth } from "./worth.ts";
 
 /**
  * What a contract answers to a sale: what it earns, what the month gains beside it, and what is to
  * be remembered.
  */
-interface Decided {
-  readonly answer: Worth | Nothing;
+interface ContractAnswer {
+  readonly answer: SaleWorth | NoWorth;
   readonly adjustments: readonly Adjustment[];
   readonly units: Volume | null;
   readonly table: string | null;
@@ -36,9 +36,9 @@ const hasAmounts = ({ amount_minor, tiers, min_minor, max_minor, cap }: Contract
   amount_minor !== null || tiers.length > 0 || min_minor !== null || max_minor !== null || cap !== null;
 
 /** Types whose sales are worth something each, then the limits, then the cap of the period. */
-const decideOne = (sale: Conversion, contract: Contract, memory: CommissionMemory): Decided => {
+const decideOne = (sale: Conversion, contract: Contract, memory: CommissionMemory): ContractAnswer => {
   const { worth, memory: met } = worthOf(sale, contract, memory);
-  const result = (answer: Worth | Nothing, after: CommissionMemory): Decided => ({
+  const result = (answer: SaleWorth | NoWorth, after: CommissionMemory): ContractAnswer => ({
     answer,
     ...uncounted,
     memory: after,
@@ -58,7 +58,7 @@ const worthOf = (
   sale: Conversion,
   contract: Contract,
   memory: CommissionMemory,
-): { readonly worth: Worth | Nothing; readonly memory: CommissionMemory } => {
+): { readonly worth: SaleWorth | NoWorth; readonly memory: CommissionMemory } => {
   if (contract.type === "percent") return { worth: percent(sale, contract), memory };
   if (contract.type === "flat") return { worth: flat(sale, contract), memory };
   if (contract.type === "hybrid") return { worth: hybrid(sale, contract), memory };
@@ -91,8 +91,8 @@ const buyerOf = (sale: Conversion, contract: Contract, memory: CommissionMemory)
   return { is: "customer", since: Math.min(...before.map(({ since }) => since)) };
 };
 
-export const decide = (sale: Conversion, contract: Contract | undefined, memory: CommissionMemory): Decided => {
-  const refused = (reason: NothingReason): Decided => ({
+export const decide = (sale: Conversion, contract: Contract | undefined, memory: CommissionMemory): ContractAnswer => {
+  const refused = (reason: NothingReason): ContractAnswer => ({
     answer: nothing(reason),
     ...uncounted,
     memory,

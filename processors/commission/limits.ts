@@ -1,7 +1,7 @@
 // What a contract says on top of its type: at least and at most so much a sale, and a cap on the
 // sum of a period.
 import type { Cap, Contract } from "../../domain/reference/reference.ts";
-import { LEDGER_MAX, larger, moneyOf, type Nothing, nothing, smaller, type Worth } from "./worth.ts";
+import { LEDGER_MAX, larger, moneyOf, type NoWorth, nothing, type SaleWorth, smaller } from "./worth.ts";
 
 const PERIOD_WORDS = { day: "a day", month: "a month", lifetime: "in all" } as const;
 
@@ -9,7 +9,11 @@ const PERIOD_WORDS = { day: "a day", month: "a month", lifetime: "in all" } as c
  * The minimum and the maximum of one sale; a minimum never lifts a sale that is worth nothing. An
  * amount that no ledger entry can hold becomes the largest one that it can.
  */
-export const bounded = (worth: Worth, valueMinor: bigint, { min_minor, max_minor, currency }: Contract): Worth => {
+export const bounded = (
+  worth: SaleWorth,
+  valueMinor: bigint,
+  { min_minor, max_minor, currency }: Contract,
+): SaleWorth => {
   let { amountMinor, formula, inputs } = worth;
   if (min_minor !== null && currency !== null && valueMinor > 0n) {
     amountMinor = larger(amountMinor, min_minor);
@@ -39,7 +43,7 @@ export const capWords = (cap: Cap, currency: string, paidMinor: bigint) => ({
 });
 
 /** Clamps to what the cap has left after `paidMinor`; nothing left means nothing earned. */
-export const capped = (worth: Worth, cap: Cap, currency: string, paidMinor: bigint): Worth | Nothing => {
+export const capped = (worth: SaleWorth, cap: Cap, currency: string, paidMinor: bigint): SaleWorth | NoWorth => {
   const words = capWords(cap, currency, paidMinor);
   const inputs = { ...worth.inputs, ...words.inputs };
   const room = roomOf(cap, paidMinor);

@@ -4,10 +4,10 @@
 import type { Conversion } from "../../schemas/generated.ts";
 import { earnsAt, type Place, reachedBy, volumeInputs, volumeWords } from "./contract-types/tiered.ts";
 import { capWords } from "./limits.ts";
-import type { Count, Sold } from "./remembered.ts";
-import { type Counted, payableOf, type Share, sharesOf } from "./shares.ts";
-import { placeIn } from "./sold.ts";
+import type { Count, TierSales } from "./memory-format.ts";
+import { payableOf, type SaleCounts, type Share, sharesOf } from "./shares.ts";
 import { monthName } from "./sub-keys.ts";
+import { placeIn } from "./tier-volume.ts";
 import { type Inputs, LEDGER_MAX, larger, smaller } from "./worth.ts";
 
 /** What a part of the month gains or loses beside the sale or refund that caused it. */
@@ -24,7 +24,7 @@ export interface Adjustment {
   readonly inputs: Inputs;
 }
 /** The part as a change of it left it; `amountMinor` is what was paid for it beside. */
-export const withPart = (counted: Counted, table: string, part: Sold, amountMinor: bigint): Counted => {
+export const withPart = (counted: SaleCounts, table: string, part: TierSales, amountMinor: bigint): SaleCounts => {
   const { cap } = part.scale;
   const paid = { ...part, paid_minor: part.paid_minor + amountMinor };
   const { month, lifetime } = counted;
@@ -38,11 +38,11 @@ export const withPart = (counted: Counted, table: string, part: Sold, amountMino
   };
 };
 /** What of its cap was used before, the part's own payment included. */
-const usedBy = ({ scale, paid_minor }: Sold, { roomMinor }: Share): bigint =>
+const usedBy = ({ scale, paid_minor }: TierSales, { roomMinor }: Share): bigint =>
   scale.cap === null || roomMinor === null ? 0n : scale.cap.amount_minor - roomMinor + paid_minor;
 
 /** What a sale that has just come may earn, by the cap and by what a ledger entry holds. */
-export const spareIn = (grown: Counted, table: string, before: Count) => {
+export const spareIn = (grown: SaleCounts, table: string, before: Count) => {
   const share = sharesOf(grown, before).get(table)!;
   const part = grown.month.sold[table]!;
   const most = smaller(LEDGER_MAX - part.paid_minor, LEDGER_MAX);
@@ -54,7 +54,7 @@ interface Amount {
   readonly amountMinor: bigint;
   readonly usedMinor: bigint;
 }
-const settled = (own: Counted, before: Count): Counted & { readonly amounts: ReadonlyMap<string, Amount> } => {
+const settled = (own: SaleCounts, before: Count): SaleCounts & { readonly amounts: ReadonlyMap<string, Amount> } => {
   const amounts = new Map<string, Amount>();
   let after = own;
   for (const [table, share] of sharesOf(own, before)) {
@@ -71,13 +71,13 @@ const settled = (own: Counted, before: Count): Counted & { readonly amounts: Rea
 /** One adjustment for each part that gains, loses, or has something else held than before. */
 export const adjusted = (
   change: Conversion,
-  before: Counted,
-  own: Counted,
-): Counted & { readonly adjustments: readonly Adjustment[] } => {
+  before: SaleCounts,
+  own: SaleCounts,
+): SaleCounts & { readonly adjustments: readonly Adjustment[] } => {
   const { amounts, ...done } = settled(own, before.month);
   const payable = payableOf(done, before.month);
   const adjustments: Adjustment[] = [];
-  let after: Counted = done;
+  let after: SaleCounts = done;
   for (const [table, amount] of amounts) {
     const part = after.month.sold[table]!;
     const held = smaller(part.paid_minor - payable.get(table)! + part.won_held, larger(part.paid_minor, 0n));
@@ -92,15 +92,15 @@ export const adjusted = (
   return { ...after, adjustments };
 };
 
-interface Moved extends Amount {
+interface MonthMove extends Amount {
   readonly table: string;
-  readonly before: Counted;
+  readonly before: SaleCounts;
   /** After the sale's or the refund's own entry. */
-  readonly own: Counted;
+  readonly own: SaleCounts;
   readonly heldMinor: bigint;
   readonly number: number;
 }
-const adjustmentOf = (change: Conversion, moved: Moved): Adjustment => {
+const adjustmentOf = (change: Conversion, moved: MonthMove): Adjustment => {
   const { table, before, own, amountMinor, usedMinor, heldMinor, number } = moved;
   const part = own.month.sold[table]!;
   const { scale, contract_id, contract_version, paid_minor } = part;
@@ -137,7 +137,7 @@ const adjustmentOf = (change: Conversion, moved: Moved): Adjustment => {
 
 const reasonOf = (
   { kind }: Conversion,
-  { table, before, amountMinor }: Moved,
+  { table, before, amountMinor }: MonthMove,
   was: Place,
   place: Place,
 ): Adjustment["reason"] => {

@@ -3,7 +3,7 @@
 import type { Conversion, EntryLine, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { entryFor } from "./entry.ts";
-import type { Earned } from "./remembered.ts";
+import type { EarnedSale } from "./memory-format.ts";
 
 const moved = (amountMinor: bigint): readonly EntryLine[] =>
   amountMinor === 0n
@@ -17,7 +17,7 @@ const moved = (amountMinor: bigint): readonly EntryLine[] =>
  * What is left of the earning after what was taken back moves; nothing when it is not held. Amounts
  * are minor units of the sale's currency.
  */
-export const releaseEntry = (change: Recorded<Conversion>, sale: Earned | undefined): LedgerEntry => {
+export const releaseEntry = (change: Recorded<Conversion>, sale: EarnedSale | undefined): LedgerEntry => {
   const isHeld = sale?.held === true && sale.entry_id !== null;
   const leftMinor = isHeld ? sale.earned_minor - sale.reversed_minor : 0n;
   const entry = entryFor(change, {

@@ -2,12 +2,12 @@
 // was sold, whatever came first.
 
 import { earnsAt } from "./contract-types/tiered.ts";
-import type { Count, Sold } from "./remembered.ts";
-import { inOrder, placeIn, withoutReviews } from "./sold.ts";
+import type { Count, TierSales } from "./memory-format.ts";
+import { inOrder, placeIn, withoutReviews } from "./tier-volume.ts";
 import { LEDGER_MAX, larger, smaller } from "./worth.ts";
 
 /** The counts of the sale's month, and of all months, where caps for life count. */
-export interface Counted {
+export interface SaleCounts {
   readonly month: Count;
   readonly lifetime: Count;
 }
@@ -17,7 +17,7 @@ export interface Share {
   /** What the cap left to the part, all that it was ever paid included. */
   readonly roomMinor: bigint | null;
 }
-type Period = keyof Counted;
+type Period = keyof SaleCounts;
 
 const sumOf = (amounts: Iterable<bigint>): bigint => [...amounts].reduce((sum, one) => sum + one, 0n);
 
@@ -26,9 +26,9 @@ const sumOf = (amounts: Iterable<bigint>): bigint => [...amounts].reduce((sum, o
  * months of a lifetime) stays theirs, and takes nothing of what these tables had `before`.
  */
 export const sharesOf = (
-  counted: Counted,
+  counted: SaleCounts,
   before: Count,
-  unitsOf?: (part: Sold) => Sold["units"],
+  unitsOf?: (part: TierSales) => TierSales["units"],
 ): ReadonlyMap<string, Share> => {
   const parts = inOrder(counted.month);
   const taken = { month: 0n, lifetime: 0n };
@@ -61,9 +61,10 @@ export const sharesOf = (
  * What of each part is payable: together what the month would earn without the sales under review,
  * so that a review which ends badly takes back nothing payable, but never more than it earns.
  */
-export const payableOf = (counted: Counted, before: Count): ReadonlyMap<string, bigint> => {
+export const payableOf = (counted: SaleCounts, before: Count): ReadonlyMap<string, bigint> => {
   const whole = inOrder(counted.month).map(([table, { paid_minor }]) => [table, paid_minor] as const);
-  const isReviewed = ({ held_units }: Sold): boolean => held_units.value_minor !== 0n || held_units.sales_ppm !== 0n;
+  const isReviewed = ({ held_units }: TierSales): boolean =>
+    held_units.value_minor !== 0n || held_units.sales_ppm !== 0n;
   if (!Object.values(counted.month.sold).some(isReviewed)) return new Map(whole);
   const clear = sharesOf(counted, before, withoutReviews);
   const own = new Map(whole.map(([table, paid]) => [table, smaller(paid, clear.get(table)!.amountMinor)]));

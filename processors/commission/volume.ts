@@ -5,14 +5,14 @@ import { divideHalfEven } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 import { addedBy, isUnpaid, saleFormula, scaleOf, volumeInputs } from "./contract-types/tiered.ts";
-import { type CommissionMemory, countIn, withCount } from "./earned.ts";
 import { capWords } from "./limits.ts";
+import type { EarnedSale, Volume } from "./memory-format.ts";
+import { type CommissionMemory, countIn, withCount } from "./memory-values.ts";
 import { type Adjustment, adjusted, spareIn, withPart } from "./month.ts";
-import type { Earned, Volume } from "./remembered.ts";
-import type { Counted } from "./shares.ts";
-import { minus, NO_VOLUME, ownKind, placeIn, plus, tableOf, volumeOf } from "./sold.ts";
+import type { SaleCounts } from "./shares.ts";
 import { monthName, periodKey } from "./sub-keys.ts";
-import { type Nothing, nothing, smaller, type Worth } from "./worth.ts";
+import { minus, NO_VOLUME, ownKind, placeIn, plus, tableOf, volumeOf } from "./tier-volume.ts";
+import { type NoWorth, nothing, type SaleWorth, smaller } from "./worth.ts";
 
 export interface VolumeStep {
   readonly memory: CommissionMemory;
@@ -24,11 +24,11 @@ const keysFor = ({ occurred_at }: Conversion, segment: string | null, countsAs: 
   lifetime: periodKey("lifetime", occurred_at, segment, countsAs),
 });
 type Keys = ReturnType<typeof keysFor>;
-const countedIn = (memory: CommissionMemory, keys: Keys): Counted => ({
+const countedIn = (memory: CommissionMemory, keys: Keys): SaleCounts => ({
   month: countIn(memory, keys.month),
   lifetime: countIn(memory, keys.lifetime),
 });
-const kept = (memory: CommissionMemory, keys: Keys, before: Counted, after: Counted): CommissionMemory => {
+const kept = (memory: CommissionMemory, keys: Keys, before: SaleCounts, after: SaleCounts): CommissionMemory => {
   const counted = withCount(memory, keys.month, after.month);
   return after.lifetime === before.lifetime ? counted : withCount(counted, keys.lifetime, after.lifetime);
 };
@@ -39,7 +39,7 @@ export const earnByVolume = (
   contract: Contract,
   memory: CommissionMemory,
 ): VolumeStep & {
-  readonly answer: Worth | Nothing;
+  readonly answer: SaleWorth | NoWorth;
   readonly units: Volume | null;
   readonly table: string | null;
 } => {
@@ -82,7 +82,7 @@ export const earnByVolume = (
 };
 
 /** Where the sale was counted; undefined when it counted nothing. */
-const partOf = (change: Conversion, sale: Earned, memory: CommissionMemory) => {
+const partOf = (change: Conversion, sale: EarnedSale, memory: CommissionMemory) => {
   if (sale.units === null || sale.contract_id === null) return undefined;
   const keys = keysFor(change, sale.contract_segment, sale.counts_as ?? change.event_type);
   const before = countedIn(memory, keys);
@@ -107,7 +107,7 @@ const backOf = (units: bigint, { refunded_minor, line_value_minor }: Conversion)
  */
 export const returnVolume = (
   change: Conversion,
-  sale: Earned,
+  sale: EarnedSale,
   partMinor: bigint,
   memory: CommissionMemory,
 ): VolumeStep & { readonly unitsBack: Volume } => {
@@ -130,7 +130,7 @@ export const returnVolume = (
 };
 
 /** The sale is under review no more: what the month holds because of it becomes payable with it. */
-export const releaseVolume = (change: Conversion, sale: Earned, memory: CommissionMemory): VolumeStep => {
+export const releaseVolume = (change: Conversion, sale: EarnedSale, memory: CommissionMemory): VolumeStep => {
   const found = partOf(change, sale, memory);
   if (found === undefined || !sale.held) return { memory, adjustments: [] };
   const { keys, before, table, part, isTracked } = found;

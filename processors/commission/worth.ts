@@ -18,13 +18,13 @@ export type NothingReason =
   | "months_over"
   | "below_first_tier";
 
-export interface Worth {
+export interface SaleWorth {
   readonly kind: "worth";
   readonly amountMinor: bigint;
   readonly formula: string;
   readonly inputs: Inputs;
 }
-export interface Nothing {
+export interface NoWorth {
   readonly kind: "nothing";
   readonly reason: NothingReason;
   readonly inputs: Inputs;
@@ -33,14 +33,14 @@ export interface Nothing {
  * A contract type whose sales are worth something one by one. Amounts are minor units of the sale's
  * currency.
  */
-export type SaleType = (sale: Conversion, contract: Contract) => Worth | Nothing;
+export type SaleType = (sale: Conversion, contract: Contract) => SaleWorth | NoWorth;
 
 /** Rates are parts per million; so are parts of a sale that was refunded. */
 export const WHOLE_PPM = 1_000_000n;
 /** The largest amount of a ledger entry: a signed 64-bit integer. */
 export const LEDGER_MAX = 2n ** 63n - 1n;
 
-export const nothing = (reason: NothingReason, inputs: Inputs = {}): Nothing => ({ kind: "nothing", reason, inputs });
+export const nothing = (reason: NothingReason, inputs: Inputs = {}): NoWorth => ({ kind: "nothing", reason, inputs });
 export const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 export const larger = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 

@@ -9,7 +9,6 @@ import type { EventEnriched, EventReceived, IdentityEdge } from "../../schemas/g
 import { drop, emit, type Processor } from "../../stream/flow.ts";
 import { noUserAgent, userAgentOf } from "./browser.ts";
 import { allowedBy } from "./consent.ts";
-import { acrossEdgesOf, edgesOf, noEdges } from "./edges.ts";
 import type { EnrichFacts } from "./facts.ts";
 import {
   identifiersIn,
@@ -21,6 +20,7 @@ import {
   personWithout,
   stillLinked,
 } from "./identity.ts";
+import { identityLinksOf, linksAcrossClientsOf, noIdentityLinks } from "./identity-links.ts";
 import { noPlace } from "./places.ts";
 
 const noErrors: readonly string[] = [];
@@ -78,9 +78,9 @@ export const enrich: Processor<
             asn: isSeen ? place.asn : null,
             asn_class: place.asn_class,
             person: canLink ? personOf(shown, after, input.at) : null,
-            edges: edgesLeft(
-              canLink ? edgesOf(event, shown, { identify: facts.identifyOf, at: input.at }) : noEdges,
-              acrossEdgesOf(event, consent, input.at),
+            edges: linksLeft(
+              canLink ? identityLinksOf(event, shown, { identify: facts.identifyOf, at: input.at }) : noIdentityLinks,
+              linksAcrossClientsOf(event, consent, input.at),
               known,
             ),
           },
@@ -92,13 +92,13 @@ export const enrich: Processor<
 };
 
 /** All of them, less what decisions took from the device. Most events prove none. */
-const edgesLeft = (
+const linksLeft = (
   own: readonly IdentityEdge[],
   across: readonly IdentityEdge[],
   known: Person | null,
 ): readonly IdentityEdge[] =>
   own.length === 0 && across.length === 0
-    ? noEdges
+    ? noIdentityLinks
     : [...own, ...across].filter(({ identifier }) => known?.unlinked?.includes(identifier) !== true);
 
 const namesOf = (...errors: readonly (string | null)[]): readonly string[] => errors.filter((error) => error !== null);

@@ -12,12 +12,12 @@ type IdentifierKind = "email" | "login";
 export type Identifiers = Readonly<Record<IdentifierKind, string | null>>;
 
 /** What is remembered of a device: each identifier with the event that showed it last. */
-interface Shown {
+interface ShownIdentifier {
   readonly identifier: string;
   readonly event_id: string;
   readonly at: UnixMs;
 }
-export interface Person extends Readonly<Record<IdentifierKind, Shown | null>> {
+export interface Person extends Readonly<Record<IdentifierKind, ShownIdentifier | null>> {
   /** Identifiers that a decision took from the device, the newest last. */
   readonly unlinked?: readonly string[];
 }
@@ -110,7 +110,8 @@ export const stillLinked = (shown: Identifiers, known: Person | null): Identifie
 /** What the device is known by after such a decision; decided twice is decided once. */
 export const personWithout = (known: Person | null, identifier: string): Person => {
   const { unlinked = [], ...before } = known ?? noOne;
-  const left = (kind: IdentifierKind): Shown | null => (before[kind]?.identifier === identifier ? null : before[kind]);
+  const left = (kind: IdentifierKind): ShownIdentifier | null =>
+    before[kind]?.identifier === identifier ? null : before[kind];
   const others = unlinked.filter((one) => one !== identifier);
   return { email: left("email"), login: left("login"), unlinked: [...others, identifier].slice(-mostUnlinked) };
 };
@@ -162,10 +163,10 @@ const hasUse = ({ data: event }: Recorded<EventReceived>): boolean =>
   !event.warnings.includes("weak_did") &&
   (readers.has(event.t) || (!browsing.has(event.t) && mayIdentify.test(event.props)) || unlinkedBy(event) !== null);
 
-type Packed = [string, string, UnixMs] | null;
-const packed = (shown: Shown | null | undefined): Packed =>
+type PackedIdentifier = [string, string, UnixMs] | null;
+const packed = (shown: ShownIdentifier | null | undefined): PackedIdentifier =>
   shown ? [shown.identifier, shown.event_id, shown.at] : null;
-const unpacked = (kept: Packed | undefined): Shown | null =>
+const unpacked = (kept: PackedIdentifier | undefined): ShownIdentifier | null =>
   kept ? { identifier: kept[0], event_id: kept[1], at: kept[2] } : null;
 
 /** About 130 bytes an identifier. */
@@ -180,7 +181,11 @@ export const person: MemoryOf<Person | null> = remembers<Person | null>({
       JSON.stringify([packed(known?.email), packed(known?.login), ...(known?.unlinked ? [known.unlinked] : [])]),
     ),
   decode: (bytes) => {
-    const kept = JSON.parse(Buffer.from(bytes).toString()) as [Packed?, Packed?, (readonly string[])?];
+    const kept = JSON.parse(Buffer.from(bytes).toString()) as [
+      PackedIdentifier?,
+      PackedIdentifier?,
+      (readonly string[])?,
+    ];
     const [email, login, unlinked] = kept;
     return { email: unpacked(email), login: unpacked(login), ...(unlinked && { unlinked }) };
   },

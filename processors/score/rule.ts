@@ -5,7 +5,7 @@ import type { EventEnriched, FraudHints } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 
 /** All that a rule may look at. */
-export interface Seen {
+export interface RuleInput {
   readonly input: Recorded<EventEnriched>;
   /** What the event's click id proves; null without one, and for one that is not ours. */
   readonly click: Click | null;
@@ -34,7 +34,7 @@ export interface FraudRule {
    */
   readonly isNeverAlone?: boolean;
   /** Why this event is suspect, for people; null when it is not. */
-  readonly evidence: (seen: Seen, threshold: number) => string | null;
+  readonly evidence: (seen: RuleInput, threshold: number) => string | null;
 }
 
 /** What a client may set of a rule: off, another weight, another threshold. */
@@ -55,5 +55,5 @@ export const afterClick = (elapsedMs: number): string => `${(elapsedMs / 1_000).
  * Milliseconds from the click to the event; undefined without a click of ours, or with one that
  * lies after the event.
  */
-export const sinceClick = ({ input, click }: Seen): number | undefined =>
+export const sinceClick = ({ input, click }: RuleInput): number | undefined =>
   click === null || input.at < click.clicked_at ? undefined : input.at - click.clicked_at;

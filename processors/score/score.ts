@@ -8,7 +8,7 @@ import { partnerNamed } from "../attribute/contenders.ts";
 import { identifiersIn } from "../enrich/identity.ts";
 import { exclusionOf } from "./exclusions.ts";
 import type { ScoreFacts } from "./facts.ts";
-import type { FraudRule, Seen } from "./rule.ts";
+import type { FraudRule, RuleInput } from "./rule.ts";
 import { rulesFor } from "./rules.ts";
 
 const highest = 100;
@@ -21,7 +21,7 @@ const noReasons: readonly FraudReason[] = [];
 export const score: Processor<EventEnriched, { scored: EventScored }, null, ScoreFacts> = (input, _, facts) => {
   const { event, enrichment } = input.data;
   const click = event.click_id === null ? null : facts.clickOf(event.click_id);
-  const seen: Seen = { input, click, hints: facts.hints, isPartnersOwn: () => isPartnersOwn(event, click, facts) };
+  const seen: RuleInput = { input, click, hints: facts.hints, isPartnersOwn: () => isPartnersOwn(event, click, facts) };
   let reasons: FraudReason[] | undefined;
   let points = 0;
   let canReject = false;
@@ -57,7 +57,7 @@ const forgiven = (
   { code: "excluded", weight: 0, evidence: `${kind} ${value}: ${reason} (${author})` },
 ];
 
-const reasonFor = ({ code, weight, threshold, evidence }: FraudRule, seen: Seen): FraudReason | null => {
+const reasonFor = ({ code, weight, threshold, evidence }: FraudRule, seen: RuleInput): FraudReason | null => {
   const found = evidence(seen, threshold ?? 0);
   return found === null ? null : { code, weight, evidence: found };
 };

@@ -8,7 +8,7 @@ import { type Line, type OrderState, type Refund, rowOf, rowText } from "./order
 import { isSpreadAlike, spread, spreadLast } from "./spread.ts";
 
 /** A line that a claim has changed or made, before its share of the refunds. */
-export interface Touched {
+export interface ChangedLine {
   readonly line: Line;
   readonly row: EventAttributed;
   /** The row is another one than before. */
@@ -44,7 +44,7 @@ const spreadAgain = (order: Spreadable, next: readonly Line[]): readonly Line[] 
 };
 
 /** All lines, new ones last, as they are once every refund has its part of them. */
-export const changeLines = (changes: Changes, order: Spreadable, touched: readonly Touched[]): readonly Line[] => {
+export const changeLines = (changes: Changes, order: Spreadable, touched: readonly ChangedLine[]): readonly Line[] => {
   const { lines } = order;
   const before = new Map(lines.map((line) => [line.event_id, line]));
   const by = new Map(touched.map((one) => [one.line.event_id, one]));

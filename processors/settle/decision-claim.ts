@@ -11,11 +11,11 @@ import { claimKindOf, orderKeyOf } from "../attribute/claims.ts";
 
 /** What is said beside what it is about; the last four only by a reprocess. */
 type OfReprocess = "review" | "overrides" | "claimed_by" | "recalculates";
-type Said = Omit<Decision, "scope" | OfReprocess> & Partial<Pick<Decision, OfReprocess>>;
+type DecisionInput = Omit<Decision, "scope" | OfReprocess> & Partial<Pick<Decision, OfReprocess>>;
 const whole = { review: null, overrides: false, claimed_by: [], recalculates: true } as const;
 
 /** Every line of an order; the order need not have been heard of. */
-export const decisionOnOrder = (clientId: number, orderId: string, said: Said): Claim => ({
+export const decisionOnOrder = (clientId: number, orderId: string, said: DecisionInput): Claim => ({
   client_id: clientId,
   order_key: `o:${orderIdOf(orderId)}`,
   kind: "decision",
@@ -38,7 +38,7 @@ export const decisionOnOrder = (clientId: number, orderId: string, said: Said): 
 export const decisionOnLine = (
   clientId: number,
   event: Pick<EventReceived, "event_id" | "t"> & Partial<EventReceived>,
-  said: Said,
+  said: DecisionInput,
 ): Claim => {
   const attributed = blank({ ts: said.at, ...event, client_id: clientId });
   return {
@@ -57,7 +57,7 @@ export const decisionOnLine = (
  * The line that the event made, or is a copy of; or the event itself, when it is no claim.
  * `reference`: as it was at event time.
  */
-export const decisionOnEvent = (attributed: EventAttributed, reference: ReferenceAt, said: Said): Claim => ({
+export const decisionOnEvent = (attributed: EventAttributed, reference: ReferenceAt, said: DecisionInput): Claim => ({
   client_id: attributed.event.client_id,
   order_key: orderKeyOf(attributed.event),
   kind: "decision",
@@ -76,7 +76,7 @@ export const decisionOnRow = (
   orderKey: string,
   today: EventAttributed,
   scope: "line" | "event",
-  said: Said,
+  said: DecisionInput,
 ): Claim => ({
   client_id: today.event.client_id,
   order_key: orderKey,

@@ -12,20 +12,20 @@ import { type OrderState, type Refund, rowOf } from "./order.ts";
 import { asTheirSales, firstOf, refundOf } from "./refund.ts";
 import { namesLine, spread } from "./spread.ts";
 
-interface Taken {
+interface RefundResult {
   readonly rows: readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
   readonly state: OrderState;
 }
 
 /** What these refunds take of each line, with the rows of those that their sales say more of. */
-const taken = (changes: Changes, order: OrderState, refunds: readonly Refund[], added?: Refund): Taken => {
+const taken = (changes: Changes, order: OrderState, refunds: readonly Refund[], added?: Refund): RefundResult => {
   const lines = changeLines(changes, { lines: order.lines, refunds, added, before: order }, []);
   const written = asTheirSales(refunds, lines, added?.event_id ?? null);
   return { rows: written.rows, state: { ...order, lines, refunds: written.refunds } };
 };
 
 /** A refund that has just come; a copy of one that is there is stored, and takes nothing. */
-export const takeRefund = (changes: Changes, order: OrderState): Taken => {
+export const takeRefund = (changes: Changes, order: OrderState): RefundResult => {
   const { id, at, data } = changes.cause;
   const row = data.attributed;
   const asked = refundOf(changes.cause);
@@ -45,7 +45,7 @@ const asNamed = (refund: Refund, event: EventReceived, { lines }: OrderState): R
 };
 
 /** A refund whose line was looked up leaves the key where it waited, and takes from its line. */
-export const moveRefund = (changes: Changes, order: OrderState): Taken => {
+export const moveRefund = (changes: Changes, order: OrderState): RefundResult => {
   const asked = asNamed(refundOf(changes.cause), changes.cause.data.attributed.event, order);
   const others = order.refunds.filter(({ event_id }) => event_id !== asked.event_id);
   if (asked.line_event_id === null) return taken(changes, order, others);

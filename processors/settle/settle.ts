@@ -13,18 +13,18 @@ import {
   reject,
   type UnixMs,
 } from "../../stream/flow.ts";
-import { changeLines, type Touched, withRefunds } from "./change-lines.ts";
+import { type ChangedLine, changeLines, withRefunds } from "./change-lines.ts";
 import { type Changes, withoutPassing } from "./credit-line.ts";
 import { decideOrder, decideWaiting } from "./decisions/decide.ts";
-import { isLead, leadIdOf, meet, nameOf, productKeyOf } from "./meet.ts";
+import { isLead, leadIdOf, meet, nameOf, productKeyOf } from "./match-line.ts";
 import { MERGE_WINDOW_MS, mergeCopy, moneyOf, rowOfCopy, withoutGoods } from "./merge-copy.ts";
 import { DEFAULT_CURRENCY, type Line, linesIn, type OrderState, outgrows, rowOf, rowText } from "./order.ts";
 import { asTheirSales } from "./refund.ts";
 import { moveRefund, takeRefund } from "./refund-claim.ts";
 
-type Settled = { readonly conversions: Conversion; readonly attributed: EventAttributed };
+type SettleOutputs = { readonly conversions: Conversion; readonly attributed: EventAttributed };
 type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
-type Outcome = Emit<Settled, OrderState>;
+type Outcome = Emit<SettleOutputs, OrderState>;
 
 /** More are no order, and a claim about all of them would take seconds. */
 export const MOST_LINES = 2_000;
@@ -41,10 +41,10 @@ const saleValueOf = ({ event }: EventAttributed): bigint =>
 
 /** Conversions carry the time of their sale, so that commission finds the contract of then. */
 const emitted = (rows: Rows, { records }: Changes, state: OrderState): Outcome =>
-  emit<Settled, OrderState>(
+  emit<SettleOutputs, OrderState>(
     [
-      ...rows.map(({ row, at }): Emitted<Settled> => ({ output: "attributed", data: row, at })),
-      ...records.map((data): Emitted<Settled> => ({ output: "conversions", data, at: data.occurred_at })),
+      ...rows.map(({ row, at }): Emitted<SettleOutputs> => ({ output: "attributed", data: row, at })),
+      ...records.map((data): Emitted<SettleOutputs> => ({ output: "conversions", data, at: data.occurred_at })),
     ],
     state,
   );
@@ -102,7 +102,7 @@ const opened = (
  * Beside the total of its order a line is held, and in time the total too: one of them is paid
  * twice.
  */
-const totalHeld = (total: Line | null, receivedAt: UnixMs): readonly Touched[] =>
+const totalHeld = (total: Line | null, receivedAt: UnixMs): readonly ChangedLine[] =>
   total === null || total.is_decided || total.review !== null || receivedAt - total.received_at > MERGE_WINDOW_MS
     ? []
     : [
@@ -185,7 +185,7 @@ const withCopy = (
  * It counts never again. In time it fills what the first copy lacked; a line that a partner holds
  * keeps its partner, and waits for a decision when another one claims it.
  */
-const merged = (line: Line, copy: EventAttributed, order: OrderState): Touched => {
+const merged = (line: Line, copy: EventAttributed, order: OrderState): ChangedLine => {
   const first = rowOf(line);
   const money = moneyOf(first.event, copy.event, line);
   const takesCredit = line.status === "open" && !line.is_decided && isCredited(copy);
@@ -257,7 +257,7 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly 
 };
 
 /** The total of an order becomes the line of its product, a lead gets its client's id. */
-const withIds = (touched: Touched, claim: Claim): Touched => ({
+const withIds = (touched: ChangedLine, claim: Claim): ChangedLine => ({
   ...touched,
   line: {
     ...touched.line,
@@ -301,7 +301,7 @@ const settledBy = (claim: Recorded<Claim>, order: OrderState): Outcome | Reject<
  * leaves the row of its own event; a sale that is credited leaves a conversion, whatever takes it
  * back a record on the same conversion. It never drops; it rejects only what an order cannot hold.
  */
-export const settle: Processor<Claim, Settled, OrderState, null, "order_too_large"> = (claim, order) => {
+export const settle: Processor<Claim, SettleOutputs, OrderState, null, "order_too_large"> = (claim, order) => {
   const outcome = settledBy(claim, order);
   return outcome.kind === "emit" && outgrows(order, outcome.state) ? reject("order_too_large") : outcome;
 };

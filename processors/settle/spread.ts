@@ -102,17 +102,17 @@ const takeAll = (share: Share, reason: string): void => {
 };
 
 /** What the messages of one refund ask for: of the whole order, and of its lines together. */
-interface Asked {
+interface RefundSums {
   whole: bigint;
   ofLines: bigint;
 }
-const askedIn = ({ whole, ofLines }: Asked): bigint => (whole > ofLines ? whole : ofLines);
+const askedIn = ({ whole, ofLines }: RefundSums): bigint => (whole > ofLines ? whole : ofLines);
 
 /** Refunds that are spread as one sum: largest remainder by what is left of each line. */
-class Spreading {
+class RefundSpread {
   readonly unmet: Refund[] = [];
   readonly excess = new Map<string, bigint>();
-  readonly #asked = new Map<string, Asked>();
+  readonly #asked = new Map<string, RefundSums>();
 
   share(refunds: readonly Refund[], over: readonly Share[]): void {
     const sums = new Map<string, { amount: bigint; last: Refund }>();
@@ -207,7 +207,7 @@ export const spread = (lines: readonly Line[], refunds: readonly Refund[]): Spre
   const shares = lines.map((line) => shareOf(line, line.value_minor - line.settled_minor));
   const all = byProduct(shares);
   const closes = closesAt(lines);
-  const spreading = new Spreading();
+  const spreading = new RefundSpread();
   const byLine = new Map(all.map((share) => [share.line, share]));
   const named = linesNamed(all.map(({ line }) => line));
   const namedBy = (refund: Refund): readonly Share[] => named(refund).map((line) => byLine.get(line)!);
@@ -245,7 +245,7 @@ export const spreadLast = (
   const there = shares.filter(({ line }) =>
     isOfLine(last) ? namesLine(last, line) : line.received_at <= last.received_at,
   );
-  new Spreading().share([last], byProduct(there));
+  new RefundSpread().share([last], byProduct(there));
   return shares.map(lineOf);
 };
 

@@ -1,7 +1,7 @@
 // Gives a rule's condition its meaning in the language of the store: the same as the closure of
 // domain/conditions/evaluate.ts.
 import { type Leaf, walk } from "../../domain/conditions/condition.ts";
-import { type Bound, boundOf, dateForm, firstDayFrom } from "../../domain/conditions/dates.ts";
+import { boundOf, dateForm, firstDayFrom, type ValueSpan } from "../../domain/conditions/dates.ts";
 import { decimalOf } from "../../domain/conditions/decimal.ts";
 import { kindOf } from "../../domain/conditions/fields.ts";
 import { codesByDigits } from "../../domain/currencies.ts";
@@ -146,7 +146,7 @@ const numberOrder = (op: Leaf["op"], given: Condition, low: number, high: number
  * moment (evaluate.ts, inOrder). An instant is compared with the moment; a day with the first day
  * that begins there, so that the store need not know when days begin in Mexico City.
  */
-const dateOrder = (op: Leaf["op"], text: Condition, low: Bound, high: Bound): Condition => {
+const dateOrder = (op: Leaf["op"], text: Condition, low: ValueSpan, high: ValueSpan): Condition => {
   const from = (at: number): Condition =>
     piece`if(isDay, day >= ${bind("Int64", String(firstDayFrom(at)))}, at >= ${bind("Int64", String(at))})`;
   const holds =

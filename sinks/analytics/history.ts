@@ -39,7 +39,7 @@ export interface StoredEvent extends LatestRow {
   readonly received_at: UnixMs;
 }
 
-interface Asked {
+interface HistoryQuestion {
   readonly when: RuleCondition;
   readonly rule_id: number;
   /** Left out, with all before it. */
@@ -57,7 +57,11 @@ export interface History {
     most: number,
   ) => Promise<{ readonly times: readonly UnixMs[]; readonly last: HistoryPlace | undefined; readonly isCut: boolean }>;
   /** Those that meet the condition, or are credited to the rule. */
-  readonly matching: (clientId: number, window: HistoryWindow, asked: Asked) => Promise<readonly StoredEvent[]>;
+  readonly matching: (
+    clientId: number,
+    window: HistoryWindow,
+    asked: HistoryQuestion,
+  ) => Promise<readonly StoredEvent[]>;
 }
 
 export const openHistory = (clickhouse: Clickhouse): History => ({
@@ -105,7 +109,7 @@ const matchingHistory = async (
   clickhouse: Clickhouse,
   scope: ClientScope,
   window: HistoryWindow,
-  { when, rule_id, after, last, limit }: Asked,
+  { when, rule_id, after, last, limit }: HistoryQuestion,
 ): Promise<readonly StoredEvent[]> => {
   const met = matching(when);
   // Said of the time alone as well, which is what events lie by.

@@ -3,12 +3,12 @@
 import type { Admin } from "../../infra/kafka/kafka.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
+import { filesOf, hoursOf, readFile, type Span } from "./archive-reads.ts";
 import type { Contents } from "./container.ts";
 import { type ArchiveFile, fileKey, hourText, noticeKey, noticeOf } from "./names.ts";
-import { filesOf, hoursOf, readFile, type Span } from "./read.ts";
 
 /** Who keeps the archive, as it is hosted now (modules/log/groups/hosts.ts). */
-export interface Archiving {
+export interface ArchiveHost {
   readonly group: string;
   readonly topic: string;
 }
@@ -83,13 +83,13 @@ export const uncoveredEnds = (
   });
 };
 
-type Announced = Contents & { readonly replaces?: string };
+type AnnouncedFile = Contents & { readonly replaces?: string };
 
 /** What is wrong with one file: unreadable, or another one than was announced. */
 const damageOf = async (objects: Objects, file: ArchiveFile): Promise<string | undefined> => {
   try {
     const { contents } = await readFile(objects, file);
-    const announced = JSON.parse(String(await objects.get(noticeKey(file, file.first)))) as Announced;
+    const announced = JSON.parse(String(await objects.get(noticeKey(file, file.first)))) as AnnouncedFile;
     // A purge announces the file again before it writes it: until then the one before stands.
     return [announced.sha256, announced.replaces].includes(contents.sha256)
       ? undefined
@@ -113,7 +113,7 @@ export interface CheckSettings extends Span {
 export const checkArchive = async (
   objects: Objects,
   admin: Pick<Admin, "committed" | "watermarks">,
-  { group, topic }: Archiving,
+  { group, topic }: ArchiveHost,
   settings: CheckSettings = {},
 ): Promise<ArchiveState> => {
   const { verify = true, onFile = () => undefined } = settings;
@@ -189,7 +189,7 @@ const ARCHIVE_TOLERANCE_MS = 5 * 60_000;
  */
 export const archiveBehind = async (
   admin: Pick<Admin, "committed" | "watermarks" | "offsetsAt">,
-  { group, topic }: Archiving,
+  { group, topic }: ArchiveHost,
   toleratedMs = ARCHIVE_TOLERANCE_MS,
   now = Date.now(),
 ): Promise<number> => {

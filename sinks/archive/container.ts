@@ -37,7 +37,7 @@ export interface Contents {
 }
 
 /** A file that is not what was written; says what is wrong with it. */
-export class Damaged extends Error {
+export class DamagedArchive extends Error {
   readonly verdict = "fatal";
   constructor(key: string, why: string) {
     super(`${key} is damaged: ${why}`);
@@ -92,7 +92,7 @@ interface Container {
   readonly contents: Contents;
 }
 /** Which offsets a file stands for, wherever its first and its last record lie. */
-type Covered = Pick<Contents, "topic" | "partition" | "first" | "last"> &
+type CoveredOffsets = Pick<Contents, "topic" | "partition" | "first" | "last"> &
   Partial<Pick<Contents, "appended_from" | "appended_to">>;
 
 /** A file in the making. Records are compressed as they come, so that closing it costs little. */
@@ -105,7 +105,7 @@ export interface OpenContainer {
    * The same records make the same contents, however they were added. Append times are those of the
    * first and the last record where none are given.
    */
-  readonly close: (covered: Covered) => Promise<Container>;
+  readonly close: (covered: CoveredOffsets) => Promise<Container>;
 }
 
 export const openContainer = (): OpenContainer => {
@@ -143,7 +143,7 @@ export const openContainer = (): OpenContainer => {
     appendedTo = given.at(-1)!.appended_at;
     records += given.length;
   };
-  const close = async ({ topic, partition, first, last, ...covered }: Covered): Promise<Container> => {
+  const close = async ({ topic, partition, first, last, ...covered }: CoveredOffsets): Promise<Container> => {
     if (count > 0) await endBlock();
     const contents: Contents = {
       topic,
@@ -192,7 +192,7 @@ export const readContainer = async (
   try {
     return await read(file);
   } catch (error) {
-    throw new Damaged(key, (error as Error).message);
+    throw new DamagedArchive(key, (error as Error).message);
   }
 };
 

@@ -4,9 +4,9 @@
 import { hit } from "#failpoint";
 import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import { type ArchivedRecord, Damaged, rewriteContainer } from "./container.ts";
+import { filesOf, hoursOf, readFile } from "./archive-reads.ts";
+import { type ArchivedRecord, DamagedArchive, rewriteContainer } from "./container.ts";
 import { type ArchiveFile, HOUR_MS, hourText, noticeKey } from "./names.ts";
-import { filesOf, hoursOf, readFile } from "./read.ts";
 import { keptSince } from "./retention.ts";
 
 /** How long a client keeps its events. */
@@ -16,12 +16,12 @@ export interface ClientRetention {
   readonly months: number;
 }
 /** Hours before this one are to be without this client, those before `from` are already. */
-interface Due {
+interface DueHours {
   readonly clientId: number;
   readonly from: UnixMs;
   readonly until: UnixMs;
 }
-export interface Purged {
+export interface PurgeResult {
   /** Files that held a record of such a client. */
   readonly files: number;
   readonly records: number;
@@ -59,7 +59,7 @@ const marksOf = async (objects: Objects, topic: string): Promise<Marks> => {
 };
 
 /** Whole days, so that a file is read again once a day at most, for all clients at once. */
-const dueOf = (clients: readonly ClientRetention[], marks: Marks, now: UnixMs): readonly Due[] =>
+const dueOf = (clients: readonly ClientRetention[], marks: Marks, now: UnixMs): readonly DueHours[] =>
   clients
     .map(({ clientId, months }) => ({
       clientId,
@@ -84,10 +84,10 @@ export const purgeExpired = async (
   topic: string,
   clients: readonly ClientRetention[],
   settings: PurgeSettings,
-): Promise<Purged> => {
+): Promise<PurgeResult> => {
   const marks = await marksOf(objects, topic);
   const due = dueOf(clients, marks, settings.now);
-  const found = { files: 0, byClient: new Map<number, number>(), damaged: [] as Purged["damaged"][number][] };
+  const found = { files: 0, byClient: new Map<number, number>(), damaged: [] as PurgeResult["damaged"][number][] };
   const { goOnAt = null } = settings;
   const from = Math.max(goOnAt ?? 0, Math.min(...due.map((one) => one.from)));
   const to = Math.max(...due.map((one) => one.until));
@@ -119,7 +119,7 @@ interface Hour {
 const purgeHour = async (
   objects: Objects,
   { topic, hour, gone, isDry }: Hour,
-  found: { files: number; readonly byClient: Map<number, number>; readonly damaged: Purged["damaged"][number][] },
+  found: { files: number; readonly byClient: Map<number, number>; readonly damaged: PurgeResult["damaged"][number][] },
 ): Promise<void> => {
   for await (const file of filesOf(objects, topic, { from: hour, to: hour + HOUR_MS }))
     try {
@@ -127,7 +127,7 @@ const purgeHour = async (
       if (removed.size > 0) found.files += 1;
       for (const [client, count] of removed) found.byClient.set(client, (found.byClient.get(client) ?? 0) + count);
     } catch (error) {
-      if (!(error instanceof Damaged)) throw error;
+      if (!(error instanceof DamagedArchive)) throw error;
       found.damaged.push({ key: file.key, message: error.message });
     }
 };
@@ -160,7 +160,7 @@ const moveMarks = async (
   objects: Objects,
   topic: string,
   marks: Marks,
-  due: readonly Due[],
+  due: readonly DueHours[],
   cleanUntil: UnixMs,
 ): Promise<void> => {
   const moved = due.map(({ clientId, from, until }) => [clientId, Math.max(from, Math.min(until, cleanUntil))]);

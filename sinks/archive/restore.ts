@@ -5,11 +5,11 @@ import { hit } from "#failpoint";
 import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { InputMessage, OutputMessage, Produce } from "../../stream/messages.ts";
+import { filesOf, messageOf, readFile } from "./archive-reads.ts";
 import { type ArchiveState, seamsOf } from "./check.ts";
-import { type ArchivedRecord, Damaged } from "./container.ts";
+import { type ArchivedRecord, DamagedArchive } from "./container.ts";
 import { type ArchiveFile, HOUR_MS, hourOf, hourText } from "./names.ts";
-import { filesOf, messageOf, readFile } from "./read.ts";
-import type { Withheld } from "./withheld.ts";
+import type { WithheldFilter } from "./withheld-filter.ts";
 
 /**
  * Records that the broker appended from `from` on and before `to`; of one client, if given: every
@@ -64,7 +64,7 @@ export const planRestore = async (
         bytes += (record.key?.length ?? 0) + (record.value?.length ?? 0);
       }
     } catch (error) {
-      if (!(error instanceof Damaged)) throw error;
+      if (!(error instanceof DamagedArchive)) throw error;
       damaged.push({ key: file.key, message: error.message });
     }
     onFile(n + 1, files.length);
@@ -115,7 +115,7 @@ export const restoreState = async (objects: Objects, window: Window): Promise<Re
 export interface RestorePorts {
   readonly into: string;
   readonly produce: Produce;
-  readonly withheld: Withheld;
+  readonly withheld: WithheldFilter;
   readonly onFile?: (done: number, total: number, state: RestoreState) => void;
 }
 

@@ -3,8 +3,8 @@
 import { monthsBefore } from "../../domain/calendar.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
+import { hoursOf } from "./archive-reads.ts";
 import { folderOf, hourText } from "./names.ts";
-import { hoursOf } from "./read.ts";
 
 /**
  * As long as events are kept anywhere (docs/design/contracts.md, "Retention"); older ones would

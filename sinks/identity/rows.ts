@@ -2,16 +2,16 @@
 import { unlinkedBy } from "../../domain/personal/unlink.ts";
 import type { Credit, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
-import type { EdgeRow } from "./table.ts";
+import type { IdentityLinkRow } from "./table.ts";
 
 /**
  * One row an edge; none for nearly every event. A click id counts when attribute has found its MAC
  * good (it then says when the click was): ids that were made up link no devices.
  */
-export const edgeRows = ({
+export const identityLinkRows = ({
   at,
   data: { event, enrichment, credit },
-}: Recorded<EventAttributed>): readonly EdgeRow[] => {
+}: Recorded<EventAttributed>): readonly IdentityLinkRow[] => {
   const unlink = unlinkedBy(event);
   if (unlink !== null) return [unlinkedRow(event, unlink, at)];
   const { edges } = enrichment;
@@ -34,7 +34,7 @@ export const edgeRows = ({
   );
 };
 
-const none: readonly EdgeRow[] = [];
+const none: readonly IdentityLinkRow[] = [];
 
 const KEPT_MS = 90 * 86_400_000;
 
@@ -43,7 +43,7 @@ const unlinkedRow = (
   { client_id, did, event_id }: EventReceived,
   { kind, identifier }: NonNullable<ReturnType<typeof unlinkedBy>>,
   at: UnixMs,
-): EdgeRow => ({
+): IdentityLinkRow => ({
   ...{ client_id, did, kind, identifier, event_id, at },
   ...{ method: "unlinked_by_decision", confidence: 1, expires_at: at + KEPT_MS, unlinked_at: at },
 });

@@ -18,7 +18,7 @@ const shared = {
 };
 /** What one event shows of an edge. */
 const sightColumns = { ...shared, event_id: uuid, at: time };
-export type EdgeRow = WrittenRow<typeof sightColumns>;
+export type IdentityLinkRow = WrittenRow<typeof sightColumns>;
 
 const declared = {
   name: "identity_edges",
@@ -35,4 +35,4 @@ const declared = {
 } as const;
 
 /** Of one edge the earliest evidence and the latest sight stay, in whatever order they come. */
-export const identityEdges = postgresTable<EdgeRow>(declared, statementsOf(declared, sightColumns));
+export const identityEdges = postgresTable<IdentityLinkRow>(declared, statementsOf(declared, sightColumns));

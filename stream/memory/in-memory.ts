@@ -1,5 +1,5 @@
 // The twin of both drivers for tests, simulation and the bench: one process, nothing kept.
-import type { Loaded, Memory, Remembering, Version } from "./memory.ts";
+import type { LoadedMemory, Memory, MemoryWrite, Version } from "./memory.ts";
 
 interface StageMemory {
   readonly versions: Map<string, Version[]>;
@@ -21,11 +21,11 @@ export const inMemory = (driver: "fast" | "durable"): Memory => {
     stages.set(stage, made);
     return made;
   };
-  const hasMoved = ({ stage, met, outcomes }: Remembering): boolean =>
+  const hasMoved = ({ stage, met, outcomes }: MemoryWrite): boolean =>
     outcomes.some(({ eventId }) => of(stage).outcomes.has(eventId)) ||
     met.some(({ key, version }) => (of(stage).versions.get(key)?.at(-1)?.version ?? 0) !== version);
 
-  const keep = ({ stage, topic, partition, mark, changes, outcomes, forgets }: Remembering): void => {
+  const keep = ({ stage, topic, partition, mark, changes, outcomes, forgets }: MemoryWrite): void => {
     const memory = of(stage);
     for (const change of changes) {
       const versions = memory.versions.get(change.key) ?? [];
@@ -48,7 +48,7 @@ export const inMemory = (driver: "fast" | "durable"): Memory => {
   };
 
   return {
-    load: async ({ stage, keys, eventIds, topic, partition }): Promise<Loaded> => {
+    load: async ({ stage, keys, eventIds, topic, partition }): Promise<LoadedMemory> => {
       const memory = of(stage);
       const picked = <Value>(from: ReadonlyMap<string, Value>, names: readonly string[]): ReadonlyMap<string, Value> =>
         new Map(names.flatMap((name) => (from.has(name) ? [[name, from.get(name)!] as const] : [])));

@@ -20,7 +20,7 @@ export interface Change extends Version {
   readonly position: Position;
 }
 
-interface Wanted {
+interface MemoryQuestion {
   readonly stage: string;
   readonly keys: readonly string[];
   readonly eventIds: readonly string[];
@@ -29,7 +29,7 @@ interface Wanted {
   readonly partition: number;
 }
 
-export interface Loaded {
+export interface LoadedMemory {
   /** By key, oldest first. Durable memory keeps the newest only. */
   readonly versions: ReadonlyMap<string, readonly Version[]>;
   /** By event id; empty in fast memory. */
@@ -44,7 +44,7 @@ export interface Loaded {
 }
 
 /** What one stage made of one batch. */
-export interface Remembering {
+export interface MemoryWrite {
   readonly stage: string;
   readonly topic: string;
   readonly partition: number;
@@ -72,7 +72,7 @@ export interface Remembering {
  */
 export interface Memory {
   /** One bulk read, of one moment. */
-  readonly load: (wanted: Wanted) => Promise<Loaded>;
+  readonly load: (wanted: MemoryQuestion) => Promise<LoadedMemory>;
   /**
    * All or nothing. Durable memory answers `moved`, and has remembered nothing, when an outcome of
    * the batch has appeared since it was loaded or a key that it met is at another version: load and
@@ -80,7 +80,7 @@ export interface Memory {
    * `lost`, and its mark stays where it is, when it was emptied since this driver loaded for that
    * partition: what lies before the batch must be learnt again.
    */
-  readonly remember: (batch: readonly Remembering[]) => Promise<"remembered" | "moved" | "lost">;
+  readonly remember: (batch: readonly MemoryWrite[]) => Promise<"remembered" | "moved" | "lost">;
 }
 
 export type Memories = Readonly<Record<"fast" | "durable", Memory>>;

@@ -1,7 +1,7 @@
 // Which of the loaded values an event meets, and what a batch adds to them. Pure; one rule a
 // driver.
 import type { MemoryOf, Position, Recorded } from "../flow.ts";
-import type { Change, Loaded, Remembering, Version } from "./memory.ts";
+import type { Change, LoadedMemory, MemoryWrite, Version } from "./memory.ts";
 
 type Codec = Pick<MemoryOf<any>, "decode" | "encode">;
 
@@ -13,20 +13,20 @@ export interface Recall {
   /** Of these keys the ones that nothing was loaded for. */
   readonly lacks: (keys: readonly string[]) => readonly string[];
   /** What was loaded later for keys that were lacking. */
-  readonly learn: (keys: readonly string[], loaded: Loaded) => void;
+  readonly learn: (keys: readonly string[], loaded: LoadedMemory) => void;
   /** The outcome of an event that was decided before: in an earlier batch or in this one. */
   readonly decided: (eventId: string) => Uint8Array | undefined;
   readonly decide: (event: Recorded<unknown>, outcome: Uint8Array) => void;
   /** `encode` writes a value that is only written now, on behalf of the event that left it. */
   readonly noted: (
     encode: (event: Recorded<unknown>, value: unknown) => Uint8Array,
-  ) => Pick<Remembering, "changes" | "met" | "outcomes" | "forgets">;
+  ) => Pick<MemoryWrite, "changes" | "met" | "outcomes" | "forgets">;
   /** Events that are older than what is still kept of a key that they met. */
   readonly truncated: () => number;
 }
 
 /** Durable: the newest value, whatever the position, and every outcome. */
-const newest = (loaded: Loaded, { decode }: Codec): Recall => {
+const newest = (loaded: LoadedMemory, { decode }: Codec): Recall => {
   const versions = new Map(loaded.versions);
   const later = new Set<string>();
   const met = new Map<string, number>();
@@ -80,16 +80,16 @@ const KEPT_VERSIONS = 100;
  * the same place or later, meets what it met the first time as long as no other event was written
  * in between.
  */
-const byPosition = (loaded: Loaded, { decode, encode }: Codec): Recall => {
-  interface Kept {
+const byPosition = (loaded: LoadedMemory, { decode, encode }: Codec): Recall => {
+  interface KeptOutcome {
     readonly versions: Version[];
     readonly eventIds: Set<string>;
     firstOffset: number;
   }
-  const keys = new Map<string, Kept>();
+  const keys = new Map<string, KeptOutcome>();
   const changes: Change[] = [];
   let truncated = 0;
-  const keptOf = (key: string): Kept => {
+  const keptOf = (key: string): KeptOutcome => {
     const known = keys.get(key);
     if (known !== undefined) return known;
     const versions = [...(loaded.versions.get(key) ?? [])];
@@ -136,5 +136,5 @@ const byPosition = (loaded: Loaded, { decode, encode }: Codec): Recall => {
   };
 };
 
-export const recall = (driver: "fast" | "durable", loaded: Loaded, codec: Codec): Recall =>
+export const recall = (driver: "fast" | "durable", loaded: LoadedMemory, codec: Codec): Recall =>
   driver === "durable" ? newest(loaded, codec) : byPosition(loaded, codec);

@@ -3,7 +3,7 @@
 import { setImmediate } from "node:timers/promises";
 import { hit } from "#failpoint";
 import { unreadLetter } from "../dead-letters.ts";
-import { decodeBatch, type Read } from "../decode.ts";
+import { decodeBatch, type ReadRecord } from "../decode.ts";
 import type { AnySink } from "../flow.ts";
 import type { Control, InputBatch, OutputMessage, ProcessBatch } from "../messages.ts";
 import type { SinkPorts, WriteCounts } from "../ports.ts";
@@ -23,7 +23,7 @@ interface Part {
   lost?: unknown;
 }
 
-interface Written {
+interface WrittenBatch {
   readonly letters: readonly OutputMessage[];
   readonly counts: readonly WriteCounts[];
 }
@@ -63,7 +63,7 @@ const heartbeat = async (parts: readonly Part[]): Promise<void> => {
  * 1 read and map, 2 write, then mark what was touched. Dying in the first costs nothing, after
  * either of the others a second write of the same rows and marks: one row by key and version.
  */
-const write = async (turn: Turn, parts: readonly Part[]): Promise<Written> => {
+const write = async (turn: Turn, parts: readonly Part[]): Promise<WrittenBatch> => {
   const { read, withheld, letters } = await readAll(turn, parts);
   const counts: WriteCounts[] = [];
   for (const sink of turn.sinks) {
@@ -75,7 +75,7 @@ const write = async (turn: Turn, parts: readonly Part[]): Promise<Written> => {
 };
 
 /** 3 the dead letters, before the offsets: one that cannot be written holds all of them. */
-const produce = async ({ ports, heartbeat }: Turn, { letters }: Written): Promise<void> => {
+const produce = async ({ ports, heartbeat }: Turn, { letters }: WrittenBatch): Promise<void> => {
   if (letters.length > 0) await ports.retry("produce", () => ports.produce(letters), heartbeat);
 };
 
@@ -103,10 +103,10 @@ const commit = async ({ ports }: Turn, parts: readonly Part[]): Promise<Readonly
 const readAll = async (
   { sinks, topic, ports, heartbeat }: Turn,
   parts: readonly Part[],
-): Promise<{ readonly read: readonly Read[]; readonly withheld: number; readonly letters: OutputMessage[] }> => {
+): Promise<{ readonly read: readonly ReadRecord[]; readonly withheld: number; readonly letters: OutputMessage[] }> => {
   const { wire, retry } = ports;
   const letters: OutputMessage[] = [];
-  const read: Read[] = [];
+  const read: ReadRecord[] = [];
   // Asked after the records were read: whatever had to be known before they were written is known
   // now.
   const isWithheld = await retry("load", async () => ports.withholds?.(), heartbeat);

@@ -1,6 +1,6 @@
 // Writes events of one topic into the table of one sink, without those that it cannot store.
 import { letterOf } from "../dead-letters.ts";
-import type { Read } from "../decode.ts";
+import type { ReadRecord } from "../decode.ts";
 import type { AnySink, AnyTopic, Table } from "../flow.ts";
 import type { OutputMessage } from "../messages.ts";
 import type { SinkPorts, WriteCounts } from "../ports.ts";
@@ -14,11 +14,11 @@ export interface Turn {
 }
 
 /** An event with the rows that it becomes; they are stored together or refused together. */
-interface Mapped extends Read {
+interface MappedEvent extends ReadRecord {
   readonly rows: readonly unknown[];
 }
 interface RefusedEvent {
-  readonly one: Read;
+  readonly one: ReadRecord;
   readonly code: "unmappable_row" | "refused_by_store";
   readonly error: unknown;
 }
@@ -27,7 +27,7 @@ interface RefusedEvent {
 export const writeSink = async (
   turn: Turn,
   sink: AnySink,
-  read: readonly Read[],
+  read: readonly ReadRecord[],
   withheld: number,
 ): Promise<{ readonly letters: readonly OutputMessage[]; readonly counts: WriteCounts }> => {
   const startedAt = performance.now();
@@ -35,7 +35,7 @@ export const writeSink = async (
   const unstorable = await writeWithout(turn, sink, mapped);
   await mark(turn, sink, mapped);
   const all = mapped.reduce((sum, { rows }) => sum + rows.length, 0);
-  const bad = unstorable.reduce((sum, { one }) => sum + (one as Mapped).rows.length, 0);
+  const bad = unstorable.reduce((sum, { one }) => sum + (one as MappedEvent).rows.length, 0);
   const counts = {
     sink: sink.name,
     table: sink.into.name,
@@ -48,8 +48,8 @@ export const writeSink = async (
   return { letters: [...refused, ...unstorable].map((one) => refusedLetter(turn, sink, one)), counts };
 };
 
-const map = (sink: AnySink, read: readonly Read[]) => {
-  const mapped: Mapped[] = [];
+const map = (sink: AnySink, read: readonly ReadRecord[]) => {
+  const mapped: MappedEvent[] = [];
   const refused: RefusedEvent[] = [];
   for (const one of read) {
     try {
@@ -66,7 +66,7 @@ const store = async (
   { ports, topic, heartbeat }: Turn,
   table: Table<any>,
   rows: readonly unknown[],
-  of: readonly Mapped[],
+  of: readonly MappedEvent[],
 ): Promise<void> => {
   const batch = {
     tenants: [...new Set(rows.map(table.tenantOf))],
@@ -83,7 +83,11 @@ const store = async (
  * Halves what a store refuses for its data until the event is found; halves keep the order of the
  * log.
  */
-const writeWithout = async (turn: Turn, sink: AnySink, mapped: readonly Mapped[]): Promise<readonly RefusedEvent[]> => {
+const writeWithout = async (
+  turn: Turn,
+  sink: AnySink,
+  mapped: readonly MappedEvent[],
+): Promise<readonly RefusedEvent[]> => {
   if (mapped.length === 0) return [];
   try {
     await store(
@@ -107,7 +111,7 @@ const writeWithout = async (turn: Turn, sink: AnySink, mapped: readonly Mapped[]
  * Names what was touched, whether or not a row was refused. It holds ids and times of stored rows
  * alone, so a refusal is not the fault of data: it stops.
  */
-const mark = async (turn: Turn, { into: { marks } }: AnySink, mapped: readonly Mapped[]): Promise<void> => {
+const mark = async (turn: Turn, { into: { marks } }: AnySink, mapped: readonly MappedEvent[]): Promise<void> => {
   if (marks === undefined || mapped.length === 0) return;
   await store(turn, marks.into, marks.of(mapped.flatMap((one) => one.rows)), mapped);
 };
@@ -125,7 +129,7 @@ const refusedLetter = ({ ports, topic }: Turn, sink: AnySink, { one, code, error
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Names an insert: its topic, and of each partition the offsets and the number of events. */
-const tokenOf = (run: string, topic: string, mapped: readonly Mapped[]): string => {
+const tokenOf = (run: string, topic: string, mapped: readonly MappedEvent[]): string => {
   const ranges = new Map<number, { first: number; last: number; count: number }>();
   for (const { partition, source } of mapped) {
     const range = ranges.get(partition);

@@ -21,16 +21,16 @@ import type { Wire } from "../wire.ts";
 import { type InMemoryLog, inMemoryLog, type LoggedMessage } from "./in-memory-log.ts";
 
 /** An event as an edge would publish it. */
-interface Sent<T> {
+interface SentEvent<T> {
   readonly data: T;
   readonly at: UnixMs;
   /** Event time, when left out. */
   readonly receivedAt?: UnixMs;
 }
 
-export interface Driven {
+export interface TopologyDriver {
   /** Publishes, then runs every stage until nothing is left to read. */
-  readonly send: <T>(topic: Topic<T>, ...events: readonly Sent<T>[]) => Promise<void>;
+  readonly send: <T>(topic: Topic<T>, ...events: readonly SentEvent<T>[]) => Promise<void>;
   /** Publishes a message as it is, readable or not, then runs as `send` does. */
   readonly sendMessage: (message: OutputMessage) => Promise<void>;
   readonly read: <T>(topic: Topic<T>) => readonly Recorded<T>[];
@@ -104,7 +104,7 @@ const step = async (
 };
 
 /** Stages, sinks and topics as the topology declares them; edges are left to `send`. */
-export const drive = (topology: Topology, settings: DriveSettings): Driven => {
+export const drive = (topology: Topology, settings: DriveSettings): TopologyDriver => {
   const { nodes } = topology;
   const stages = nodes.filter((node) => node.is === "stage");
   const sinks = nodes.filter((node) => node.is === "sink").filter(writesRows);

@@ -1,7 +1,7 @@
 // Figures of campaigns and partners over HTTP: what the sinks have stored, counted by hand.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { apiSuite } from "../support/api-suite.ts";
 import { attributed, clickCredit, noon } from "../support/builders.ts";
 import { type SoldLine, settleRollups, storeEvents, storeLine } from "../support/sold.ts";

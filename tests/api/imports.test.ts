@@ -7,7 +7,7 @@ import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { type SubjectKind, subjectsOf } from "../../domain/personal/suppression.ts";
 import { openObjects } from "../../infra/objects/open.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { storeFile } from "../../modules/intake/imports/import-file.ts";
 import { beginUpload, failImport, queueUpload } from "../../modules/intake/imports/imports.ts";
 import { claimRows } from "../../modules/intake/imports/run/claimed-rows.ts";

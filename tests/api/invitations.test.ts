@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readMail } from "../../infra/mail/read-mail.ts";
 import { sql } from "../../infra/postgres/sql.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { apiSuite } from "../support/api-suite.ts";
 

@@ -11,7 +11,7 @@ import { apiApp, type ServerPorts } from "../../apps/api/server.ts";
 import { monthOf } from "../../domain/calendar.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { openLog } from "../../infra/runtime/log.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { type Asked, asker } from "../support/ask.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";

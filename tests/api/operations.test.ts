@@ -7,11 +7,11 @@ import { openRegistry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
 import { type Admin, openKafka, type Producer } from "../../infra/kafka/kafka.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { insertUser } from "../../modules/access/users/create.ts";
 import { withUsers } from "../../modules/access/users/users.ts";
 import { referenceNow } from "../../modules/catalog/clients/find-client.ts";
-import { type Planned, planToken } from "../../modules/running/log-jobs/plan-token.ts";
+import { type MovePlanToken, planToken } from "../../modules/running/log-jobs/plan-token.ts";
 import type { Operation } from "../../schemas/generated.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
@@ -240,7 +240,7 @@ test("a plan is good once, for its user, and for ten minutes", async () => {
     { pointer: "/plan_token", code: "bad_plan_token" },
   ]);
   const [body, mac] = planned.plan_token.split(".");
-  const other = JSON.parse(Buffer.from(body, "base64url").toString()) as Planned;
+  const other = JSON.parse(Buffer.from(body, "base64url").toString()) as MovePlanToken;
   const forged = Buffer.from(JSON.stringify({ ...other, move: { ...rewind, target: "settle" } })).toString("base64url");
   for (const bad of [
     `${forged}.${mac}`,

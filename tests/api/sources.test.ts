@@ -1,7 +1,7 @@
 // External sources over the platform API, and what a source that was made there sends to the edge.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../infra/postgres/sql.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { apiSuite } from "../support/api-suite.ts";
 import { command } from "../support/command.ts";

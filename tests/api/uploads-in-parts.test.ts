@@ -9,7 +9,7 @@ import nodeProcess from "node:process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openObjects } from "../../infra/objects/open.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { apiSuite } from "../support/api-suite.ts";
 import { startUpload } from "../support/upload-process.ts";
 

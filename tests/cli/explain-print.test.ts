@@ -1,6 +1,6 @@
 // An explanation as a person reads it: a refund credits no one, and a decision is no receipt.
 import { expect, test } from "vitest";
-import type { Explained } from "../../apps/cli/commands/money/explain.ts";
+import type { ExplanationWithDecisions } from "../../apps/cli/commands/money/explain.ts";
 import { printed } from "../../apps/cli/commands/money/explain-print.ts";
 
 const SALE_AT = Date.parse("2026-11-23T05:01:17.242Z");
@@ -26,7 +26,7 @@ const explained = (newest: object, over: object = {}): string =>
     ...{ taken_back: null, rules: [], contracts: [], partners: { 5: "Revista Hogar" }, campaigns: {} },
     order: { order_key: "o:A-1", lines: [line], waiting_refunds: 0, void_refunds: [] },
     ...over,
-  } as unknown as Explained);
+  } as unknown as ExplanationWithDecisions);
 
 test("a sale was received when it came, also after a decision has written its event again", () => {
   const decided = version({ version: 2, received_at: DECIDED_AT, credit_status: "attributed", partner_id: 5 });

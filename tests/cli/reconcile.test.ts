@@ -1,15 +1,21 @@
 // A shop's own list of orders beside what is counted here: every difference has its reason.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { compareOrders, type Known, type OurOrder, type ShopOrder } from "../../modules/figures/reports/reconcile.ts";
+import {
+  compareOrders,
+  type OurOrder,
+  type ReconcileInput,
+  type ShopOrder,
+} from "../../modules/figures/reports/reconcile.ts";
 
 const shop = (order_id: string, amount: bigint | null = 10_000n, over: Partial<ShopOrder> = {}): ShopOrder => ({
   ...{ order_id, amount, currency: "MXN", line: 2 },
   ...over,
 });
 const here = (order_id: string, amount = 10_000n, currency = "MXN"): OurOrder => ({ order_id, amount, currency });
-const compared = (known: Partial<Known>) => compareOrders({ shop: [], ours: [], others: [], onTheWay: 0, ...known });
-const reasons = (known: Partial<Known>) =>
+const compared = (known: Partial<ReconcileInput>) =>
+  compareOrders({ shop: [], ours: [], others: [], onTheWay: 0, ...known });
+const reasons = (known: Partial<ReconcileInput>) =>
   compared(known).differences.map(({ side, order_id, reason }) => [side, order_id, reason]);
 
 test("what is the same is counted and not listed, also over several lines of one order", () => {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { filterOf, refuseStrangers } from "../../apps/cli/commands/reports/report.ts";
 import { fileOf } from "../../apps/cli/commands.ts";
 import { strayWords } from "../../apps/cli/stray-words.ts";
-import { UsageError } from "../../infra/runtime/refused.ts";
+import { UsageError } from "../../infra/runtime/command-errors.ts";
 import { RefusalError } from "../../modules/base/refusal.ts";
 import { refuseCredited } from "../../modules/money/decisions/assign.ts";
 

@@ -2,10 +2,10 @@
 // refused or reported.
 
 import { expect, test } from "vitest";
-import { Refused } from "../../infra/runtime/refused.ts";
+import { CommandRefused } from "../../infra/runtime/command-errors.ts";
 import { spansOf } from "../../modules/money/reprocess/span.ts";
 import type { InputBatch, InputMessage } from "../../stream/messages.ts";
-import type { Past } from "../../stream/ports.ts";
+import type { PastReader } from "../../stream/ports.ts";
 import { inMemoryLog } from "../../stream/testing/in-memory-log.ts";
 import { topics } from "../../topics.ts";
 import { hourMs, noon } from "../support/builders.ts";
@@ -23,7 +23,7 @@ const given = (
   log.append(Array.from({ length: high }, (_, n) => ({ topic: topic.name, key: "k", value: Buffer.from(String(n)) })));
   const offsetAt = (at: number): number => Math.min(high, Math.max(low, Math.ceil((at - noon) / hourMs)));
   const all = (from: number, until: number): readonly InputMessage[] => log.read(topic.name, 0, from, until - from);
-  const past: Past = async function* (name, partition, from, until) {
+  const past: PastReader = async function* (name, partition, from, until) {
     const messages = all(0, high).filter(({ offset }) => archived.includes(offset) && offset >= from && offset < until);
     for (const message of messages)
       yield { topic: name, partition, messages: [message], from: message.offset, until: message.offset + 1 };
@@ -79,14 +79,14 @@ test("what Kafka has let go comes first, from the archive", async () => {
 
 test("a window that is nowhere is refused, and nothing of Kafka is read for it", async () => {
   const { span, read } = given({ high: 8, low: 3, archived: [0] });
-  await expect(span(0, null, 1)).rejects.toThrow(Refused);
+  await expect(span(0, null, 1)).rejects.toThrow(CommandRefused);
   await expect(span(0, null, 1)).rejects.toThrow(/a later --from/);
   expect(read.every((offset) => offset === 0)).toBe(true);
 });
 
 test("an archive with a hole, or one that began too late, is no archive of the window", async () => {
-  await expect(given({ high: 8, low: 4, archived: [0, 1, 3] }).span(0, null, 1)).rejects.toThrow(Refused);
-  await expect(given({ high: 8, low: 4, archived: [2, 3] }, 2).span(0, null, 1)).rejects.toThrow(Refused);
+  await expect(given({ high: 8, low: 4, archived: [0, 1, 3] }).span(0, null, 1)).rejects.toThrow(CommandRefused);
+  await expect(given({ high: 8, low: 4, archived: [2, 3] }, 2).span(0, null, 1)).rejects.toThrow(CommandRefused);
   const late = given({ high: 8, low: 4, archived: [2, 3] }, 2);
   await late.span(0, null, 2);
   expect([late.read, late.notes.length]).toEqual([[2, 3, 4, 5, 6, 7], 1]);

@@ -1,6 +1,6 @@
 // What `tributary status` says of processes, of the keeper's probes and of the starter.
 import { expect, test } from "vitest";
-import { type Known, statusText } from "../../apps/cli/commands/running/status.ts";
+import { type StatusParts, statusText } from "../../apps/cli/commands/running/status.ts";
 import type { ProbeRow } from "../../modules/running/repair/probe-states.ts";
 
 const NOW = Date.UTC(2026, 10, 22, 12);
@@ -9,7 +9,7 @@ const probe = (name: string, change: Partial<ProbeRow> = {}): ProbeRow => ({
   ...{ last_error: null, failing_since: null, incident_id: null, restarted_at: [] },
   ...change,
 });
-const well: Known = {
+const well: StatusParts = {
   run: {
     ready: true,
     apps: { keeper: { url: "http://127.0.0.1:8084", pid: process.pid } },
@@ -19,7 +19,7 @@ const well: Known = {
   probes: ["analytics_store", "event_log"].map((name) => probe(name)),
   path: { state: "operational", since: NOW - 900_000, instances: [] } as never,
 };
-const lastOf = (known: Known): string => statusText(known, NOW).split("\n").at(-1)!;
+const lastOf = (known: StatusParts): string => statusText(known, NOW).split("\n").at(-1)!;
 
 test("when all is well it says so in its last line, and how old the probes are", () => {
   expect(statusText(well, NOW)).toContain("keeper: all 2 probes are healthy, the oldest 14 s ago");
@@ -28,7 +28,7 @@ test("when all is well it says so in its last line, and how old the probes are",
 
 test("a log that hangs is said by its process, by the keeper and by the last line", () => {
   const since = NOW - 60_000;
-  const known: Known = {
+  const known: StatusParts = {
     ...well,
     processes: [{ name: "kafka", pid: process.pid, state: "paused" }],
     probes: [probe("analytics_store"), probe("event_log", { state: "failing", since, last_error: "no answer" })],

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import { completeJob, type TakenJob, takeJob } from "../../modules/base/jobs/jobs.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
-import { askForBackfill, type Backfilled } from "../../modules/money/trials/backfill.ts";
-import { followBackfill } from "../../modules/money/trials/backfilled.ts";
+import { followBackfill } from "../../modules/money/trials/after-backfill.ts";
+import { askForBackfill, type BackfillResult } from "../../modules/money/trials/backfill.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { mortalPool } from "../support/mortal-pool.ts";
 
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-const backfilled = (): Backfilled => ({
+const backfilled = (): BackfillResult => ({
   ...{ rule_id: rule, rule_version: 1, from: "2026-01-01", to: "2026-01-31", evaluated: 40, truncated: false },
   ...{ matched: 30, by_event_type: { purchase: 30 }, by_partner: [{ partner_id: null, matched: 30 }] },
   ...{ decisions: 30, applied: 29, overtaken: 1, waiting: 0, left_to_recalc: 0, left_in_closed_months: 2 },

@@ -8,7 +8,7 @@ import { count, flag, optional, readRows, scopeOf, text } from "../../infra/clic
 import { openPool } from "../../infra/postgres/sql.ts";
 import { computeWaiting } from "../../modules/figures/rollups/compute-waiting.ts";
 import { figuresByDay } from "../../modules/figures/rollups/rollup-reads.ts";
-import { markWithdrawn } from "../../modules/figures/rollups/withdrawn.ts";
+import { markWithdrawn } from "../../modules/figures/rollups/withdrawn-devices.ts";
 import { latestMasks } from "../../modules/privacy/masks.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { openHistory } from "../../sinks/analytics/history.ts";

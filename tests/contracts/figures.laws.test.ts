@@ -9,7 +9,7 @@ import { scopeOf } from "../../infra/clickhouse/query.ts";
 import { openPool, transaction } from "../../infra/postgres/sql.ts";
 import { clickFigures, clientsTrackingClicks } from "../../modules/figures/reads/click-figures.ts";
 import { periodsOf } from "../../modules/figures/reads/periods.ts";
-import { type By, soldFigures } from "../../modules/figures/reads/sold-figures.ts";
+import { type SplitBy, soldFigures } from "../../modules/figures/reads/sold-figures.ts";
 import { earnedByDay } from "../../modules/figures/reports/earned-by-day.ts";
 import { report } from "../../modules/figures/reports/report.ts";
 import { figuresByDay } from "../../modules/figures/rollups/rollup-reads.ts";
@@ -23,7 +23,7 @@ const clickhouse = openClickhouse(env.CLICKHOUSE_URL!);
 afterAll(() => Promise.all([pool.end(), clickhouse.close()]));
 
 let tenants = 700_000_000 + (Date.now() % 1_000_000) * 100;
-const BY: readonly By[] = ["day", "partner_id", "campaign_id", "event_type", "segment"];
+const BY: readonly SplitBy[] = ["day", "partner_id", "campaign_id", "event_type", "segment"];
 const span = { from: startOfDay("2026-05-01"), to: startOfDay("2026-08-01") };
 
 /** Around midnight and the ends of months in Mexico City, which are six in the morning in UTC. */

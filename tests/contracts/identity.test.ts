@@ -4,12 +4,12 @@ import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { unlinkedBy } from "../../domain/personal/unlink.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
-import { purgeEdges } from "../../modules/privacy/persons/purge-edges.ts";
-import { edgesOfDevice, recordUnlink } from "../../modules/privacy/persons/unlink.ts";
+import { purgeIdentityLinks } from "../../modules/privacy/persons/purge-identity-links.ts";
+import { linksOfDevice, recordUnlink } from "../../modules/privacy/persons/unlink.ts";
 import { suppress } from "../../modules/privacy/suppressions.ts";
-import { leadReceived } from "../../processors/admit/outbox/announced.ts";
+import { leadReceived } from "../../processors/admit/outbox/announcements.ts";
 import { MOST_EDGES } from "../../sinks/identity/statements.ts";
-import { type EdgeRow, identityEdges } from "../../sinks/identity/table.ts";
+import { type IdentityLinkRow, identityEdges } from "../../sinks/identity/table.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
 import { clientId, dayMs, noon } from "../support/builders.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
@@ -24,7 +24,7 @@ afterAll(() => database.drop());
 
 const uuid = (n: number): string => `00000000-0000-8000-8000-${n.toString(16).padStart(12, "0")}`;
 const hex = (text: string): string => Buffer.from(text).toString("hex").padEnd(64, "0");
-const row = (n: number, over: Partial<EdgeRow> = {}): EdgeRow => ({
+const row = (n: number, over: Partial<IdentityLinkRow> = {}): IdentityLinkRow => ({
   client_id: clientId,
   did: `d${n}`,
   identifier: hex("phone"),
@@ -37,7 +37,7 @@ const row = (n: number, over: Partial<EdgeRow> = {}): EdgeRow => ({
   unlinked_at: null,
   ...over,
 });
-const write = (rows: readonly EdgeRow[]) =>
+const write = (rows: readonly IdentityLinkRow[]) =>
   postgresStore(pool).within({ tenants: [...new Set(rows.map(({ client_id: id }) => id))], token: "" }, (each) =>
     identityEdges.write(rows, each),
   );
@@ -74,16 +74,16 @@ test("a device that shows a session after the other is bounded too, and keeps it
 test("an edge that ran out stays 90 days for erasures, then it goes, in turns of bounded size", async () => {
   const kind = "login";
   await write(Array.from({ length: 7 }, (_, n) => row(n, { kind, identifier: hex("login"), expires_at: noon + n })));
-  expect(await purgeEdges(pool, noon + 90 * dayMs)).toBe(0);
-  expect(await purgeEdges(pool, noon + 90 * dayMs + 5, () => false, 2)).toBe(5);
+  expect(await purgeIdentityLinks(pool, noon + 90 * dayMs)).toBe(0);
+  expect(await purgeIdentityLinks(pool, noon + 90 * dayMs + 5, () => false, 2)).toBe(5);
   expect((await stored(`kind = '${kind}'`)).map(({ did }) => did)).toEqual(["d5", "d6"]);
-  expect(await purgeEdges(pool, noon + 91 * dayMs, () => true)).toBe(0);
+  expect(await purgeIdentityLinks(pool, noon + 91 * dayMs, () => true)).toBe(0);
 });
 
 test("who is erased by an e-mail has no edge that their events proved; a device's other edges stay", async () => {
   const why = { since: noon + dayMs, reason: "asked", actor: "ana" };
   const hers = hex("a device of hers");
-  const shows = (n: number, did: string, kind: string, who: string): EdgeRow =>
+  const shows = (n: number, did: string, kind: string, who: string): IdentityLinkRow =>
     row(n, { did, kind, identifier: hex(who) });
   const ofThem = `did in ('${hers}', 'lent', 'other')`;
   await write([
@@ -121,7 +121,7 @@ test("a decision ends an edge for good, in whatever order it comes, and is writt
     expect(kept).toMatchObject({ method: "phone_on_event", evidence_event_id: uuid(1), confidence: 100 });
   }
   await write([edge, { ...edge, did: "another" }]);
-  const [known] = await transaction(pool, [clientId], (tx) => edgesOfDevice(tx, clientId, did));
+  const [known] = await transaction(pool, [clientId], (tx) => linksOfDevice(tx, clientId, did));
   expect(known).toMatchObject({ kind: "email", evidence_event_id: uuid(1), unlinked_at: null, other_devices: 1 });
   const decision_id = "00000000-0000-4000-8000-000000000001";
   const said = { decision_id, client_id: clientId, did, kind: "email", identifier: known!.identifier };

@@ -9,7 +9,7 @@ import { postgresMemory } from "../../infra/postgres/durable-memory.ts";
 import { redisMemory } from "../../infra/redis/fast-memory.ts";
 import { forget, marksOf } from "../../infra/redis/forget.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
-import type { Change, Loaded, Memory, Remembering } from "../../stream/memory/memory.ts";
+import type { Change, LoadedMemory, Memory, MemoryWrite } from "../../stream/memory/memory.ts";
 import { freshDatabase } from "../support/fresh-database.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
@@ -37,9 +37,9 @@ const fresh = (memory: Memory) => {
   const place = { stage, topic: "read", partition: 1 };
   return {
     place,
-    load: (keys: readonly string[], eventIds: readonly string[] = []): Promise<Loaded> =>
+    load: (keys: readonly string[], eventIds: readonly string[] = []): Promise<LoadedMemory> =>
       memory.load({ ...place, keys, eventIds }),
-    remembering: (over: Partial<Remembering> = {}): Remembering => ({
+    remembering: (over: Partial<MemoryWrite> = {}): MemoryWrite => ({
       ...place,
       mark: 1,
       changes: [],
@@ -48,11 +48,11 @@ const fresh = (memory: Memory) => {
       forgets: [],
       ...over,
     }),
-    remember: (over: Partial<Remembering>) =>
+    remember: (over: Partial<MemoryWrite>) =>
       memory.remember([{ ...place, mark: 1, changes: [], met: [], outcomes: [], forgets: [], ...over }]),
   };
 };
-const recalled = ({ versions }: Loaded, key: string) =>
+const recalled = ({ versions }: LoadedMemory, key: string) =>
   (versions.get(key) ?? []).map(({ eventId, offset, value }) => `${eventId}@${offset}=${Buffer.from(value)}`);
 
 const behavesAsMemory = (memory: Memory): void => {

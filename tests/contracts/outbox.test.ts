@@ -5,9 +5,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import {
-  type Announced,
+  type Announcement,
   announce,
   forgetSent,
   outboxTopics,
@@ -46,13 +46,13 @@ afterEach(() => database.adminPool.query("delete from outbox"));
 afterAll(() => database.drop());
 
 let names = 0;
-const named = (version: number): Announced => ({
+const named = (version: number): Announcement => ({
   topic: "domain.changes",
   client_id: 1,
   record: { client_id: 1, entity: "thing:1", type: "thing.changed", version, change_id: null, data: "{}" },
 });
 const versions = () => sent.map((message) => read(message).version);
-const adding = (...announced: readonly Announced[]) => transaction(pool, [1], (tx) => announce(tx, announced));
+const adding = (...announced: readonly Announcement[]) => transaction(pool, [1], (tx) => announce(tx, announced));
 
 test(
   "a saved change is announced: every new row, and to every client that it concerns; no personal " + "data goes along",

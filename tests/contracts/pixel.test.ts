@@ -2,7 +2,7 @@
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { transaction } from "../../infra/postgres/sql.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { defaultPixel, savePixelConfig } from "../../modules/catalog/pixel/pixel-config.ts";
 import { openPixels } from "../../modules/catalog/pixel/pixel-picture.ts";
 import { openSightings, readSightings } from "../../modules/catalog/pixel/sightings.ts";

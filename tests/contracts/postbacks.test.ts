@@ -8,11 +8,7 @@ import { resealClientSecrets, sealedCounts } from "../../modules/access/secrets/
 import { fingerprintOf } from "../../modules/access/secrets/installation-secrets.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { forgetMarks, openMarks } from "../../modules/intake/payment-notices/marks.ts";
-import {
-  openProcessors,
-  removeProcessorWithin,
-  saveProcessorWithin,
-} from "../../modules/intake/payment-notices/processor-settings.ts";
+import { openProviders, removeProvider, saveProvider } from "../../modules/intake/payment-notices/provider-settings.ts";
 import { closedPort } from "../support/closed-port.ts";
 import { edgeKeyring as keyring } from "../support/edge-host.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
@@ -75,13 +71,13 @@ test("marks are forgotten after 32 days", async () => {
 });
 
 const save = (clientId: number, secret: string, under = keyring) =>
-  transaction(pool, [clientId], (tx) => saveProcessorWithin(tx, { clientId, processor: "stripe" }, { secret }, under));
+  transaction(pool, [clientId], (tx) => saveProvider(tx, { clientId, processor: "stripe" }, { secret }, under));
 
 test("a secret is sealed, is the one of its client alone, and is replaced within a second everywhere", async () => {
   await save(CLIENT, "whsec_first");
   const { rows } = await database.adminPool.query<{ sealed: string }>("select sealed from payment_processors");
   expect(rows[0]!.sealed).toMatch(/^sealed:1:/);
-  const processes = [openProcessors(pool, keyring), openProcessors(database.pool({ max: 1 }), keyring)];
+  const processes = [openProviders(pool, keyring), openProviders(database.pool({ max: 1 }), keyring)];
   const secrets = () =>
     Promise.all(processes.map(({ settingsOf }) => settingsOf(CLIENT, "stripe").then((found) => found?.secret)));
   expect(await secrets()).toEqual(["whsec_first", "whsec_first"]);
@@ -92,7 +88,7 @@ test("a secret is sealed, is the one of its client alone, and is replaced within
   await expect.poll(secrets, { interval: 50, timeout: 20_000 }).toEqual(["whsec_second", "whsec_second"]);
   // What is remembered is half a second old at most; the rest is the question.
   expect(performance.now() - began).toBeLessThan(5_000);
-  await transaction(pool, [CLIENT], (tx) => removeProcessorWithin(tx, { clientId: CLIENT, processor: "stripe" }));
+  await transaction(pool, [CLIENT], (tx) => removeProvider(tx, { clientId: CLIENT, processor: "stripe" }));
   await expect.poll(secrets, { interval: 50, timeout: 20_000 }).toEqual([undefined, undefined]);
 });
 
@@ -103,7 +99,7 @@ test("the rotation of the installation's secret seals them again, and counts the
   expect(await resealClientSecrets(pool, next)).toBe(1);
   expect((await sealedCounts(pool)).get(fingerprintOf(next.newest))).toBe(1);
   expect(await resealClientSecrets(pool, next)).toBe(0);
-  expect(await openProcessors(pool, next).settingsOf(CLIENT, "stripe")).toEqual({ secret: "whsec_kept" });
+  expect(await openProviders(pool, next).settingsOf(CLIENT, "stripe")).toEqual({ secret: "whsec_kept" });
 });
 
 test("neither marks nor secrets of one client are seen by another, and an app alone sees none", async () => {

@@ -2,7 +2,7 @@
 // together take their places in one call.
 import { afterAll, expect, test } from "vitest";
 import { openRateLimit, type RateLimit } from "../../infra/http/rate-limit.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
 const warnings: string[] = [];

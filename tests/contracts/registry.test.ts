@@ -6,7 +6,7 @@ import { IncompatibleSchema, openRegistry, type Registry, RegistryAway } from ".
 import { openWire } from "../../infra/avro/wire.ts";
 import { classify } from "../../infra/runtime/errors.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { UnknownSchema, Unreadable } from "../../stream/wire.ts";
+import { UnknownSchema, UnreadableRecord } from "../../stream/wire.ts";
 import { workshop } from "../stack/home-for-test.ts";
 
 interface Payment {
@@ -84,7 +84,7 @@ test("an id that the registry does not know makes a value unreadable for good", 
   value.writeUInt32BE(4_000_000, 1);
   await wire.learn(4_000_000);
   expect(() => wire.decode(payments, value, read)).toThrow(
-    new Unreadable("unknown_schema", "no schema has the id 4000000"),
+    new UnreadableRecord("unknown_schema", "no schema has the id 4000000"),
   );
 });
 

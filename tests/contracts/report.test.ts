@@ -2,7 +2,7 @@
 // months are those of Mexico City.
 import { afterAll, describe, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { type By, bys, type ReportFilter, report, summary } from "../../modules/figures/reports/report.ts";
+import { bys, type ReportBy, type ReportFilter, report, summary } from "../../modules/figures/reports/report.ts";
 import type { EventReceived, LedgerEntry } from "../../schemas/generated.ts";
 import { conversionRows } from "../../sinks/conversions/rows.ts";
 import { conversions } from "../../sinks/conversions/table.ts";
@@ -209,7 +209,7 @@ describe("by another thing than the month", () => {
 
   test("every split has the same totals, and a filter leaves out what it names", async () => {
     const tenant = await sales();
-    const of = async (by: By, filter?: ReportFilter) => {
+    const of = async (by: ReportBy, filter?: ReportFilter) => {
       const { rows } = await report(pool, tenant, by, filter);
       const sum = (pick: (row: (typeof rows)[number]) => string) =>
         rows.reduce((all, row) => all + minor(pick(row)), 0n);

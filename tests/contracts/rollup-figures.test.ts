@@ -6,7 +6,7 @@ import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { bind, cond, count, minor, readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { computeWaiting } from "../../modules/figures/rollups/compute-waiting.ts";
-import { markOutdated, type Searched } from "../../modules/figures/rollups/outdated.ts";
+import { markOutdated, type SearchStart } from "../../modules/figures/rollups/outdated-hours.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
@@ -330,8 +330,8 @@ test("hours that an older computation wrote are computed again, each once, the n
     });
   const sums = (line: string) => ["minute", "hour", "day"].map((grain) => ({ line, grain, events: 3 }));
   expect(await lines()).toEqual(sums(""));
-  const searches: Searched[] = [];
-  for (let behind: Searched | null = "from the newest"; behind !== null; ) {
+  const searches: SearchStart[] = [];
+  for (let behind: SearchStart | null = "from the newest"; behind !== null; ) {
     searches.push(behind);
     behind = await markOutdated(pool, clickhouse, behind, 1);
     await settle();

@@ -11,7 +11,7 @@ import { failureOf, letterSources } from "../../modules/log/dead-letters/failure
 import { indexFailures } from "../../modules/log/dead-letters/letter.ts";
 import { type AsidePorts, planAside, setAside } from "../../modules/log/dead-letters/set-aside.ts";
 import { openHolds, recordHosting } from "../../modules/log/groups/group-holds.ts";
-import { releaseGroup } from "../../modules/log/rewind/rewinding.ts";
+import { releaseGroup } from "../../modules/log/rewind/rewind-ports.ts";
 import type { Operation } from "../../schemas/generated.ts";
 import { topicSettings, topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";

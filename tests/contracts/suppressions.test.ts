@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { subjectsOf } from "../../domain/personal/suppression.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { openSuppressions, suppress } from "../../modules/privacy/suppressions.ts";
 import { topics } from "../../topics.ts";
 import { attributed, clientId, hourMs, noon, recorded } from "../support/builders.ts";

@@ -12,7 +12,7 @@ import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events } from "../../sinks/analytics/table.ts";
 import { conversionRows } from "../../sinks/conversions/rows.ts";
 import { conversions } from "../../sinks/conversions/table.ts";
-import { edgeRows } from "../../sinks/identity/rows.ts";
+import { identityLinkRows } from "../../sinks/identity/rows.ts";
 import { identityEdges } from "../../sinks/identity/table.ts";
 import { ledgerRows } from "../../sinks/ledger/rows.ts";
 import { ledger } from "../../sinks/ledger/table.ts";
@@ -520,7 +520,7 @@ test("times keep their milliseconds in both stores", async () => {
 test("an identity edge keeps its first evidence, its last sight and its latest expiry", async () => {
   const tenant = nextTenant();
   const rows = identityHistory(tenant).flatMap((data) =>
-    edgeRows(recorded(topics.eventsAttributed, data, { at: data.event.ts })),
+    identityLinkRows(recorded(topics.eventsAttributed, data, { at: data.event.ts })),
   );
   await write(identityEdges, rows);
   const { rows: kept } = await admin.query(

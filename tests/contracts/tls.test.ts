@@ -14,7 +14,7 @@ import { stackConfig } from "../../infra/embedded/config.ts";
 import type { Stack } from "../../infra/embedded/supervisor.ts";
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { apps } from "../../modules/running/installation/product.ts";
 import { steps } from "../../modules/running/installation/steps.ts";
 import { topics } from "../../topics.ts";

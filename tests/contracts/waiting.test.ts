@@ -1,8 +1,8 @@
 // What waits is found among all orders in Postgres, of one client or of all, page after page.
 import { afterAll, expect, test } from "vitest";
-import { packed } from "../../infra/postgres/packed.ts";
+import { packed } from "../../infra/postgres/packed-values.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { countWaiting, waitingOrders } from "../../modules/money/orders/waiting.ts";
+import { countWaiting, waitingOrders } from "../../modules/money/orders/waiting-items.ts";
 import { keysOfOrder, order, orderMemory } from "../../processors/settle/memory/order.ts";
 import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";

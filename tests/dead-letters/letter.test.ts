@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import {
   type Failure,
   indexFailures,
-  type Known,
+  type KnownLetters,
   type Letter,
   letterIdOf,
   MOST_ATTEMPTS,
@@ -12,7 +12,7 @@ import {
 } from "../../modules/log/dead-letters/letter.ts";
 import { noon } from "../support/builders.ts";
 
-const nothing: Known = { letters: [], failures: new Set() };
+const nothing: KnownLetters = { letters: [], failures: new Set() };
 const never = () => 0;
 const failure = (over: Partial<Failure> = {}): Failure => ({
   failure_id: `${over.stage ?? "analytics"} ${over.source?.offset ?? 5}`,
@@ -33,12 +33,12 @@ const failure = (over: Partial<Failure> = {}): Failure => ({
 });
 const at = (offset: number, over: Partial<Failure> = {}) =>
   failure({ source: { topic: "events.attributed", partition: 1, offset }, ...over });
-const only = (known: Known, ...failures: readonly Failure[]): Letter => {
+const only = (known: KnownLetters, ...failures: readonly Failure[]): Letter => {
   const { letters } = indexFailures(known, failures, never);
   expect(letters).toHaveLength(1);
   return letters[0]!;
 };
-const knowing = (letter: Letter): Known => ({ letters: [letter], failures: new Set() });
+const knowing = (letter: Letter): KnownLetters => ({ letters: [letter], failures: new Set() });
 const retrying = (letter: Letter): Letter => ({
   ...letter,
   state: "retrying",

@@ -6,15 +6,15 @@ import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { placeOf } from "../../infra/kafka/kafka.ts";
 import { confirmReprocessed, INDEX_GROUP } from "../../modules/log/dead-letters/confirm-reprocessed.ts";
 import { failureOf, letterSources } from "../../modules/log/dead-letters/failure.ts";
-import { indexing } from "../../modules/log/dead-letters/indexing.ts";
+import { indexing } from "../../modules/log/dead-letters/index-letters.ts";
 import { letterStates, letterTopics } from "../../modules/log/dead-letters/letter.ts";
-import { type RetryPorts, sendDue } from "../../modules/log/dead-letters/retrying.ts";
+import { type RetryPorts, sendDue } from "../../modules/log/dead-letters/retry.ts";
 import { hostsOf } from "../../modules/log/groups/hosts.ts";
 import type { EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { inMemoryLog } from "../../stream/testing/in-memory-log.ts";
-import { Unreadable } from "../../stream/wire.ts";
+import { UnreadableRecord } from "../../stream/wire.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import { attributed, noon, received, recorded } from "../support/builders.ts";
@@ -102,7 +102,7 @@ const world = (random: () => number) => {
           outputs.push({ topic: "events.attributed", key: message.key, value });
         }
       } catch (error) {
-        if (!(error instanceof Unreadable)) throw error;
+        if (!(error instanceof UnreadableRecord)) throw error;
         outputs.push(letter(stage, error.code, topic.name, partition, message));
       }
     }

@@ -5,7 +5,7 @@ import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { placeOf } from "../../infra/kafka/kafka.ts";
 import { failureOf, letterSources } from "../../modules/log/dead-letters/failure.ts";
 import { type Failure, indexFailures, type Letter } from "../../modules/log/dead-letters/letter.ts";
-import { sendDue } from "../../modules/log/dead-letters/retrying.ts";
+import { sendDue } from "../../modules/log/dead-letters/retry.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { topics } from "../../topics.ts";

@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { maskInForce } from "../../domain/personal/consent.ts";
 import { signalsIn } from "../../domain/personal/signals.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { launchChromium, USER_AGENT } from "../support/chromium.ts";
 import { openPixelHost, type PixelHost } from "../support/pixel-host.ts";
 import { openVisit, pageErrors, snippet, type Visit } from "../support/pixel-visit.ts";

@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { serveRecording } from "../../apps/cli/commands/running/recording-page.ts";
 import { openLog } from "../../infra/runtime/log.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { newClientSecret, saveClientSecret } from "../../modules/access/secrets/client-secrets.ts";
 import { openRecording } from "../../modules/intake/recordings/recording-reads.ts";
 import { storeChunk } from "../../modules/intake/recordings/recording-store.ts";

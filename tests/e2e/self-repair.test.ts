@@ -12,7 +12,7 @@ import { openLog } from "../../infra/runtime/log.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
 import { controlOf } from "../../infra/runtime/stack-control.ts";
 import { keepDoing } from "../../infra/runtime/timing/schedule.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { listAlerts } from "../../modules/base/alerts/kept-alerts.ts";
 import { type Outage, violationsOfReporting } from "../../modules/base/alerts/reported-once.ts";
 import { listProbes } from "../../modules/running/repair/probe-states.ts";

@@ -1,12 +1,12 @@
 // When what was accepted counts as stored: the groups that host the way now have committed it.
 import { expect, test } from "vitest";
 import { progressOf } from "../../modules/figures/receipts/progress.ts";
-import { hostsOf, type Recorded } from "../../modules/log/groups/hosts.ts";
+import { hostsOf, type RecordedHosting } from "../../modules/log/groups/hosts.ts";
 import { pipeline } from "../../topology.ts";
 
 /** Ten records in events.attributed; the other topics are empty. */
 const world = () => {
-  const state = { recorded: [] as readonly Recorded[], committed: {} as Record<string, number> };
+  const state = { recorded: [] as readonly RecordedHosting[], committed: {} as Record<string, number> };
   const progress = progressOf({
     admin: async () => ({
       watermarks: async (topic) => [{ partition: 0, low: 0, high: topic === "events.attributed" ? 10 : 0 }],
@@ -20,7 +20,7 @@ const world = () => {
   });
   return { state, progress };
 };
-const behind = (first: string): Recorded => ({
+const behind = (first: string): RecordedHosting => ({
   group: `tributary.${first}`,
   topic: "events.attributed",
   nodes: [first, "analytics"],

@@ -1,7 +1,7 @@
 // A request has a minute to come whole. It is a file of its own because it takes that minute.
 import type { RequestListener } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Listening, listen, mayLast } from "../../infra/http/listen.ts";
+import { type ListeningServer, listen, mayLast } from "../../infra/http/listen.ts";
 import { openHalf, untilCut } from "../support/half-open.ts";
 
 const answer: RequestListener = (request, response) => {
@@ -10,7 +10,7 @@ const answer: RequestListener = (request, response) => {
   request.on("data", (piece: Buffer) => (bytes += piece.length)).once("end", () => response.end(`${bytes} bytes`));
   request.once("error", () => undefined);
 };
-let server: Listening;
+let server: ListeningServer;
 beforeAll(async () => {
   server = await listen(answer, { host: "127.0.0.1", port: 0 });
 });

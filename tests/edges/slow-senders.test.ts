@@ -5,13 +5,13 @@ import type { RequestListener } from "node:http";
 import { connect, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Listening, listen } from "../../infra/http/listen.ts";
+import { type ListeningServer, listen } from "../../infra/http/listen.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import { withBody } from "../../infra/http/read-body.ts";
 import { openHalf, untilCut } from "../support/half-open.ts";
 
 const MIB = 1024 * 1024;
-let server: Listening;
+let server: ListeningServer;
 let holdsUntil: Promise<void> | undefined;
 
 const answer: RequestListener = async (request, response) => {

@@ -2,9 +2,9 @@
 // what has left.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Linked, LinkedList } from "../../infra/runtime/timing/under-way.ts";
+import { LinkedList, type ListLinks } from "../../infra/runtime/timing/under-way.ts";
 
-interface Member extends Linked<Member> {
+interface Member extends ListLinks<Member> {
   readonly n: number;
 }
 const member = (n: number): Member => ({ n, before: undefined, behind: undefined });

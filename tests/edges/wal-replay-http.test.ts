@@ -2,7 +2,7 @@
 // answer for who waits where no keeper runs.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { createToken } from "../../modules/access/tokens/tokens.ts";
 import { cancelReplay, claimReplay, openReplays, ownedReplay } from "../../modules/log/replays/replays.ts";
 import { newTokens, type RunningIngest, startIngest } from "../support/ingest.ts";

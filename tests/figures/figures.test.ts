@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { listCampaignOrders } from "../../apps/api/contract/figures/campaign-figures.ts";
 import { listPartnerOrders } from "../../apps/api/contract/figures/partner-figures.ts";
-import { shownTo } from "../../apps/api/contract/shown.ts";
+import { shownTo } from "../../apps/api/contract/row-shapes.ts";
 import { startOfDay } from "../../domain/calendar.ts";
 import { freshnessOf } from "../../modules/figures/reads/data-freshness.ts";
 import { daysOf, periodsOf } from "../../modules/figures/reads/periods.ts";

@@ -11,7 +11,7 @@ import { keeper } from "../../apps/keeper/keeper.ts";
 import { lateWire } from "../../infra/avro/late-wire.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import { openScope } from "../../infra/runtime/scope.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { topics } from "../../topics.ts";
 
 /** Nothing listens on it once it is answered. */

@@ -1,7 +1,7 @@
 // The state machine of a probed store: every transition of docs/design/contracts.md, "Probes".
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { durationOf, type Probe, type Seen, type Step, step } from "../../modules/running/repair/incident.ts";
+import { durationOf, type Probe, type ProbeAnswer, type Step, step } from "../../modules/running/repair/incident.ts";
 
 const T0 = Date.UTC(2026, 10, 21, 12);
 const minute = 60_000;
@@ -34,13 +34,13 @@ const restarting: Probe = {
   restartedAt: [T0 + 3 * minute],
 };
 const down: Probe = { ...failing(4), ...incident, state: "down", since: T0 + 4 * minute };
-const ok = (at: number): Seen => ({ at, error: null });
-const bad = (at: number): Seen => ({ at, error: "no answer within 10 s" });
+const ok = (at: number): ProbeAnswer => ({ at, error: null });
+const bad = (at: number): ProbeAnswer => ({ at, error: "no answer within 10 s" });
 const sentBy = ({ alerts }: Step) =>
   alerts.map(({ status, severity, duration }) => [status, severity, ...(duration ? [duration] : [])]);
 
 describe("a store that can be restarted", () => {
-  test.each<[string, Probe, Seen, Probe["state"], number, boolean, unknown[]]>([
+  test.each<[string, Probe, ProbeAnswer, Probe["state"], number, boolean, unknown[]]>([
     ["healthy: a probe that succeeds changes nothing", healthy, ok(T0 + minute), "healthy", 0, false, []],
     ["healthy: the first failure makes it failing", healthy, bad(T0 + minute), "failing", 1, false, []],
     ["failing: a success makes it healthy without an alert", failing(2), ok(T0 + 3 * minute), "healthy", 0, false, []],

@@ -1,7 +1,7 @@
 // How late sales are, by who hosts their sink; and what the probe says while the log cannot be
 // asked.
 import { expect, test } from "vitest";
-import { hostsOf, type Recorded } from "../../modules/log/groups/hosts.ts";
+import { hostsOf, type RecordedHosting } from "../../modules/log/groups/hosts.ts";
 import { openProbes, SYNC_LAG_LIMIT_SEC } from "../../modules/running/repair/probes.ts";
 import { syncLagOf } from "../../modules/running/repair/sync-lag.ts";
 import { pipeline } from "../../topology.ts";
@@ -17,7 +17,7 @@ const broker = (committed: Readonly<Record<string, number>>) => ({
     return new Map([[0, Math.min(100, Math.max(0, 100 - Math.floor((noon - at) / 60_000)))]]);
   },
 });
-const lagging = (recorded: readonly Recorded[], committed: Readonly<Record<string, number>>) =>
+const lagging = (recorded: readonly RecordedHosting[], committed: Readonly<Record<string, number>>) =>
   syncLagOf(
     broker(committed),
     hostsOf(pipeline, recorded, () => true),

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { type Keyring, keyringOf } from "../../infra/runtime/keyring.ts";
 import { fingerprintOf } from "../../modules/access/secrets/installation-secrets.ts";
 import { type RotationFacts, rotationOf } from "../../modules/access/secrets/rotation.ts";
-import { seal, sealedUnder, unseal } from "../../modules/access/secrets/sealed.ts";
+import { seal, sealedUnder, unseal } from "../../modules/access/secrets/seal.ts";
 
 const secret = () => randomBytes(32).toString("base64");
 const [first, second, third] = [secret(), secret(), secret()] as const;

@@ -3,7 +3,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
-import { openTaking } from "../../apps/pixel/take.ts";
+import { openTaking } from "../../apps/pixel/intake.ts";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { Problem } from "../../infra/http/problem.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { contract } from "../../apps/api/contract/contract.ts";
 import { masked, maskedEmail } from "../../apps/api/contract/fields.ts";
-import { shownTo } from "../../apps/api/contract/shown.ts";
+import { shownTo } from "../../apps/api/contract/row-shapes.ts";
 import { isPersonal, isSecret, permissionsCsv, permissionsOf, permissionsPage } from "../../apps/api/permissions.ts";
 import { readRouteTable } from "../../apps/api/route-table.ts";
 import { routesOf } from "../../apps/api/routes.ts";

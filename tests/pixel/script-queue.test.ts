@@ -7,22 +7,22 @@ import {
   MAX_BODY,
   MAX_WAITING,
   oneBody,
+  type QueuedEvent,
   SIGNAL,
   VITAL,
-  type Waiting,
   type Weight,
   withOne,
 } from "../../browser/delivery/queue.ts";
 
-const waiting = (id: number, weight: Weight, size = 10): Waiting => ({
+const waiting = (id: number, weight: Weight, size = 10): QueuedEvent => ({
   event: { t: "x", ts: 1, event_id: `${id}`, did: "d", sid: "s", url: "", props: {} },
   weight,
   json: "x".repeat(size),
   notBefore: 0,
 });
-const filledWith = (weights: readonly Weight[]): readonly Waiting[] =>
-  weights.reduce<readonly Waiting[]>((all, weight, n) => withOne(all, waiting(n, weight)), []);
-const idsOf = (all: readonly Waiting[]) => all.map(({ event }) => Number(event.event_id));
+const filledWith = (weights: readonly Weight[]): readonly QueuedEvent[] =>
+  weights.reduce<readonly QueuedEvent[]>((all, weight, n) => withOne(all, waiting(n, weight)), []);
+const idsOf = (all: readonly QueuedEvent[]) => all.map(({ event }) => Number(event.event_id));
 
 test("a full queue loses its oldest signal first", () => {
   const weights = Array.from({ length: MAX_WAITING }, (_, n) => (n < 2 ? VITAL : n < 10 ? CALL : SIGNAL));

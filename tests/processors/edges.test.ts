@@ -9,7 +9,7 @@ import { enrich } from "../../processors/enrich/enrich.ts";
 import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { placesOf } from "../../processors/enrich/places.ts";
 import type { EventReceived, IdentityEdge } from "../../schemas/generated.ts";
-import { edgeRows } from "../../sinks/identity/rows.ts";
+import { identityLinkRows } from "../../sinks/identity/rows.ts";
 import { topics } from "../../topics.ts";
 import { attributed, clickCredit, clientId, dayMs, noon, received, recorded } from "../support/builders.ts";
 
@@ -88,7 +88,7 @@ test.each(["+525512345678", 17, "ab", null, fingerprint.toUpperCase()])(
 test("a click id links its device only if attribute found its MAC good", () => {
   const edges = edgesOf(lead);
   const kinds = (credit: object) =>
-    edgeRows(
+    identityLinkRows(
       recorded(topics.eventsAttributed, attributed(lead, { credit: clickCredit(credit), enrichment: { edges } })),
     ).map(({ kind }) => kind);
   expect(kinds({ clicked_at: noon })).toEqual(["session", "click"]);

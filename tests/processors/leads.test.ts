@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { leadKey } from "../../domain/lead-key.ts";
 import { acceptsBatch, admitBatch } from "../../processors/admit/batch.ts";
-import { leadReceived } from "../../processors/admit/outbox/announced.ts";
+import { leadReceived } from "../../processors/admit/outbox/announcements.ts";
 import { admitLead, type SentLead } from "../../processors/admit/outbox/lead.ts";
 import { clientId, noon } from "../support/builders.ts";
 

@@ -1,7 +1,7 @@
 // What a person gives back: of an order, of a product of it, or of what has no order and goes by
 // its event.
 import { describe, expect, test } from "vitest";
-import { claimOf, linesOf, type Refunded, type Subject } from "../../modules/money/decisions/decide.ts";
+import { claimOf, linesOf, type RefundDecision, type Subject } from "../../modules/money/decisions/decide.ts";
 import { leftOf, refundable } from "../../modules/money/decisions/refundable.ts";
 import { orderKeyOf } from "../../processors/attribute/claims.ts";
 import { conflict } from "../../processors/settle/conflict.ts";
@@ -34,7 +34,7 @@ const settling = () => {
     left: () => leftOf(state.lines).map(({ minor, currency }) => `${minor} ${currency}`),
   };
 };
-const decided = (subject: Subject, over: Partial<Refunded> = {}): Recorded<Claim> => {
+const decided = (subject: Subject, over: Partial<RefundDecision> = {}): Recorded<Claim> => {
   const said = { decision_id: UUID, client_id: clientId, actor: "user:1", reason: "sent back", at: noon + hourMs };
   const data = claimOf({
     ...said,

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { readMapping } from "../../domain/sources/map-payload.ts";
-import { admitPulled } from "../../processors/admit/sources/pulled.ts";
+import { admitPulled } from "../../processors/admit/sources/pulled-row.ts";
 import { clientId, noon } from "../support/builders.ts";
 
 const facts = { clientId, segments: [], consentDefault: 0xff, identify: identifyFor(pepperOf("secret", clientId), 10) };

@@ -9,7 +9,7 @@ import { refundedEventOf } from "../../domain/refunds.ts";
 import { emptyOrder, type OrderState, rowOf } from "../../processors/settle/order.ts";
 import { moveClaims, strayRefunds } from "../../processors/settle/refund-claim.ts";
 import { settle } from "../../processors/settle/settle.ts";
-import { waitingOf } from "../../processors/settle/waiting.ts";
+import { waitingOf } from "../../processors/settle/waiting-items.ts";
 import type { Claim, Conversion, EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { topics } from "../../topics.ts";

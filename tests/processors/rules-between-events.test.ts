@@ -7,7 +7,7 @@ import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { order } from "../../processors/settle/memory/order.ts";
 import { emptyOrder, MOST_BESIDE_LINES, type OrderState } from "../../processors/settle/order.ts";
 import { MOST_LINES, settle } from "../../processors/settle/settle.ts";
-import { waitingOf } from "../../processors/settle/waiting.ts";
+import { waitingOf } from "../../processors/settle/waiting-items.ts";
 import type { Claim, Conversion } from "../../schemas/generated.ts";
 import type { AnyStage, Recorded } from "../../stream/flow.ts";
 import { fold } from "../../stream/fold.ts";

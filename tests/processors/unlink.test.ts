@@ -8,7 +8,7 @@ import { type Person, person } from "../../processors/enrich/identity.ts";
 import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { placesOf } from "../../processors/enrich/places.ts";
 import type { Enrichment, EventReceived } from "../../schemas/generated.ts";
-import { edgeRows } from "../../sinks/identity/rows.ts";
+import { identityLinkRows } from "../../sinks/identity/rows.ts";
 import { velocityRows } from "../../sinks/velocity/rows.ts";
 import { topics } from "../../topics.ts";
 import { attributed, clientId, noon, purchase, received, recorded } from "../support/builders.ts";
@@ -88,7 +88,7 @@ test("an event that a sender calls so decides nothing", () => {
 
 test("the sinks end the edge and take the device out of those of the person", () => {
   const event = recorded(topics.eventsAttributed, attributed(decided(ana)));
-  expect(edgeRows(event)).toMatchObject([
+  expect(identityLinkRows(event)).toMatchObject([
     { client_id: clientId, did, kind: "email", identifier: ana, unlinked_at: noon },
   ]);
   expect(velocityRows(event)).toEqual([

@@ -3,9 +3,9 @@
 import { expect, test } from "vitest";
 import type { Objects } from "../../infra/objects/objects.ts";
 import { deleteOldRefused } from "../../modules/intake/path/refused-by-log.ts";
+import { filesOf, pastOf, readFile } from "../../sinks/archive/archive-reads.ts";
 import { checkArchive } from "../../sinks/archive/check.ts";
 import { purgeExpired } from "../../sinks/archive/purge.ts";
-import { filesOf, pastOf, readFile } from "../../sinks/archive/read.ts";
 import { planRestore } from "../../sinks/archive/restore.ts";
 import { archiver } from "../../sinks/archive/write.ts";
 import type { FetchedBatch } from "../../stream/messages.ts";

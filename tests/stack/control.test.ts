@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import type { Run } from "../../infra/embedded/supervisor.ts";
 import { controlOf } from "../../infra/runtime/stack-control.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { workshop } from "./home-for-test.ts";
 
 const here = workshop();

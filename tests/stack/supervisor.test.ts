@@ -8,7 +8,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { App } from "../../infra/embedded/app.ts";
 import { openHome } from "../../infra/embedded/home.ts";
 import { startOf } from "../../infra/runtime/lock.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { doctor } from "../../modules/running/installation/doctor.ts";
 import { ownConfig, workshop } from "./home-for-test.ts";
 

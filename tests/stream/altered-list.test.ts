@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { typeOf } from "../../infra/avro/avro.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
-import { Unreadable } from "../../stream/wire.ts";
+import { UnreadableRecord } from "../../stream/wire.ts";
 import { topics } from "../../topics.ts";
 import { attributed, recorded } from "../support/builders.ts";
 
@@ -76,6 +76,6 @@ test("an event with such a list is unreadable for good, where it is decoded and 
   const read = { topic: topic.name, partition: 0, offset: 0 };
   for (const one of [wire.decode, wire.view]) {
     expect(one(topic, value, read).data.event.warnings).toEqual([warning]);
-    expect(() => within(() => one(topic, altered, read))).toThrow(Unreadable);
+    expect(() => within(() => one(topic, altered, read))).toThrow(UnreadableRecord);
   }
 });

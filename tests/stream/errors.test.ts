@@ -5,7 +5,7 @@ import kafkajs from "kafkajs";
 import { expect, test } from "vitest";
 import { LogGap, LogUnavailable, MembershipLost, Overloaded } from "../../infra/kafka/kafka.ts";
 import { classify, isSettling } from "../../infra/runtime/errors.ts";
-import { UnknownSchema, Unreadable } from "../../stream/wire.ts";
+import { UnknownSchema, UnreadableRecord } from "../../stream/wire.ts";
 
 const like = (name: string, fields: object = {}, message = "something") =>
   Object.assign(new Error(message), { name }, fields);
@@ -49,7 +49,7 @@ test.each([
 ])("%s is transient", (_, error) => expect(classify(error)).toBe("transient"));
 
 test.each([
-  ["unreadable bytes", new Unreadable("unreadable_body", "cut")],
+  ["unreadable bytes", new UnreadableRecord("unreadable_body", "cut")],
   ["a Postgres constraint", postgres("23514")],
   ["a Postgres number out of range", postgres("22003")],
   ["a ClickHouse text that is no number", clickhouse("72", "CANNOT_PARSE_NUMBER")],

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { type FetchedRecord, readRecordBatch } from "../../infra/kafka/client/fetched-records.ts";
 import { correctedClient } from "../../infra/kafka/client/kafkajs-corrected.ts";
 import type { ClientBatch } from "../../infra/kafka/client/types.ts";
-import { messagesOf } from "../../infra/kafka/fetching.ts";
+import { messagesOf } from "../../infra/kafka/fetch-settings.ts";
 
 const inside = createRequire(import.meta.url);
 const Decoder = inside("kafkajs/src/protocol/decoder.js") as new (bytes: Buffer) => { offset: number };

@@ -4,14 +4,14 @@ import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { chain } from "../../stream/chain.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { fold, type Given, ProcessorThrew } from "../../stream/fold.ts";
-import type { Loaded } from "../../stream/memory/memory.ts";
+import { fold, ProcessorThrew, type StageInput } from "../../stream/fold.ts";
+import type { LoadedMemory } from "../../stream/memory/memory.ts";
 import { type Step, type Sum, step, toy, toys } from "../support/toy.ts";
 
 const wire = inMemoryWire(Object.values(toys));
-const nothing: Loaded = { versions: new Map(), outcomes: new Map(), truncated: new Map(), mark: null };
+const nothing: LoadedMemory = { versions: new Map(), outcomes: new Map(), truncated: new Map(), mark: null };
 const hostedOf = (name: string, ...names: string[]) => chain(toy, [name, ...names]).hosted;
-const given = (data: Step, offset: number, position = { topic: "toy.raw", partition: 0, offset }): Given => ({
+const given = (data: Step, offset: number, position = { topic: "toy.raw", partition: 0, offset }): StageInput => ({
   event: { id: data.id, key: data.place, at: 1, receivedAt: 2, position, data },
   source: {
     offset,
@@ -21,7 +21,7 @@ const given = (data: Step, offset: number, position = { topic: "toy.raw", partit
     appendedAt: 0,
   },
 });
-const claim = (data: Step, offset: number): Given => ({
+const claim = (data: Step, offset: number): StageInput => ({
   ...given(data, offset),
   event: { ...given(data, offset).event, key: data.order },
 });

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
-import { Held, lockFile, startOf } from "../../infra/runtime/lock.ts";
+import { LockHeld, lockFile, startOf } from "../../infra/runtime/lock.ts";
 
 /** What another process does between the look at a stale note and its removal. */
 let meanwhile: () => void = () => undefined;
@@ -28,7 +28,7 @@ const faster = JSON.stringify({ pid: process.ppid, started: startOf(process.ppid
 test("a starter that takes away the note of a faster one gives it back", () => {
   stale();
   meanwhile = () => writeFileSync(file, faster);
-  expect(() => lockFile(file)).toThrow(Held);
+  expect(() => lockFile(file)).toThrow(LockHeld);
   expect(readFileSync(file, "utf8")).toBe(faster);
   expect(readdirSync(folder)).toEqual(["lock.json"]);
 });

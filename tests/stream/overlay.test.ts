@@ -2,10 +2,10 @@
 import { expect, test } from "vitest";
 import { overlay } from "../../modules/money/reprocess/overlay.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
-import type { Memory, Remembering } from "../../stream/memory/memory.ts";
+import type { Memory, MemoryWrite } from "../../stream/memory/memory.ts";
 
 const position = { topic: "claims", partition: 0, offset: 5 };
-const remembering = (key: string, text: string, version: number): Remembering => ({
+const remembering = (key: string, text: string, version: number): MemoryWrite => ({
   stage: "settle",
   topic: "claims",
   partition: 0,

@@ -3,7 +3,7 @@
 import { deflateRawSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { packed, unpacked, WORDS } from "../../infra/postgres/packed.ts";
+import { packed, unpacked, WORDS } from "../../infra/postgres/packed-values.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import type { Memory } from "../../stream/memory/memory.ts";
 import { hourMs, noon } from "../support/builders.ts";

@@ -2,7 +2,7 @@
 // of: the archive is read first, in silence.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { pastOf } from "../../sinks/archive/read.ts";
+import { pastOf } from "../../sinks/archive/archive-reads.ts";
 import { archiver } from "../../sinks/archive/write.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import type { Memory } from "../../stream/memory/memory.ts";

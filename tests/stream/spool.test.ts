@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { Held } from "../../infra/runtime/lock.ts";
+import { LockHeld } from "../../infra/runtime/lock.ts";
 import { openSpool, type Spool, SpoolFull, type SpoolSettings } from "../../infra/spool/spool.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 
@@ -169,7 +169,7 @@ describe("the disk", () => {
   test("a folder is one process's at a time", async () => {
     const folder = fresh();
     const spool = await opened(folder);
-    await expect(opened(folder)).rejects.toThrow(Held);
+    await expect(opened(folder)).rejects.toThrow(LockHeld);
     await spool.close();
     await (await opened(folder)).close();
   });

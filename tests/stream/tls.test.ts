@@ -12,7 +12,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { openOps } from "../../infra/http/app/side-port.ts";
 import { listen } from "../../infra/http/listen.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import type { TlsFiles } from "../../infra/runtime/tls.ts";
 import { newAuthority } from "../support/certificates.ts";
 

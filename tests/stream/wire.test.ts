@@ -6,12 +6,12 @@ import {
   inMemoryWire,
   openWire,
   type SchemaIds,
-  type Schemed,
+  type SchemaTopic,
   wireWithoutIds,
   withIds,
 } from "../../infra/avro/wire.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { UnknownSchema, Unreadable } from "../../stream/wire.ts";
+import { UnknownSchema, UnreadableRecord } from "../../stream/wire.ts";
 
 interface Note {
   readonly id: string;
@@ -50,7 +50,7 @@ const refusal = (step: () => unknown): string => {
   try {
     step();
   } catch (error) {
-    if (error instanceof Unreadable) return error.code;
+    if (error instanceof UnreadableRecord) return error.code;
     throw error;
   }
   return "none";
@@ -163,7 +163,7 @@ describe("values written before their id was known", () => {
   test(
     "get the id of the schema that was kept beside them, be it an older release's, and others stay " + "as they are",
     async () => {
-      const asked: Schemed[] = [];
+      const asked: SchemaTopic[] = [];
       const named = withIds(async (schema) => {
         asked.push(schema);
         return schema.schema === notes.schema ? 7 : 8;

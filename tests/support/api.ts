@@ -13,7 +13,7 @@ import { serveMail } from "../../infra/embedded/servers/mail.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import { openScope } from "../../infra/runtime/scope.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { letDemoUsersIn } from "../../modules/running/installation/seed.ts";
 import { freePort } from "./ingest.ts";
 

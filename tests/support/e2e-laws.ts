@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import type { Claim, Conversion, EventAttributed, EventReceived, LedgerEntry } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { UnknownSchema, Unreadable } from "../../stream/wire.ts";
+import { UnknownSchema, UnreadableRecord } from "../../stream/wire.ts";
 import type { Journal, SentEvent } from "./e2e-load.ts";
 import type { Product } from "./e2e-product.ts";
 
@@ -22,7 +22,7 @@ const readable = async <T>(product: Product, topic: string) => {
     try {
       return event();
     } catch (error) {
-      if (error instanceof Unreadable || error instanceof UnknownSchema) return [];
+      if (error instanceof UnreadableRecord || error instanceof UnknownSchema) return [];
       throw error;
     }
   });

@@ -3,7 +3,7 @@
 import { type EdgeParts, openEdges } from "../../apps/ingest/edges.ts";
 import { ingestHost } from "../../apps/ingest/server.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
-import { type Listening, listen } from "../../infra/http/listen.ts";
+import { type ListeningServer, listen } from "../../infra/http/listen.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import { bearerOf } from "../../infra/http/tokens.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
@@ -17,7 +17,7 @@ import { clientId } from "./builders.ts";
 import { knownSources } from "./known-sources.ts";
 import { token as facts } from "./shop.ts";
 
-export interface EdgeHost extends Listening {
+export interface EdgeHost extends ListeningServer {
   /** Ids of the events that were stored, in the order of storing. */
   readonly stored: readonly string[];
   readonly events: readonly EventReceived[];

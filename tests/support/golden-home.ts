@@ -21,7 +21,7 @@ import { repositoryRoot } from "../../infra/embedded/home.ts";
 import { canReach, serverUser } from "../../infra/embedded/services/server-user.ts";
 import { startStack } from "../../infra/embedded/supervisor.ts";
 import { lockFile } from "../../infra/runtime/lock.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { steps } from "../../modules/running/installation/steps.ts";
 import { ownConfig } from "../stack/home-for-test.ts";
 

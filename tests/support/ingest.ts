@@ -10,7 +10,7 @@ import { openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import { openScope } from "../../infra/runtime/scope.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { createToken } from "../../modules/access/tokens/tokens.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { topics } from "../../topics.ts";

@@ -5,7 +5,7 @@ import { identifierHash, pepperOf } from "../../domain/device-id.ts";
 import type { Reference } from "../../domain/reference/reference.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { directHost } from "../../infra/http/direct/direct-host.ts";
-import { type Listening, listen } from "../../infra/http/listen.ts";
+import { type ListeningServer, listen } from "../../infra/http/listen.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import { clientFactsOf } from "../../modules/intake/path/facts.ts";
@@ -14,7 +14,7 @@ import type { OutputMessage } from "../../stream/messages.ts";
 import { topics } from "../../topics.ts";
 import { clientId } from "./builders.ts";
 
-export interface LinkHost extends Listening {
+export interface LinkHost extends ListeningServer {
   readonly url: string;
   /** What was stored, in the order of storing. */
   readonly stored: readonly EventReceived[];

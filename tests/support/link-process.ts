@@ -1,6 +1,6 @@
 // The host of tracking links as a process of its own, on the servers of the suite: to be asked, and
 // to be killed.
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { root, spawned } from "./e2e-product.ts";
 import { freePort } from "./ingest.ts";
 import type { SharedStack } from "./shared-stack.ts";

@@ -1,12 +1,13 @@
 // The host of pixels in this process, without servers: what it stores is kept in a list.
-import type { ReplayPorts } from "../../apps/pixel/replay.ts";
+
+import { openTaking } from "../../apps/pixel/intake.ts";
+import type { RecordingPorts } from "../../apps/pixel/recording.ts";
 import { routesOf } from "../../apps/pixel/routes.ts";
 import { readScript, type Script } from "../../apps/pixel/script.ts";
-import { openTaking } from "../../apps/pixel/take.ts";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { directHost } from "../../infra/http/direct/direct-host.ts";
-import { type Listening, listen } from "../../infra/http/listen.ts";
+import { type ListeningServer, listen } from "../../infra/http/listen.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
@@ -30,7 +31,7 @@ export const factsOfTwo: AskClientFacts = (clientId) =>
     ? { clientId, segments: [], consentDefault: 0xff, identify: identifyFor(pepperOf("a secret", clientId), 100) }
     : undefined;
 
-export interface PixelHost extends Listening {
+export interface PixelHost extends ListeningServer {
   readonly url: string;
   /** In the order of storing; those of the log, and the letters. */
   readonly events: readonly EventReceived[];
@@ -48,7 +49,7 @@ export interface PixelWorld {
   /** All that `npm run build` makes for pages are served, instead of `script`. */
   isBuilt?: boolean;
   /** Where chunks of recordings go, behind the gates. */
-  record?: ReplayPorts["store"];
+  record?: RecordingPorts["store"];
   /** Where everything is stored; it may fail. */
   store?: () => Promise<void>;
 }

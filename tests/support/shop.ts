@@ -13,7 +13,7 @@ import { places, placesOf } from "../../processors/enrich/places.ts";
 import { hints } from "../../processors/score/hints.ts";
 import type { Conversion, EventAttributed, EventReceived, LedgerEntry } from "../../schemas/generated.ts";
 import type { Admission, Arrival, Read, UnixMs } from "../../stream/flow.ts";
-import { type Driven, type DriveSettings, drive } from "../../stream/testing/drive.ts";
+import { type DriveSettings, drive, type TopologyDriver } from "../../stream/testing/drive.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import { clientId, linkId, noon, reads, referenceWith } from "./builders.ts";
@@ -90,7 +90,7 @@ export const admit = (
   ...admitBatch(acceptsBatch(JSON.stringify({ events })), arrival(receivedAt), facts),
 ];
 
-export interface Shop extends Driven {
+export interface Shop extends TopologyDriver {
   /** Through the edge into the log, then through every stage. Throws when the edge refuses one. */
   readonly post: (
     events: readonly Written[],

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { openHome } from "../../infra/embedded/home.ts";
 import { fetchJars } from "../../infra/embedded/services/jars.ts";
 import { askKafka, brokerSettings } from "../../infra/embedded/services/kafka.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import type { Authority, Certificate } from "./certificates.ts";
 import { freePort } from "./ingest.ts";
 

@@ -2,7 +2,12 @@
 import { compile } from "../../domain/conditions/evaluate.ts";
 import { Subject } from "../../domain/conditions/fields.ts";
 import type { ReferenceRows } from "../../domain/reference/reference.ts";
-import { type Evaluating, type EvaluationPorts, evaluateRule, type Page } from "../../modules/money/trials/evaluate.ts";
+import {
+  type EvaluationInput,
+  type EvaluationPorts,
+  evaluateRule,
+  type Page,
+} from "../../modules/money/trials/evaluate.ts";
 import type { History, HistoryPlace, HistoryWindow, StoredEvent } from "../../sinks/analytics/history.ts";
 import { pipeline } from "../../topology.ts";
 import { dayMs, noon } from "./builders.ts";
@@ -47,7 +52,7 @@ const historyOf = (shop: Reprocessed): History => {
 export const triedOn = async (
   shop: Reprocessed,
   today: Partial<ReferenceRows>,
-  asked: Pick<Evaluating, "rule"> & Partial<Evaluating>,
+  asked: Pick<EvaluationInput, "rule"> & Partial<EvaluationInput>,
 ): Promise<readonly Page[]> => {
   const ports: EvaluationPorts = {
     ...{ topology: pipeline, wire: shop.wire, memory: shop.memory, read: knowing(today), now: later },

@@ -3,7 +3,7 @@
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { root, spawned } from "./e2e-product.ts";
 import { freePort } from "./ingest.ts";
 import type { SharedStack } from "./shared-stack.ts";

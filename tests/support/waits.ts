@@ -3,7 +3,7 @@
 import { appendFileSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { until as plainUntil } from "../../infra/runtime/timing/until.ts";
+import { until as plainUntil } from "../../infra/runtime/timing/wait-until.ts";
 
 const MOST = 10;
 /** Each process of tests is a child of the process that runs vitest. */

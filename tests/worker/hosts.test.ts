@@ -1,19 +1,27 @@
 // Who hosts what, and which groups an event passes: from the pipeline and what workers recorded.
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { hopsTo, hostsNow, hostsOf, type Recorded } from "../../modules/log/groups/hosts.ts";
-import { recordedSoon } from "../../modules/log/groups/recording.ts";
+import { hopsTo, hostsNow, hostsOf, type RecordedHosting } from "../../modules/log/groups/hosts.ts";
+import { recordedSoon } from "../../modules/log/groups/record-hosting.ts";
 import { events } from "../../sinks/analytics/table.ts";
 import { readersOf, sinkInto } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";
 
 const attributed = "events.attributed";
-const fused: Recorded = { group: "tributary.analytics", topic: attributed, nodes: ["analytics", "product-sales"] };
-const chained: Recorded = { group: "tributary.enrich", topic: "events.raw", nodes: ["enrich", "score", "attribute"] };
-const alone: Recorded = { group: "tributary.product-sales", topic: attributed, nodes: ["product-sales"] };
-const hosts = (recorded: readonly Recorded[], members: readonly string[] = []) =>
+const fused: RecordedHosting = {
+  group: "tributary.analytics",
+  topic: attributed,
+  nodes: ["analytics", "product-sales"],
+};
+const chained: RecordedHosting = {
+  group: "tributary.enrich",
+  topic: "events.raw",
+  nodes: ["enrich", "score", "attribute"],
+};
+const alone: RecordedHosting = { group: "tributary.product-sales", topic: attributed, nodes: ["product-sales"] };
+const hosts = (recorded: readonly RecordedHosting[], members: readonly string[] = []) =>
   hostsOf(pipeline, recorded, (group) => members.includes(group));
-const way = (recorded: readonly Recorded[]) =>
+const way = (recorded: readonly RecordedHosting[]) =>
   hopsTo(pipeline, sinkInto(pipeline, events), hosts(recorded)).map(({ group, topic }) => `${group} ${topic}`);
 
 test("a stage or sink is hosted by the group that recorded it, else by the one of its own name", () => {

@@ -1,7 +1,7 @@
 // Which revision decides from where on is written down before the first batch of a partition, once
 // a membership, and nothing is processed without it.
 import { expect, test } from "vitest";
-import { revised } from "../../modules/log/groups/revised.ts";
+import { revised } from "../../modules/log/groups/revision-reader.ts";
 import type { Control, InputBatch } from "../../stream/messages.ts";
 import type { Retry } from "../../stream/ports.ts";
 

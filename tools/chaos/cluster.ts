@@ -3,10 +3,10 @@
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { repositoryRoot } from "../../infra/embedded/home.ts";
+import { UsageError } from "../../infra/runtime/command-errors.ts";
 import { print, tell } from "../../infra/runtime/output.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
-import { UsageError } from "../../infra/runtime/refused.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { commitOf } from "../../infra/runtime/version.ts";
 import { readGroups } from "./hosting.ts";
 import { run } from "./run.ts";

@@ -1,6 +1,6 @@
 // The stack after its last fault: healed, every process well, and everything read that lies in
 // the log.
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { readGroups } from "./hosting.ts";
 import { type Target, urlsOf } from "./target.ts";
 

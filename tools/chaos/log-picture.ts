@@ -1,11 +1,11 @@
 // What lies in the log since the session began, by id: read on from where the last reading ended,
 // never from metrics.
 import { createHash } from "node:crypto";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import type { Recorded, Topic } from "../../stream/flow.ts";
-import { UnknownSchema, Unreadable } from "../../stream/wire.ts";
+import { UnknownSchema, UnreadableRecord } from "../../stream/wire.ts";
 import { topics } from "../../topics.ts";
 import type { Target } from "./target.ts";
 
@@ -112,7 +112,7 @@ export const openLogReader = async (target: Target): Promise<LogReader> => {
     try {
       return target.wire.decode(byName.get(topic)!, value, at);
     } catch (error) {
-      if (error instanceof Unreadable || error instanceof UnknownSchema) return null;
+      if (error instanceof UnreadableRecord || error instanceof UnknownSchema) return null;
       throw error;
     }
   };

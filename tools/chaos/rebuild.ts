@@ -11,7 +11,7 @@ import { migrate as migrateClickhouse } from "../../infra/clickhouse/migrate.ts"
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import { migrate as migratePostgres } from "../../infra/postgres/migrate.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { computeWaiting } from "../../modules/figures/rollups/compute-waiting.ts";
 import { appPasswordOf } from "../../modules/running/installation/steps.ts";
 import { differingRows } from "../../modules/running/state-hash/clickhouse.ts";
@@ -35,7 +35,7 @@ const READY_MS = 90_000;
 const DONE_MS = 180_000;
 const HOURS_AT_ONCE = 200;
 
-export interface Rebuilt {
+export interface RebuildResult {
   readonly state: StateHash;
   /**
    * Tables that differ from the live state, those of ClickHouse with their first differing rows.
@@ -46,7 +46,11 @@ export interface Rebuilt {
 }
 
 /** Nothing may be under way since `live` was read. Leaves nothing behind. */
-export const rebuildInto = async (target: Target, live: StateHash, tell: (text: string) => void): Promise<Rebuilt> => {
+export const rebuildInto = async (
+  target: Target,
+  live: StateHash,
+  tell: (text: string) => void,
+): Promise<RebuildResult> => {
   const began = performance.now();
   const name = `rebuilt_${Date.now().toString(36)}`;
   const inDatabase = (url: string): string => Object.assign(new URL(url), { pathname: `/${name}` }).href;

@@ -2,7 +2,7 @@
 // after every one of them.
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Available, type Plan, planOf } from "./schedule.ts";
+import { type Plan, planOf, type StageMeans } from "./schedule.ts";
 import { type Cycle, openSession } from "./session.ts";
 import type { Target } from "./target.ts";
 import { lineOf, type Summary, summaryOf } from "./verdicts.ts";
@@ -13,7 +13,7 @@ export interface RunSettings {
   readonly cycles: number;
   readonly until?: number;
   readonly only: readonly string[];
-  readonly available: Available;
+  readonly available: StageMeans;
   /** Of the code that ran; kept with the results. */
   readonly commit: string;
   /** Folder for results, and for the logs of a cycle that broke a law. */

@@ -21,7 +21,7 @@ export const faults: readonly Fault[] = [
   ...brokerFaults,
 ];
 
-export interface Available {
+export interface StageMeans {
   readonly proxies: boolean;
   readonly folders: boolean;
   /** No other sender uses this installation, so that two moments of it can be compared. */
@@ -30,7 +30,7 @@ export interface Available {
   readonly isCluster?: boolean;
 }
 /** Why a fault cannot be made here, or null. */
-export const obstacleOf = (fault: Fault, available: Available): string | null => {
+export const obstacleOf = (fault: Fault, available: StageMeans): string | null => {
   if (fault.needs === "proxies" && !available.proxies) return "no proxy stands before the services of this stack";
   if (fault.needs === "folders" && !available.folders) return "a file system of limited size cannot be mounted here";
   if (fault.needs === "cluster" && available.isCluster !== true) return "the log is one broker";
@@ -65,7 +65,7 @@ const draw = (random: () => number, from: readonly Fault[]): Fault => {
  * Cycle `n` of a seed does not depend on the cycles before it. `only`: names, or beginnings of
  * them, or ids.
  */
-export const planOf = (seed: number, n: number, available: Available, only: readonly string[] = []): Plan => {
+export const planOf = (seed: number, n: number, available: StageMeans, only: readonly string[] = []): Plan => {
   const random = randomFrom(Math.imul(seed, 0x9e3779b1) + n * 7_919);
   const chosen = faults.filter(
     (fault) =>

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { type Fault, type Proof, pause, type Scene } from "./faults/fault.ts";
 import { calm, heal, LONGEST_QUIET_MS, quietOf, recovered } from "./healing.ts";
 import { type Judgement, judge } from "./laws/all.ts";

@@ -12,13 +12,13 @@ import type { Run } from "../../infra/embedded/supervisor.ts";
 import { type Admin, type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { type Control, controlOf } from "../../infra/runtime/stack-control.ts";
-import { until } from "../../infra/runtime/timing/until.ts";
+import { until } from "../../infra/runtime/timing/wait-until.ts";
 import type { Wire } from "../../stream/wire.ts";
 import { topics } from "../../topics.ts";
 import type { TcpProxy } from "./stage/proxy.ts";
 
-export type Fronted = BrokerName | "postgres" | "clickhouse" | "redis" | "registry";
-export type Proxies = Readonly<Partial<Record<Fronted, TcpProxy>>>;
+export type FrontedServer = BrokerName | "postgres" | "clickhouse" | "redis" | "registry";
+export type Proxies = Readonly<Partial<Record<FrontedServer, TcpProxy>>>;
 
 export interface Target {
   readonly home: string;

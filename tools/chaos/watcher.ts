@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { readGroups } from "./hosting.ts";
 import type { Target } from "./target.ts";
 
-export interface Watched {
+export interface WatchResult {
   readonly samples: number;
   /** Offsets that went back although no rewind was made. */
   readonly wentBack: readonly string[];
@@ -16,7 +16,7 @@ export interface Watched {
   readonly memoryMb: Readonly<Record<string, number>>;
 }
 export interface Watcher {
-  readonly stop: () => Promise<Watched>;
+  readonly stop: () => Promise<WatchResult>;
   /** A rewind: offsets of this group may go back until the watcher is stopped. */
   readonly forgive: (group: string) => void;
 }

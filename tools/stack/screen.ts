@@ -32,7 +32,7 @@ export interface ScreenOptions {
   /** The last lines of what the supervisor said. */
   readonly notes: () => readonly string[];
 }
-interface Reading {
+interface ScreenReading {
   readonly at: number;
   readonly high: number;
   readonly stored: number;
@@ -58,7 +58,7 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
   const [first] = examplesOf(options.run().apps, options.demo);
   if (first) writeFileSync(join(options.home, "first-event.sh"), `${first.command}\n`, { mode: 0o600 });
 
-  const read = async (before: Reading | undefined): Promise<Reading> => {
+  const read = async (before: ScreenReading | undefined): Promise<ScreenReading> => {
     const at = performance.now();
     const [counts, fresh, money, ends] = await Promise.all([
       eventCounts(clickhouse, scopeOf(...clientIds)),
@@ -95,7 +95,7 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
     return { at, high, stored, text: lines.join("\n") };
   };
 
-  let reading: Reading | undefined;
+  let reading: ScreenReading | undefined;
   let lastLine = Number.NEGATIVE_INFINITY;
   try {
     while (!leaving.aborted) {
@@ -130,7 +130,7 @@ const linksOf = ({ clients, links }: Demo): readonly string[] =>
     return `links of ${slug}: ${firsts.map(({ url }) => url).join(" ")}`;
   });
 
-interface Shown {
+interface ScreenView {
   readonly rates: { readonly received: string; readonly stored: string };
   readonly problem: string | undefined;
   readonly fresh: { readonly p50_ms: number | null; readonly p99_ms: number | null };
@@ -164,7 +164,7 @@ const wrapped = (start: string, parts: readonly string[]): readonly string[] => 
 };
 
 /** A row for each currency, so that no amount is cut off: client and counts stand in the first. */
-const rowsOf = ({ slug, events, conversions, revenue, commission }: Shown["clients"][number]) => {
+const rowsOf = ({ slug, events, conversions, revenue, commission }: ScreenView["clients"][number]) => {
   const currencies = [...new Set([...revenue, ...commission].map(({ currency }) => currency))];
   const of = (all: readonly Amount[], wanted: string | undefined): string | null => {
     const found = all.find(({ currency }) => currency === wanted);
@@ -181,7 +181,7 @@ const rowsOf = ({ slug, events, conversions, revenue, commission }: Shown["clien
  * What is read of the stores. `received` counts records of the log, each copy of an event too;
  * `events` those that count once, since the beginning.
  */
-export const shownLines = ({ rates, problem, fresh, lags, clients, isBalanced }: Shown): readonly string[] => {
+export const shownLines = ({ rates, problem, fresh, lags, clients, isBalanced }: ScreenView): readonly string[] => {
   const behind = lags.filter(({ lag }) => lag > 0).sort((a, b) => b.lag - a.lag);
   return [
     `received ${rates.received}/s, copies too   stored ${rates.stored}/s`,

@@ -31,7 +31,7 @@ interface StoredEvent {
   readonly merged_into: string | null;
   readonly version: number;
 }
-interface Booked {
+interface BookedLine {
   readonly order_id: string;
   readonly kind: string;
   readonly partner_id: number;
@@ -51,7 +51,7 @@ const becameOf = (row: StoredEvent | undefined): string => {
 };
 const amountOf = (row: StoredEvent | undefined): string | null =>
   row?.value_minor == null || row.currency === null ? null : toDecimal(row.value_minor, row.currency);
-const netOf = (booked: readonly Booked[], orderId: string): bigint =>
+const netOf = (booked: readonly BookedLine[], orderId: string): bigint =>
   booked.filter((entry) => entry.order_id === orderId).reduce((sum, entry) => sum + entry.amount_minor, 0n);
 
 /** Everything that is not as the story says; empty when all came out. */
@@ -59,7 +59,7 @@ const problemsOf = (
   story: Story,
   refused: ReadonlySet<string>,
   stored: ReadonlyMap<string, StoredEvent>,
-  booked: readonly Booked[],
+  booked: readonly BookedLine[],
 ): readonly string[] => [
   ...story.chapters.flatMap(({ event, expect }) => {
     const became = refused.has(event.event_id) ? "refused" : becameOf(stored.get(event.event_id));
@@ -76,7 +76,7 @@ const problemsOf = (
 /** What is found of a story: its events by the ids that they were sent under, and its entries. */
 interface StoryRows {
   readonly stored: ReadonlyMap<string, StoredEvent>;
-  readonly booked: readonly Booked[];
+  readonly booked: readonly BookedLine[];
 }
 
 /** Answers the ids that the edge refused. Throws when it takes nothing of the story. */
@@ -131,7 +131,7 @@ const readStory = async (
     pool,
     [clientId],
     (tx) =>
-      tx.query<Booked>(sql`select order_id, entry.kind, entry.partner_id, entry.amount_minor, entry.currency,
+      tx.query<BookedLine>(sql`select order_id, entry.kind, entry.partner_id, entry.amount_minor, entry.currency,
         entry.formula
         from ledger_entries entry join conversions using (client_id, conversion_id)
         where order_id like ${`${prefix}%`}

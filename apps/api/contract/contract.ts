@@ -56,7 +56,7 @@ const nothing = z.strictObject({});
 /** A body may be left out, or be empty. */
 const emptyBody = nothing.optional();
 
-type Given<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> = Pick<
+type ContractInput<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> = Pick<
   Contract,
   "route" | "summary" | "answers"
 > &
@@ -72,7 +72,7 @@ export const contract = <
   Query extends z.ZodType = typeof nothing,
   Body extends z.ZodType = typeof emptyBody,
 >(
-  given: Given<Params, Query, Body>,
+  given: ContractInput<Params, Query, Body>,
 ): Contract<Params, Query, Body> => ({
   status: 200,
   isIdempotent: false,

@@ -47,12 +47,12 @@ export const fault = (pointer: string, code: string, detail: string): Problem =>
 /** A row that is not there, and one that the caller may not see: the same words for both. */
 export const notFound = (): Problem => new Problem("not_found", "there is nothing of this id that you may see");
 
-type Defined<T> = { readonly [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+type DefinedFields<T> = { readonly [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
   readonly [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
 };
 /** What was given of a body: fields that were left out are not there. */
-export const defined = <T extends object>(given: T): Defined<T> =>
-  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Defined<T>;
+export const defined = <T extends object>(given: T): DefinedFields<T> =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as DefinedFields<T>;
 
 /** Ids in a path: what is none is an unknown one. */
 export const paramsIn = <C extends Contract>(contract: C, given: unknown): z.output<C["params"]> => {

@@ -7,12 +7,12 @@ import { enterScope } from "../../../modules/access/scope.ts";
 import { fieldsOf } from "../contract/contract.ts";
 import type { Ask, Reply } from "../route.ts";
 import { accepted, checkVersion, expectedVersion, paramsIn, queryIn } from "./accept.ts";
-import { type Arrived, type AskPorts, away, roleOf } from "./arrived.ts";
+import { type AskPorts, away, type CheckedRequest, roleOf } from "./checked-request.ts";
 import { behindOf, listReply } from "./list.ts";
 import { type Writing, writeReply } from "./write.ts";
 
 /** Throws Problem 400 for query and body, 404 for a path that holds no id. */
-export const askOf = (ports: AskPorts, arrived: Arrived): Ask => {
+export const askOf = (ports: AskPorts, arrived: CheckedRequest): Ask => {
   const { caller, request } = arrived;
   const { contract } = arrived.route;
   const role = roleOf(caller);

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import type { Response } from "express";
 import { BOM, csvLine } from "../../../infra/http/csv.ts";
-import { Aborted } from "../../../infra/http/problem.ts";
+import { SenderGone } from "../../../infra/http/problem.ts";
 
 /** A reader that takes nothing for this long has gone. */
 const STALLED_MS = 30_000;
@@ -48,11 +48,11 @@ const writerTo = (response: Response) => {
   // One that left before this says so never again.
   if (response.closed || response.destroyed) gone.abort();
   return async (text: string): Promise<void> => {
-    if (gone.signal.aborted) throw new Aborted("the reader went away");
+    if (gone.signal.aborted) throw new SenderGone("the reader went away");
     if (response.write(text)) return;
     const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(STALLED_MS)]);
     await once(response, "drain", { signal }).catch(() => {
-      throw new Aborted("the reader takes nothing any more");
+      throw new SenderGone("the reader takes nothing any more");
     });
   };
 };

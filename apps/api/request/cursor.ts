@@ -2,7 +2,7 @@
 // goes on with the same list and with nothing else.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Problem } from "../../../infra/http/problem.ts";
-import type { Behind } from "../../../infra/postgres/rows.ts";
+import type { PageKey } from "../../../infra/postgres/rows.ts";
 
 /** 128 bits: a forger has no second try that would be cheaper than guessing. */
 const MAC_BYTES = 16;
@@ -16,20 +16,20 @@ export const listKey = (route: string, params: unknown, query: object): string =
 const macOf = (key: Buffer, list: string, place: Buffer): Buffer =>
   createHmac("sha256", key).update(list).update("\0").update(place).digest().subarray(0, MAC_BYTES);
 
-export const cursorText = ([key]: readonly Buffer[], list: string, behind: Behind): string => {
+export const cursorText = ([key]: readonly Buffer[], list: string, behind: PageKey): string => {
   const place = Buffer.from(JSON.stringify(behind));
   return Buffer.concat([macOf(key!, list, place), place]).toString("base64url");
 };
 
 /** Throws Problem 400 `bad_cursor` for one that this list has not given out. */
-export const readCursor = (keys: readonly Buffer[], list: string, text: string): Behind => {
+export const readCursor = (keys: readonly Buffer[], list: string, text: string): PageKey => {
   const bytes = Buffer.from(text, "base64url");
   const [mac, place] = [bytes.subarray(0, MAC_BYTES), bytes.subarray(MAC_BYTES)];
   const isOurs =
     bytes.toString("base64url") === text &&
     mac.length === MAC_BYTES &&
     keys.some((key) => timingSafeEqual(mac, macOf(key, list, place)));
-  if (isOurs) return JSON.parse(place.toString()) as Behind;
+  if (isOurs) return JSON.parse(place.toString()) as PageKey;
   const detail = "take next_cursor of the answer before, with the same sort and filters";
   throw new Problem("validation_failed", detail, {
     code: "bad_cursor",

@@ -12,7 +12,7 @@ import { type Stamp, spanOf, stampOf } from "./range.ts";
 /** Longer than this a screen does not wait: no answer rather than a part of one. */
 export const FIGURES_MS = 2_000;
 
-export interface Asked {
+export interface DaysQuery {
   readonly from?: string | undefined;
   readonly to?: string | undefined;
 }
@@ -23,7 +23,7 @@ export interface Frame {
   readonly asOf: UnixMs | undefined;
 }
 
-export const frameOf = async ({ positions }: Pick<ApiPorts, "positions">, query: Asked): Promise<Frame> => {
+export const frameOf = async ({ positions }: Pick<ApiPorts, "positions">, query: DaysQuery): Promise<Frame> => {
   const now = Date.now();
   const asOf = await positions.asOf().catch(() => {
     throw unavailable("how fresh the figures are is not known now", 2);
@@ -32,7 +32,7 @@ export const frameOf = async ({ positions }: Pick<ApiPorts, "positions">, query:
 };
 
 /** The first and the last day of a month. */
-export const daysOfMonth = (month: MonthOfYear): Required<Asked> => {
+export const daysOfMonth = (month: MonthOfYear): Required<DaysQuery> => {
   const { from, to } = spanOfMonth(month);
   return { from: dayOf(from), to: dayOf(to - 1) };
 };

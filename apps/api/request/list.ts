@@ -5,12 +5,12 @@ import { z } from "zod";
 import { dayOf } from "../../../domain/calendar.ts";
 import { csvLine } from "../../../infra/http/csv.ts";
 import { unavailable } from "../../../infra/http/problem.ts";
-import { type Behind, everyRow, pageOfRows, type Reading, type RowsQuery } from "../../../infra/postgres/rows.ts";
+import { everyRow, type PageKey, pageOfRows, type RowsQuery, type RowsReading } from "../../../infra/postgres/rows.ts";
 import { tenantsOf } from "../../../modules/access/scope.ts";
 import { answerOf, fieldsOf } from "../contract/contract.ts";
 import type { Ask, Complete, More, Reply } from "../route.ts";
 import { fault } from "./accept.ts";
-import type { Arrived, AskPorts } from "./arrived.ts";
+import type { AskPorts, CheckedRequest } from "./checked-request.ts";
 import { csvWriter } from "./csv-file.ts";
 import { cursorText, listKey, readCursor } from "./cursor.ts";
 
@@ -29,34 +29,38 @@ interface ListQuery {
   readonly to?: string;
 }
 
-export const listReply = (ports: AskPorts, arrived: Arrived, ask: Ask, source: Source): Promise<Reply> =>
+export const listReply = (ports: AskPorts, arrived: CheckedRequest, ask: Ask, source: Source): Promise<Reply> =>
   wantsCsv(arrived, ask.query as ListQuery)
     ? csvReply(ports, arrived, ask, source)
     : pageReply(ports, arrived, ask, source);
 
-type Asked = Pick<Ask, "params" | "query">;
-const keyOf = ({ route }: Arrived, { params, query }: Asked): string =>
+type ListRequest = Pick<Ask, "params" | "query">;
+const keyOf = ({ route }: CheckedRequest, { params, query }: ListRequest): string =>
   listKey(route.contract.route, params, query as object);
 
 /**
  * Behind which row the page begins; undefined: with the first one. Throws Problem 400 `bad_cursor`,
  * which comes before what is wrong with a row.
  */
-export const behindOf = ({ cursorKeys }: AskPorts, arrived: Arrived, asked: Asked): Behind | undefined => {
+export const behindOf = (
+  { cursorKeys }: AskPorts,
+  arrived: CheckedRequest,
+  asked: ListRequest,
+): PageKey | undefined => {
   const { cursor } = asked.query as ListQuery;
   return cursor === undefined ? undefined : readCursor(cursorKeys, keyOf(arrived, asked), cursor);
 };
 
 const pageReply = async (
   ports: AskPorts,
-  arrived: Arrived,
+  arrived: CheckedRequest,
   ask: Ask,
   { rows, complete, more }: Source,
 ): Promise<Reply> => {
   const { sort, limit } = ask.query as ListQuery;
   const behind = behindOf(ports, arrived, ask);
   const page = await ask.read(async (tx, scope) => {
-    const reading: Reading = { names: ask.fields, sort, clients: tenantsOf(scope) };
+    const reading: RowsReading = { names: ask.fields, sort, clients: tenantsOf(scope) };
     const { rows: found, next } = await pageOfRows(tx, rows, reading, { behind, limit });
     const data = await complete(found, scope, { tx, isFile: false });
     return { data, next, beside: await more(tx, scope) };
@@ -66,7 +70,7 @@ const pageReply = async (
   return { body: { data, has_more: next !== null, next_cursor, ...beside } };
 };
 
-const wantsCsv = ({ route, request }: Arrived, { format }: ListQuery): boolean => {
+const wantsCsv = ({ route, request }: CheckedRequest, { format }: ListQuery): boolean => {
   const isCsv =
     route.contract.list?.csv !== undefined &&
     (format === "csv" || (format === undefined && request.accepts(["application/json", "text/csv"]) === "text/csv"));
@@ -79,7 +83,7 @@ const wantsCsv = ({ route, request }: Arrived, { format }: ListQuery): boolean =
 const MOST_FILES = 3;
 const csvReply = async (
   { files }: AskPorts,
-  { route }: Arrived,
+  { route }: CheckedRequest,
   ask: Ask,
   { rows, complete }: Source,
 ): Promise<Reply> => {
@@ -94,7 +98,7 @@ const csvReply = async (
     try {
       await ask.read(async (tx, scope) => {
         const file = csvWriter(response, { filename: fileName(csv.file, query), columns: names });
-        const reading: Reading = { names, sort: query.sort, clients: tenantsOf(scope) };
+        const reading: RowsReading = { names, sort: query.sort, clients: tenantsOf(scope) };
         for await (const some of everyRow(tx, rows, reading)) {
           const sent = (await complete(some, scope, { tx, isFile: true })).map((row) => shape.parse(row) as typeof row);
           const lines = sent.map((row) => names.map((name) => row[name]));

@@ -13,10 +13,10 @@ import { claimKey, type KeyOfRequest, keepAnswer } from "../../../modules/base/i
 import { runWork, type Work as UnitOfWork, type WorkParts } from "../../../modules/base/work.ts";
 import { tookTooLong } from "../../../modules/catalog/reference/open-change.ts";
 import { ReferenceRefused } from "../../../modules/catalog/reference/records.ts";
-import { type Written, writeReferenceWithin } from "../../../modules/catalog/reference/writer.ts";
+import { type WrittenIds, writeReferenceWithin } from "../../../modules/catalog/reference/writer.ts";
 import type { Reply, Work } from "../route.ts";
 import { idempotencyKey } from "./accept.ts";
-import { type Arrived, type AskPorts, away, rendered } from "./arrived.ts";
+import { type AskPorts, away, type CheckedRequest, rendered } from "./checked-request.ts";
 
 /** How long a request waits for its twin, which has the same key. */
 const TWIN_MS = 10_000;
@@ -38,7 +38,7 @@ export interface Writing {
 
 export const writeReply = async (
   { pool }: AskPorts,
-  arrived: Arrived,
+  arrived: CheckedRequest,
   user: User,
   { useCase, answer }: Writing,
 ): Promise<Reply> => {
@@ -63,7 +63,7 @@ export const writeReply = async (
   }
 };
 
-const keyOf = ({ route, request, bytes }: Arrived, user: User): KeyOfRequest | undefined => {
+const keyOf = ({ route, request, bytes }: CheckedRequest, user: User): KeyOfRequest | undefined => {
   const key = route.contract.isIdempotent ? idempotencyKey(request) : undefined;
   return key === undefined
     ? undefined
@@ -78,7 +78,7 @@ const keyOf = ({ route, request, bytes }: Arrived, user: User): KeyOfRequest | u
 const answeredOnce = async (
   tx: PoolClient,
   key: KeyOfRequest | undefined,
-  { route, caller }: Arrived,
+  { route, caller }: CheckedRequest,
   work: () => Promise<Reply>,
 ): Promise<Reply> => {
   const claimed = key === undefined ? "mine" : await claimKey(tx, key);
@@ -98,15 +98,15 @@ const answeredOnce = async (
   return answer;
 };
 
-interface Asking {
+interface WriteRequest {
   readonly key: KeyOfRequest | undefined;
-  readonly arrived: Arrived;
+  readonly arrived: CheckedRequest;
   readonly user: User;
 }
 
 const done = async (
   tx: PoolClient,
-  { key, arrived: { request, requestId }, user }: Asking,
+  { key, arrived: { request, requestId }, user }: WriteRequest,
   { useCase, answer }: Writing,
 ): Promise<Reply> => {
   const scope = await enterScope(tx, user);
@@ -115,7 +115,7 @@ const done = async (
     ...{ tx, scope, act },
     idOf: (n) => (key === undefined ? randomUUID() : uuidOf("api", key.owner, key.key, ...key.request, n)),
     change: async (changes, conflicts = {}, { placeOf = () => "", also } = {}) => {
-      const scoped = async (written: Written): Promise<void> => {
+      const scoped = async (written: WrittenIds): Promise<void> => {
         await keepScope(tx, scope);
         await also?.(written);
       };

@@ -9,7 +9,7 @@ import { Problem } from "../../../infra/http/problem.ts";
 import { checkType, withBody } from "../../../infra/http/read-body.ts";
 import { inSlices } from "../../../infra/runtime/timing/in-slices.ts";
 import type { Token } from "../../../modules/access/tokens/tokens.ts";
-import { hostEdge, type Taken } from "../../../modules/intake/path/host-edge.ts";
+import { hostEdge, type TakeResult } from "../../../modules/intake/path/host-edge.ts";
 import type { BatchFacts } from "../../../processors/admit/batch.ts";
 import { batchTag, mintBatchId } from "../../../processors/admit/batch-id.ts";
 import { NEAR_TYPE, nearTypeOf } from "../../../processors/admit/event-types.ts";
@@ -132,9 +132,9 @@ const arrivalOf = (visit: Visit, sender: string, receivedAt: UnixMs): Arrival =>
   header: headersOf(visit),
 });
 
-interface Found {
+interface BatchResult {
   readonly body: BatchBody;
-  readonly taken: Taken;
+  readonly taken: TakeResult;
   readonly facts: Facts;
   readonly withheld: number;
   readonly nearTypes: ReadonlyMap<string, number>;
@@ -142,7 +142,7 @@ interface Found {
 
 const answerOf = (
   { batchIdKey }: EdgeParts,
-  { body, taken: { accepted, errors }, facts: { clientId, batchId: tag }, withheld, nearTypes }: Found,
+  { body, taken: { accepted, errors }, facts: { clientId, batchId: tag }, withheld, nearTypes }: BatchResult,
 ): BatchAnswer => {
   const rejected = body.events.length - accepted;
   const answer = {

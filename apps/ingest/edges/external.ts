@@ -8,8 +8,8 @@ import { isSignedPayload } from "../../../modules/intake/sources/signed-payload.
 import type { KnownSource, OpenSources } from "../../../modules/intake/sources/source-picture.ts";
 import { readSourceId } from "../../../modules/intake/sources/sources.ts";
 import type { OpenEdge } from "../edges.ts";
-import { arrivalOf } from "../postbacks/asked.ts";
 import { MAX_BYTES, openPayloadTaking } from "../postbacks/payload.ts";
+import { arrivalOf } from "../postbacks/request.ts";
 
 export const open: OpenEdge = (parts) => {
   const take = openPayloadTaking(parts, "external");

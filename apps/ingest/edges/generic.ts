@@ -6,8 +6,8 @@ import { refusals } from "../../../infra/http/tokens.ts";
 import { isSignedPayload } from "../../../modules/intake/sources/signed-payload.ts";
 import type { KnownSource, OpenSources } from "../../../modules/intake/sources/source-picture.ts";
 import type { OpenDirect } from "../edges.ts";
-import { arrivalOf, askedClient } from "../postbacks/asked.ts";
 import { MAX_BYTES, openPayloadTaking } from "../postbacks/payload.ts";
+import { arrivalOf, askedClient } from "../postbacks/request.ts";
 
 export const openDirect: OpenDirect = (parts) => {
   const take = openPayloadTaking(parts, "generic");

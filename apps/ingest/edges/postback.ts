@@ -10,8 +10,8 @@ import { checkType, withBody } from "../../../infra/http/read-body.ts";
 import { senderOf } from "../../../infra/http/sender.ts";
 import { refusals } from "../../../infra/http/tokens.ts";
 import { hostEdge } from "../../../modules/intake/path/host-edge.ts";
-import { refusedLetter, type Why } from "../../../modules/intake/path/refused-events.ts";
-import { type ProcessorSettings, withSettings } from "../../../modules/intake/payment-notices/processor-settings.ts";
+import { type RefusalReason, refusedLetter } from "../../../modules/intake/path/refused-events.ts";
+import { type ProviderSettings, withSettings } from "../../../modules/intake/payment-notices/provider-settings.ts";
 import {
   envelopeOf,
   lookedUp,
@@ -19,12 +19,12 @@ import {
   type PostbackBody,
   type PostbackFacts,
 } from "../../../processors/admit/payments/postback.ts";
-import type { PaymentProcessor } from "../../../processors/admit/payments/processor.ts";
-import { processorNames, processorOf } from "../../../processors/admit/payments/processors.ts";
+import type { PaymentProvider } from "../../../processors/admit/payments/provider.ts";
+import { providerNames, providerOf } from "../../../processors/admit/payments/providers.ts";
 import { type Arrival, BadBody } from "../../../stream/flow.ts";
 import { edgesOf } from "../../../stream/topology.ts";
 import type { EdgeParts, OpenEdge } from "../edges.ts";
-import { arrivalOf, askedClient } from "../postbacks/asked.ts";
+import { arrivalOf, askedClient } from "../postbacks/request.ts";
 
 /** The largest notices of processors are about a tenth of it. */
 const MAX_BYTES = 256 * 1024;
@@ -35,8 +35,8 @@ const NO_TOKEN_SEC = 600;
 
 const declared = edgesOf(edges).find(({ name }) => name === "postback")!;
 
-interface Sent {
-  readonly processor: PaymentProcessor;
+interface PostbackRequest {
+  readonly processor: PaymentProvider;
   readonly facts: PostbackFacts;
   readonly raw: Buffer;
   readonly arrival: Arrival;
@@ -58,7 +58,7 @@ export const open: OpenEdge = (parts) => {
       parts.count({ edge: "postback", status: response.statusCode, seconds, ...counted });
     });
     const address = request.ip ?? "";
-    const processor = processorIn(request);
+    const processor = providerIn(request);
     const receivedAt = Date.now();
     const facts = askedClient(parts.clientFacts, request.query.client_id, receivedAt);
     await expectPlace(parts, address, response);
@@ -81,10 +81,10 @@ export const open: OpenEdge = (parts) => {
 };
 
 /** Throws Problem 404. */
-const processorIn = ({ params }: Request): PaymentProcessor => {
-  const found = processorOf(String(params.processor));
+const providerIn = ({ params }: Request): PaymentProvider => {
+  const found = providerOf(String(params.processor));
   if (found !== undefined) return found;
-  throw new Problem("not_found", `no such payment processor is known: ${processorNames.join(", ")}`);
+  throw new Problem("not_found", `no such payment processor is known: ${providerNames.join(", ")}`);
 };
 
 const expectPlace = async ({ limit }: EdgeParts, address: string, response: Response): Promise<void> => {
@@ -92,16 +92,19 @@ const expectPlace = async ({ limit }: EdgeParts, address: string, response: Resp
   takePlace(verdict, REQUESTS_A_MINUTE, response, `an address may send ${REQUESTS_A_MINUTE} postbacks a minute`);
 };
 
-const settingsOf = ({ processors }: EdgeParts, { processor, facts }: Sent): Promise<ProcessorSettings | undefined> =>
+const settingsOf = (
+  { processors }: EdgeParts,
+  { processor, facts }: PostbackRequest,
+): Promise<ProviderSettings | undefined> =>
   processors
     .settingsOf(facts.clientId, processor.name)
     .catch(orUnavailable("signatures cannot be checked now: send it again", 2));
 
 const isSigned = (
   { processors }: EdgeParts,
-  { processor, raw, arrival }: Sent,
+  { processor, raw, arrival }: PostbackRequest,
   { query }: Request,
-  settings: ProcessorSettings | undefined,
+  settings: ProviderSettings | undefined,
 ): boolean => {
   const valueIn = (name: string): string | undefined => {
     const value = query[name];
@@ -112,7 +115,11 @@ const isSigned = (
 };
 
 /** With what the processor's API adds to it. Nothing is stored before: it is sent again on 503. */
-const whole = async (parts: EdgeParts, sent: Sent, settings: ProcessorSettings | undefined): Promise<Sent> => {
+const whole = async (
+  parts: EdgeParts,
+  sent: PostbackRequest,
+  settings: ProviderSettings | undefined,
+): Promise<PostbackRequest> => {
   const facts = withSettings(sent.facts, settings);
   const url = lookUpOf(sent.processor, sent.raw);
   if (url === undefined) return { ...sent, facts };
@@ -123,15 +130,15 @@ const whole = async (parts: EdgeParts, sent: Sent, settings: ProcessorSettings |
 };
 
 /** The same for every fault, and for a client that has no account there. */
-const notSigned = ({ name }: PaymentProcessor): Problem =>
+const notSigned = ({ name }: PaymentProvider): Problem =>
   new Problem("unauthorized", `the signature is not that of the client's account at ${name}, or is too old`);
 
-type Counted = { accepted: number; refused: ReadonlyMap<string, number> };
+type RequestCounts = { accepted: number; refused: ReadonlyMap<string, number> };
 
 /** Throws Problem 400 with the place of what was refused, once its dead letter is stored. */
 const taking = (parts: EdgeParts) => {
   const edge = hostEdge(edges, "postback", parts);
-  return async (sent: Sent, counted: Counted): Promise<Answer> => {
+  return async (sent: PostbackRequest, counted: RequestCounts): Promise<Answer> => {
     const { processor, facts, raw, arrival } = sent;
     const envelope = envelopeOf(processor.name, facts.clientId, raw);
     let body: PostbackBody;
@@ -165,7 +172,12 @@ const taking = (parts: EdgeParts) => {
 };
 
 /** What comes again as it was is the same dead letter. */
-const keep = (parts: EdgeParts, sent: Sent, body: Buffer, { code, message }: Why): Promise<void> => {
+const keep = (
+  parts: EdgeParts,
+  sent: PostbackRequest,
+  body: Buffer,
+  { code, message }: RefusalReason,
+): Promise<void> => {
   const { facts, arrival } = sent;
   const root = uuidOf("postback", createHash("sha256").update(body).digest("hex"));
   const letter = refusedLetter(

@@ -3,7 +3,7 @@
 import type { Request } from "express";
 import type { Partner, Reference } from "../../../domain/reference/reference.ts";
 import { mayLast } from "../../../infra/http/listen.ts";
-import { Aborted, Problem, unavailable } from "../../../infra/http/problem.ts";
+import { Problem, SenderGone, unavailable } from "../../../infra/http/problem.ts";
 import { piecesOf } from "../../../infra/http/read-body.ts";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
 import type { Token } from "../../../modules/access/tokens/tokens.ts";
@@ -111,7 +111,7 @@ const stored = async (request: Request, { pool, objects }: UploadPorts, clientId
     const why = error instanceof BadFile ? error.message : isGone ? "the sender went away" : "it could not be stored";
     // What is left of it, and of what cannot be ended now, goes with the importer's next round.
     await endUpload(pool, importId, why).catch(() => undefined);
-    if (isGone) throw new Aborted(why);
+    if (isGone) throw new SenderGone(why);
     if (error instanceof BadFile) throw problemOf(error);
     throw error;
   }

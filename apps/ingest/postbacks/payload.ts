@@ -10,7 +10,7 @@ import { perSecond } from "../../../infra/http/direct/per-second.ts";
 import { Problem } from "../../../infra/http/problem.ts";
 import { senderOf } from "../../../infra/http/sender.ts";
 import { hostEdge } from "../../../modules/intake/path/host-edge.ts";
-import { refusedLetter, type Why } from "../../../modules/intake/path/refused-events.ts";
+import { type RefusalReason, refusedLetter } from "../../../modules/intake/path/refused-events.ts";
 import type { TakenPayload } from "../../../modules/intake/sources/payloads.ts";
 import type { KnownSource } from "../../../modules/intake/sources/source-picture.ts";
 import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
@@ -35,7 +35,7 @@ interface Answer {
   readonly event_id: string;
 }
 /** For the metrics of the request. */
-interface Counted {
+interface RequestCounts {
   accepted: number;
   refused: ReadonlyMap<string, number>;
 }
@@ -58,7 +58,7 @@ export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external"
     return parts.keepPayload({ sourceId, clientId, receivedAt, outcome, code, bytes: raw, vault: source.vault() });
   };
 
-  const refuse = async (sent: SentPayload, body: Buffer, why: Why): Promise<void> => {
+  const refuse = async (sent: SentPayload, body: Buffer, why: RefusalReason): Promise<void> => {
     const { source, arrival, raw } = sent;
     if (!letters.take(senderOf(arrival.sender)))
       throw new Problem("rate_limited", "too many payloads of this sender are refused: correct the mapping", {
@@ -82,7 +82,7 @@ export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external"
     }
   };
 
-  const take = async (sent: SentPayload, counted: Counted): Promise<Answer> => {
+  const take = async (sent: SentPayload, counted: RequestCounts): Promise<Answer> => {
     const { source, client, raw, arrival } = sent;
     const { source_id: sourceId, client_id: clientId, slug } = source;
     const envelope = envelopeOf({ sourceId, clientId }, raw);
@@ -110,7 +110,7 @@ export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external"
   };
 
   return (sent: SentPayload, response: ServerResponse, began: number): Promise<Answer> => {
-    const counted: Counted = { accepted: 0, refused: new Map() };
+    const counted: RequestCounts = { accepted: 0, refused: new Map() };
     response.once("close", () => {
       const seconds = (performance.now() - began) / 1_000;
       parts.count({ edge: name, status: response.statusCode, seconds, ...counted });

@@ -7,13 +7,13 @@ import type { PathName, PathState } from "../../../modules/intake/path/path.ts";
 import type { PullHealth } from "../../../modules/intake/pulls/pull-health.ts";
 import {
   type Counts,
-  type Known,
+  type DepthAnswer,
   lastKnown,
   sumOf,
   unreadLetters,
   waitingForStores,
 } from "../../../modules/log/dead-letters/letter-depth.ts";
-import { archiving } from "../../../modules/log/groups/archiving.ts";
+import { archiving } from "../../../modules/log/groups/archive-group.ts";
 import type { Hosts } from "../../../modules/log/groups/hosts.ts";
 import { archiveBehind } from "../../../sinks/archive/check.ts";
 
@@ -109,9 +109,9 @@ const kept = <T>(ms: number, ask: () => Promise<T>): (() => Promise<T>) => {
 };
 
 /** What was asked for less often than the rest, or keeps what it knew. */
-interface Asked {
+interface SlowAnswers {
   readonly objects: () => Promise<Store>;
-  readonly letters: () => Promise<readonly (Known | null)[]>;
+  readonly letters: () => Promise<readonly (DepthAnswer | null)[]>;
   readonly pulls: () => Promise<PullHealth>;
 }
 
@@ -129,7 +129,7 @@ const nothingPulled: PullHealth = {
   stats: { rows: 0, new: 0, duplicate: 0, errors: 0, window: null },
 };
 
-const report = async (ports: HealthPorts, asked: Asked): Promise<HealthReport> => {
+const report = async (ports: HealthPorts, asked: SlowAnswers): Promise<HealthReport> => {
   const [objects, archived, open, pulls, analytics, cache, relational, backbone, waiting] = await Promise.all([
     asked.objects(),
     within(async () => archiveBehind(await ports.admin(), archiving)).catch(() => null),

@@ -7,7 +7,7 @@ import { orUnavailable, Problem } from "../../../infra/http/problem.ts";
 import { localWindow } from "../../../infra/http/rate-limit.ts";
 import { parseJson, readBytes } from "../../../infra/http/read-json.ts";
 import type { Token } from "../../../modules/access/tokens/tokens.ts";
-import { type Requested, requestPulls } from "../../../modules/intake/pulls/pulls.ts";
+import { type RequestResult, requestPulls } from "../../../modules/intake/pulls/pulls.ts";
 
 export interface PullTriggerParts {
   /** Of the kind admin: every client's. */
@@ -55,7 +55,7 @@ const windowIn = (body: unknown): z.infer<typeof windowBody> => {
 };
 
 /** What the caller should know of what was started. */
-const noteOf = ({ sources, started, covered, overlapping }: Requested, lengthMs: number): string => {
+const noteOf = ({ sources, started, covered, overlapping }: RequestResult, lengthMs: number): string => {
   if (sources === 0) return "no source is active that could be pulled";
   if (started === 0) return "already running";
   const parts = [`${started} of ${sources} sources`];

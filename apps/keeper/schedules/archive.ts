@@ -9,8 +9,8 @@ import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { purgeLeads } from "../../../modules/intake/leads/purge-leads.ts";
 import { deleteOldRefused } from "../../../modules/intake/path/refused-by-log.ts";
 import { purgeRecordings } from "../../../modules/intake/recordings/purge-recordings.ts";
-import { archiving } from "../../../modules/log/groups/archiving.ts";
-import { purgeEdges } from "../../../modules/privacy/persons/purge-edges.ts";
+import { archiving } from "../../../modules/log/groups/archive-group.ts";
+import { purgeIdentityLinks } from "../../../modules/privacy/persons/purge-identity-links.ts";
 import { clientRetentions, PurgeBusy, purgeArchive } from "../../../modules/privacy/retention.ts";
 import { deleteOldHours } from "../../../sinks/archive/retention.ts";
 
@@ -88,7 +88,7 @@ export const identityRetention = (pool: Pool, clock: () => number): Schedule => 
   pauseMs: 3_600_000,
   work: (isClosing) => {
     const end = performance.now() + TURN_MS;
-    return purgeEdges(pool, clock(), () => isClosing() || performance.now() > end);
+    return purgeIdentityLinks(pool, clock(), () => isClosing() || performance.now() > end);
   },
 });
 

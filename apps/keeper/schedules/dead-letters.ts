@@ -9,7 +9,7 @@ import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { confirmReprocessed, INDEX_GROUP } from "../../../modules/log/dead-letters/confirm-reprocessed.ts";
-import { indexing, indexReading } from "../../../modules/log/dead-letters/indexing.ts";
+import { indexing, indexReading } from "../../../modules/log/dead-letters/index-letters.ts";
 import { letterTopics } from "../../../modules/log/dead-letters/letter.ts";
 import {
   claimLetters,
@@ -24,7 +24,7 @@ import {
   wakeCorrected,
   wakeLetters,
 } from "../../../modules/log/dead-letters/letter-index.ts";
-import { type RetryPorts, sendDue } from "../../../modules/log/dead-letters/retrying.ts";
+import { type RetryPorts, sendDue } from "../../../modules/log/dead-letters/retry.ts";
 import { hostings } from "../../../modules/log/groups/group-holds.ts";
 import { hostsNow } from "../../../modules/log/groups/hosts.ts";
 import { type Topology, writesRows } from "../../../stream/flow.ts";

@@ -7,13 +7,13 @@ import type { openRegistry } from "../../../infra/avro/registry.ts";
 import { openWire } from "../../../infra/avro/wire.ts";
 import type { Admin, Kafka } from "../../../infra/kafka/kafka.ts";
 import { openPool } from "../../../infra/postgres/sql.ts";
+import { CommandRefused } from "../../../infra/runtime/command-errors.ts";
 import { classify } from "../../../infra/runtime/errors.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
-import { Refused } from "../../../infra/runtime/refused.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { HeldElsewhere } from "../../../modules/log/groups/group-holds.ts";
-import { type Rewinding, RewindRefused } from "../../../modules/log/rewind/rewinding.ts";
+import { RewindRefused, type RewindSources } from "../../../modules/log/rewind/rewind-ports.ts";
 import { type Installation, openReprocessing } from "../../../modules/money/reprocess/running/open.ts";
 import {
   leaveMove,
@@ -36,7 +36,7 @@ const STORE_MS = 5_000;
 const AGAIN_SECONDS = 5;
 
 /** This process may not go on with a move: it closes, or another has taken it over. */
-class Leaving extends Error {}
+class MoveGivenUp extends Error {}
 
 export interface MoveSettings {
   readonly config: Pick<
@@ -87,12 +87,12 @@ export const openMoves = (settings: MoveSettings): Resource<Schedule> => {
   let wire: Wire | undefined;
   let admin: Admin | undefined;
 
-  const rewinding = async (): Promise<Rewinding> => {
+  const rewinding = async (): Promise<RewindSources> => {
     wire ??= await openWire([topics.operations], registry);
     admin ??= await kafka.admin();
     return { pool, kafka, admin, audit: { wire, produce }, topology };
   };
-  const start = (taken: TakenMove, opened: Rewinding): void => {
+  const start = (taken: TakenMove, opened: RewindSources): void => {
     const going = carryOut(taken, {
       rewinding: opened,
       installation: installationOf(settings),
@@ -120,7 +120,7 @@ export const openMoves = (settings: MoveSettings): Resource<Schedule> => {
       },
     },
     stop: async () => {
-      closing.abort(new Leaving("the keeper closes"));
+      closing.abort(new MoveGivenUp("the keeper closes"));
       await Promise.all(underWay);
       redis.disconnect();
       await Promise.all([pool.end(), admin?.close()]);
@@ -128,8 +128,8 @@ export const openMoves = (settings: MoveSettings): Resource<Schedule> => {
   };
 };
 
-interface Carrying {
-  readonly rewinding: Rewinding;
+interface MoveRun {
+  readonly rewinding: RewindSources;
   readonly installation: Installation;
   readonly redis: Redis;
   readonly prefix: string;
@@ -137,7 +137,7 @@ interface Carrying {
   readonly log: MoveSettings["log"];
 }
 
-const carryOut = async (taken: TakenMove, carrying: Carrying): Promise<void> => {
+const carryOut = async (taken: TakenMove, carrying: MoveRun): Promise<void> => {
   const { rewinding, installation, redis, prefix, closing, log } = carrying;
   const { pool, audit } = rewinding;
   const { operation_id } = taken;
@@ -159,7 +159,7 @@ const carryOut = async (taken: TakenMove, carrying: Carrying): Promise<void> => 
     const { message } = error as Error;
     if (lost.signal.aborted) return;
     if (closing.signal.aborted) return await leaveMove(pool, taken, "its keeper was stopped; another goes on", 0);
-    if (error instanceof RewindRefused || error instanceof Refused)
+    if (error instanceof RewindRefused || error instanceof CommandRefused)
       return await endMove({ pool, audit }, taken, "refused", message);
     log.warn("move.failed", { operation_id, error });
     if (error instanceof HeldElsewhere || classify(error) === "transient")
@@ -175,7 +175,7 @@ const renewed = (pool: Pool, taken: TakenMove, seen: object, lost: AbortControll
   setInterval(() => {
     reportMove(pool, taken, { ...seen }).then(
       (isOurs) => {
-        if (!isOurs) lost.abort(new Leaving("another keeper has it"));
+        if (!isOurs) lost.abort(new MoveGivenUp("another keeper has it"));
       },
       // Postgres may be back before the lease ends; if not, another keeper takes it over.
       () => undefined,

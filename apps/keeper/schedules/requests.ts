@@ -7,7 +7,7 @@ import { forgetKeys } from "../../../modules/base/idempotency/idempotency.ts";
 import { forgetJobs } from "../../../modules/base/jobs/jobs.ts";
 import { forgetMails } from "../../../modules/base/mails/mails.ts";
 import { forgetUploads } from "../../../modules/intake/imports/parts/sent-parts.ts";
-import { forgetRows } from "../../../modules/intake/imports/run/left-over.ts";
+import { forgetRows } from "../../../modules/intake/imports/run/clean-up.ts";
 import { forgetMarks } from "../../../modules/intake/payment-notices/marks.ts";
 
 const all = [forgetKeys, forgetMarks, forgetJobs, forgetMails, forgetRows, forgetUploads];

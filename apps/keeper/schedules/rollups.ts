@@ -4,7 +4,7 @@ import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { LONGEST_REST_MS, type Schedule, SILENT_MS } from "../../../infra/runtime/timing/schedule.ts";
 import { type HourOf, hoursOf } from "../../../modules/figures/rollups/hours.ts";
-import { markOutdated, type Searched } from "../../../modules/figures/rollups/outdated.ts";
+import { markOutdated, type SearchStart } from "../../../modules/figures/rollups/outdated-hours.ts";
 import {
   type RollupHour,
   takeHours,
@@ -14,7 +14,7 @@ import {
 } from "../../../modules/figures/rollups/rollup-marks.ts";
 import { eventsOf } from "../../../modules/figures/rollups/rollup-reads.ts";
 import { computeHours, computeMinutes } from "../../../modules/figures/rollups/rollups.ts";
-import { markWithdrawn } from "../../../modules/figures/rollups/withdrawn.ts";
+import { markWithdrawn } from "../../../modules/figures/rollups/withdrawn-devices.ts";
 
 /**
  * 50 hours of 60 minutes are 3,000 marks, about 100 KB of statement; more in one would hold the
@@ -33,7 +33,7 @@ const BUSY_HOUR_EVENTS = 1_000_000;
 const BUSY_REST_MS = 40_000;
 
 export const rollups = (pool: Pool, clickhouse: Clickhouse): Schedule => {
-  let searched: Searched | null = "from the newest";
+  let searched: SearchStart | null = "from the newest";
   let isBusy = false;
   return {
     name: "rollups",

@@ -2,7 +2,7 @@
 // to it as to a server.
 import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
-import { compiledServer } from "../compiled.ts";
+import { compiledServer } from "../compiled-server.ts";
 import { answersHttp } from "../http-health.ts";
 import type { Place, Service } from "../service.ts";
 import { CLICKHOUSE_APP, CLICKHOUSE_OWNER } from "./store-users.ts";

@@ -1,7 +1,7 @@
 // A mail server that keeps what it is given: alerts of a laptop can be read, and no one is written
 // to.
 import { connect } from "node:net";
-import { compiledServer } from "../compiled.ts";
+import { compiledServer } from "../compiled-server.ts";
 import type { Service } from "../service.ts";
 
 export const mail: Service = {

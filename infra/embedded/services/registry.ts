@@ -1,5 +1,5 @@
 // The schema registry: our own process, its memory is the topic `_schemas`.
-import { compiledServer } from "../compiled.ts";
+import { compiledServer } from "../compiled-server.ts";
 import { answersHttp } from "../http-health.ts";
 import type { Service } from "../service.ts";
 

@@ -10,7 +10,7 @@ import type {
 import type { TLSSocket } from "node:tls";
 import proxyaddr from "proxy-addr";
 import type { Log } from "../../runtime/log.ts";
-import { Aborted, Problem, problemAnswer, problemOf } from "../problem.ts";
+import { Problem, problemAnswer, problemOf, SenderGone } from "../problem.ts";
 import { requestIdOf } from "../sender.ts";
 
 /** One request, and where its answer goes. */
@@ -184,7 +184,7 @@ const protocolIn = (forwarded: string | string[] | undefined): string | undefine
   (typeof forwarded === "string" ? forwarded : forwarded?.[0])?.split(",")[0]?.trim();
 
 const answerProblem = (visit: Visit, error: unknown, log: Log): void => {
-  if (error instanceof Aborted || visit.response.headersSent) return void visit.response.destroy();
+  if (error instanceof SenderGone || visit.response.headersSent) return void visit.response.destroy();
   const problem = problemOf(error);
   if (problem.kind === "internal") log.error("request.failed", { request_id: visit.requestId, error });
   const { status, headers, body } = problemAnswer(problem, visit);

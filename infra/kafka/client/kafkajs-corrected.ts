@@ -27,13 +27,17 @@ const replace = <T>(module: string, by: (original: T) => T): void => {
   inside.cache[place]!.exports = by(original);
 };
 
-interface Encoded {
+interface EncodedRequest {
   readonly buffer: Buffer;
 }
 interface Request {
   readonly correlationId: number;
   readonly clientId: string;
-  readonly request: { readonly apiKey: number; readonly apiVersion: number; readonly encode: () => Promise<Encoded> };
+  readonly request: {
+    readonly apiKey: number;
+    readonly apiVersion: number;
+    readonly encode: () => Promise<EncodedRequest>;
+  };
 }
 interface Grouping {
   readonly topic: string;
@@ -46,13 +50,13 @@ interface Cluster {
     groupId: string;
   }) => Promise<{ readonly offsetCommit: (request: object) => Promise<unknown> }>;
 }
-interface Fetched {
+interface FetchedPartition {
   readonly messages: readonly { readonly offset: number | string }[];
 }
 interface Batch {
-  messagesWithinOffset: Fetched["messages"];
-  rawMessages: Fetched["messages"];
-  messages: Fetched["messages"];
+  messagesWithinOffset: FetchedPartition["messages"];
+  rawMessages: FetchedPartition["messages"];
+  messages: FetchedPartition["messages"];
   firstOffset(): number | string | null;
   lastOffset(): number | string;
 }
@@ -102,7 +106,7 @@ const writeProduceAtOnce = (): void => {
  * As it was, each request was copied twice, into buffers that were filled with zeros first.
  */
 const frameRequestsInOneCopy = (): void => {
-  replace<(request: Request) => Promise<Encoded>>(
+  replace<(request: Request) => Promise<EncodedRequest>>(
     "protocol/request",
     () =>
       async ({ correlationId, clientId, request }) => {
@@ -184,11 +188,11 @@ const readFetchesAtOnce = (): void => {
  * times.
  */
 const keepFetchesAsTheyAre = (): void => {
-  replace<new (topic: string, asked: string, fetched: Fetched) => Batch>(
+  replace<new (topic: string, asked: string, fetched: FetchedPartition) => Batch>(
     "consumer/batch",
     (Original) =>
       class extends Original {
-        constructor(topic: string, asked: string, fetched: Fetched) {
+        constructor(topic: string, asked: string, fetched: FetchedPartition) {
           const { messages } = fetched;
           const isRead = messages.every((message) => message instanceof FetchedRecord);
           super(topic, asked, isRead ? { ...fetched, messages: [] } : fetched);

@@ -1,6 +1,6 @@
 // Puts questions that come together as one, so that a round trip is paid once for many.
 
-interface Waiting<Item, Answer> {
+interface GatheredItem<Item, Answer> {
   readonly item: Item;
   readonly done: (answer: Answer) => void;
   readonly failed: (error: unknown) => void;
@@ -14,7 +14,7 @@ export const gather = <Item, Answer>(
   ask: (items: readonly Item[]) => Promise<readonly Answer[]>,
   most: number,
 ): ((item: Item) => Promise<Answer>) => {
-  let waiting: Waiting<Item, Answer>[] = [];
+  let waiting: GatheredItem<Item, Answer>[] = [];
   let isBusy = false;
   const work = async (): Promise<void> => {
     if (isBusy) return;

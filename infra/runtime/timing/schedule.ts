@@ -34,7 +34,7 @@ export interface Schedule {
   readonly waiting?: () => Promise<{ readonly count: number; readonly seconds: number }>;
 }
 
-export interface Running {
+export interface RunningSchedule {
   /** Milliseconds since a run last ended without an error. */
   readonly silentMs: () => number;
 }
@@ -60,7 +60,7 @@ export const keepDoing = (
     log,
     metrics,
   }: { readonly log: Pick<Log, "warn" | "error">; readonly metrics: Pick<Metrics, "countRun" | "setBacklog"> },
-): Resource<Running> => {
+): Resource<RunningSchedule> => {
   let isClosing = false;
   let timer: NodeJS.Timeout | undefined;
   let wake: () => void = () => undefined;

@@ -1,7 +1,7 @@
 // What is under way, in the order of its coming: a list whose members know their neighbours.
 
 /** A member of one list at most; the list alone writes these fields. */
-export interface Linked<Item> {
+export interface ListLinks<Item> {
   before: Item | undefined;
   behind: Item | undefined;
 }
@@ -12,7 +12,7 @@ export interface Linked<Item> {
  * member when a table was left is kept until the whole heap is marked, and is copied out of the
  * young generation until then. Here nothing points to what has left.
  */
-export class LinkedList<Item extends Linked<Item>> {
+export class LinkedList<Item extends ListLinks<Item>> {
   #first: Item | undefined;
   #last: Item | undefined;
 
@@ -42,7 +42,7 @@ export class LinkedList<Item extends Linked<Item>> {
   /** In their order. The one that is being looked at may be removed meanwhile. */
   *[Symbol.iterator](): Generator<Item, void> {
     for (let item = this.#first; item !== undefined; ) {
-      const { behind }: Linked<Item> = item;
+      const { behind }: ListLinks<Item> = item;
       yield item;
       item = behind;
     }

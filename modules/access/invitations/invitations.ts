@@ -81,11 +81,11 @@ export interface NewInvitation {
   readonly locale: Locale;
   readonly invited_by: string;
 }
-interface Made {
+interface NewInvitationRow {
   readonly invitation_id: number;
   readonly expires_at: number;
 }
-interface Created extends Made {
+interface CreatedInvitation extends NewInvitationRow {
   /** Those that `resend` has revoked. */
   readonly revoked: readonly number[];
 }
@@ -99,7 +99,7 @@ export const insertInvitation = (
   wanted: NewInvitation,
   keyring: Keyring,
   resend: boolean,
-): Promise<Created | { readonly pending: number }> =>
+): Promise<CreatedInvitation | { readonly pending: number }> =>
   asUsers(tx, async () => {
     await lockUntilCommit(tx, "tributary.invitations");
     const { kind, email, partner_id, client_id } = wanted;
@@ -122,18 +122,18 @@ export const createFirstInvitations = (
   tx: PoolClient,
   wanted: readonly NewInvitation[],
   keyring: Keyring,
-): Promise<readonly Made[]> => asUsers(tx, () => insertInvitations(tx, wanted, keyring));
+): Promise<readonly NewInvitationRow[]> => asUsers(tx, () => insertInvitations(tx, wanted, keyring));
 
 const insertInvitations = async (
   tx: PoolClient,
   wanted: readonly NewInvitation[],
   keyring: Keyring,
-): Promise<readonly Made[]> => {
+): Promise<readonly NewInvitationRow[]> => {
   const rows = wanted.map((one) => {
     const { seed, sha256 } = newInvitationToken(keyring);
     return { ...one, seed, sha256: `\\x${sha256.toString("hex")}` };
   });
-  const { rows: made } = await tx.query<Made & { readonly seed: string }>(sql`
+  const { rows: made } = await tx.query<NewInvitationRow & { readonly seed: string }>(sql`
     insert into invitations (kind, email, partner_id, client_id, locale, seed, sha256, invited_by, expires_at)
     select kind, email, partner_id, client_id, locale, seed, sha256, invited_by,
       clock_timestamp() + make_interval(days => ${DAYS})

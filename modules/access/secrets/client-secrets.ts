@@ -6,7 +6,7 @@ import type pg from "pg";
 import { named, sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { fingerprintOf } from "./installation-secrets.ts";
-import { seal, sealedUnder, unseal } from "./sealed.ts";
+import { seal, sealedUnder, unseal } from "./seal.ts";
 import { resealSourcesWithin, sealedOfSources } from "./source-secrets.ts";
 
 /** 32 random bytes in hex, of which the text itself is the HMAC key. */

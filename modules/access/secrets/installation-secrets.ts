@@ -3,10 +3,10 @@
 import type pg from "pg";
 import { derive } from "../../../domain/derive.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import { CommandRefused } from "../../../infra/runtime/command-errors.ts";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
-import { Refused } from "../../../infra/runtime/refused.ts";
 import { type Clock, retry, systemClock } from "../../../infra/runtime/timing/retry.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
@@ -82,7 +82,7 @@ export const refuseWithoutNewest = async (pool: pg.Pool, keyring: Keyring): Prom
   const newest = (await knownSecrets(pool)).secrets.at(-1);
   const own = [...keyring.accepted, keyring.pepper].map(fingerprintOf);
   if (newest !== undefined && !own.includes(newest.fingerprint))
-    throw new Refused(
+    throw new CommandRefused(
       `TRIBUTARY_SECRET: another process uses the secret ${newest.fingerprint}, which this one does not know: start ` +
         "it again with the list of all secrets (docs/runbooks/rotate-secrets.md)",
     );

@@ -4,9 +4,9 @@ import type pg from "pg";
 import { isSignatureOf } from "../../../domain/signature.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { clientSecretsOf } from "./client-secrets.ts";
-import { openFresh, remembering } from "./fresh.ts";
+import { openFresh, remembering } from "./fresh-answers.ts";
 
-export interface Signing {
+export interface SignatureCheck {
   /**
    * Whether `signature` is the hex HMAC-SHA256 of the bytes under the client's secret. Every no
    * takes the same steps: an unknown client, one without a secret, a signature of another form.
@@ -17,7 +17,7 @@ export interface Signing {
   readonly forget: (clientId: number) => void;
 }
 
-export const openSigning = (pool: pg.Pool, keyring: Keyring): Signing => {
+export const openSigning = (pool: pg.Pool, keyring: Keyring): SignatureCheck => {
   const secrets = openFresh(async (clients) => {
     const stored = await clientSecretsOf(pool, clients, keyring);
     return new Map([...stored].map(([id, unseal]) => [id, remembering(unseal)]));

@@ -5,7 +5,7 @@ import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { fingerprintOf } from "./installation-secrets.ts";
-import { seal, sealedUnder, unseal } from "./sealed.ts";
+import { seal, sealedUnder, unseal } from "./seal.ts";
 
 const columns = ["secret", "vault", "pull_secret"] as const;
 export interface SourceColumn {

@@ -3,7 +3,7 @@
 import { createHash, hash, randomBytes } from "node:crypto";
 import type pg from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
-import { keepSnapshot, type Taken } from "../../../infra/postgres/snapshot.ts";
+import { keepSnapshot, type SnapshotAt } from "../../../infra/postgres/snapshot.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
@@ -272,7 +272,7 @@ export const openTokens = (
   };
 };
 
-const take = (pool: pg.Pool, before: Taken<Picture> | undefined): Promise<Taken<Picture>> =>
+const take = (pool: pg.Pool, before: SnapshotAt<Picture> | undefined): Promise<SnapshotAt<Picture>> =>
   transaction(
     pool,
     null,

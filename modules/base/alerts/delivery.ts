@@ -3,14 +3,14 @@ import type { Pool } from "pg";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Act } from "../audit/audit.ts";
 import type { Alert } from "./alert.ts";
-import { type Delivered, mailOnce } from "./kept-alerts.ts";
+import { type DeliveryResult, mailOnce } from "./kept-alerts.ts";
 import type { Mailer } from "./mail.ts";
 
 /** An incident has three alerts; so many identities are a few kilobytes. */
 const MOST_REMEMBERED = 200;
 
 /** `received`: who sent it over the platform API, for the audit. */
-export type Deliver = (alert: Alert, received?: Act) => Promise<Delivered>;
+export type Deliver = (alert: Alert, received?: Act) => Promise<DeliveryResult>;
 
 /**
  * Without Postgres this process alone remembers what it has mailed, and the keeper saves that

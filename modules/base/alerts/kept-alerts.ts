@@ -39,13 +39,13 @@ export const keepAlert = async (tx: PoolClient, alert: AlertRow, isMailed = fals
       where system_alerts.mailed_at is null and excluded.mailed_at is not null`);
 };
 
-export interface Delivered {
+export interface DeliveryResult {
   /** Null: it is not kept, for Postgres is away. */
   readonly alert_id: bigint | null;
   /** A server has taken its mail, now or before. */
   readonly mailed: boolean;
 }
-export interface Delivering {
+export interface DeliverySettings {
   readonly send: (() => Promise<void>) | undefined;
   /** Of an alert that came over the platform API: who sent it, for the audit. */
   readonly received?: Act | undefined;
@@ -57,7 +57,7 @@ export interface Delivering {
  * only Postgres makes this throw. A crash between the mail and its mark mails again, and then the
  * audit has it once.
  */
-export const mailOnce = (pool: Pool, alert: AlertRow, { send, received }: Delivering): Promise<Delivered> =>
+export const mailOnce = (pool: Pool, alert: AlertRow, { send, received }: DeliverySettings): Promise<DeliveryResult> =>
   transaction(
     pool,
     null,

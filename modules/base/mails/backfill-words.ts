@@ -1,11 +1,11 @@
 // The words of mails about a rule that was applied to history.
 import type { MailFacts, Template } from "./mails.ts";
-import type { Writer, Written } from "./words.ts";
+import type { DateWords, Writer } from "./words.ts";
 
 type BackfillWriters = Readonly<Record<Extract<Template, `backfill_${string}`>, Writer>>;
 type Facts = Required<MailFacts>;
 
-const spanish = (facts: Facts, { days }: Written, money: readonly string[]) => ({
+const spanish = (facts: Facts, { days }: DateWords, money: readonly string[]) => ({
   subject: `Aplicación retroactiva de ${facts.rule}: terminada`,
   sentences: [
     `La regla ${facts.rule} se aplicó a los eventos${days(facts.starts_on, facts.ends_on)}.`,
@@ -14,7 +14,7 @@ const spanish = (facts: Facts, { days }: Written, money: readonly string[]) => (
     `Meses cerrados de socios afectados: ${facts.closed}.`,
   ],
 });
-const english = (facts: Facts, { days }: Written, money: readonly string[]) => ({
+const english = (facts: Facts, { days }: DateWords, money: readonly string[]) => ({
   subject: `Backfill of ${facts.rule}: done`,
   sentences: [
     `The rule ${facts.rule} was applied to events${days(facts.starts_on, facts.ends_on)}.`,

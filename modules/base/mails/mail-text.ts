@@ -4,7 +4,7 @@ import { startOfDay } from "../../../domain/calendar.ts";
 import { englishBackfills, spanishBackfills } from "./backfill-words.ts";
 import type { Mail, MailFacts, Template } from "./mails.ts";
 import { englishPlans, spanishPlans } from "./plan-words.ts";
-import type { Writer, Written } from "./words.ts";
+import type { DateWords, Writer } from "./words.ts";
 
 export interface WrittenMail {
   readonly to: string;
@@ -114,7 +114,7 @@ const leads = {
 } as const;
 
 const ZONE = "America/Mexico_City";
-const writtenIn = (locale: "es" | "en"): Written => {
+const writtenIn = (locale: "es" | "en"): DateWords => {
   const tag = locale === "es" ? "es-MX" : "en-US";
   const long = new Intl.DateTimeFormat(tag, { dateStyle: "long", timeZone: ZONE });
   const ofMonth = new Intl.DateTimeFormat(tag, { month: "long", year: "numeric", timeZone: ZONE });

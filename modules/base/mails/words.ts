@@ -5,9 +5,9 @@ interface Words {
   readonly subject: string;
   readonly sentences: readonly string[];
 }
-export type Writer = (facts: Required<MailFacts>, written: Written) => Words;
+export type Writer = (facts: Required<MailFacts>, written: DateWords) => Words;
 /** How people of this language write days and moments of America/Mexico_City. */
-export interface Written {
+export interface DateWords {
   readonly day: (at: number) => string;
   readonly moment: (at: number) => string;
   /** Of its first day, e.g. "November 2026". */

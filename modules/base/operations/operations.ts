@@ -2,7 +2,7 @@
 // ends (topic `operations`).
 import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
-import { UsageError } from "../../../infra/runtime/refused.ts";
+import { UsageError } from "../../../infra/runtime/command-errors.ts";
 import type { Operation } from "../../../schemas/generated.ts";
 import type { Produce } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";

@@ -6,7 +6,7 @@ import { hit } from "#failpoint";
 import { edges } from "../../../edges.ts";
 import { tryLockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
-import type { StoredEvent } from "../../../processors/admit/outbox/announced.ts";
+import type { StoredEvent } from "../../../processors/admit/outbox/announcements.ts";
 import type { DomainChanged, ReferenceChanged } from "../../../schemas/generated.ts";
 import type { AnyFeed, AnyTopic, UnixMs } from "../../../stream/flow.ts";
 import type { OutputMessage, Produce } from "../../../stream/messages.ts";
@@ -15,7 +15,7 @@ import type { Wire } from "../../../stream/wire.ts";
 import { messageOf } from "../feed.ts";
 
 /** What goes to the log. The id of an announcement is made with the row; an event has its own. */
-export type Announced =
+export type Announcement =
   | {
       readonly topic: "reference.changes";
       readonly client_id: null;
@@ -34,7 +34,7 @@ const feeds: ReadonlyMap<string, AnyFeed> = new Map(
 export const outboxTopics: readonly AnyTopic[] = [...feeds.values()].map(({ to }) => to);
 
 /** Inside the transaction of the change, which has set the clients concerned as its tenants. */
-export const announce = async (tx: PoolClient, announced: readonly Announced[]): Promise<void> => {
+export const announce = async (tx: PoolClient, announced: readonly Announcement[]): Promise<void> => {
   if (announced.length === 0) return;
   await tx.query(sql`
     insert into outbox (topic, client_id, record)

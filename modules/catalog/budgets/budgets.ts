@@ -102,7 +102,7 @@ export const readBudget = async (
   return (await pageOfRows(tx, budgetRows(key), reading, { limit: 1 })).rows[0] as BudgetRow | undefined;
 };
 
-type Spending = Pick<BudgetRow, "year" | "month" | "segment" | "currency">;
+type SpendingKey = Pick<BudgetRow, "year" | "month" | "segment" | "currency">;
 
 /**
  * What commissions booked to the months of these budgets of one client came to, in minor units, in
@@ -111,11 +111,11 @@ type Spending = Pick<BudgetRow, "year" | "month" | "segment" | "currency">;
 export const spentOf = async (
   tx: PoolClient,
   clientId: number,
-  budgets: readonly Spending[],
+  budgets: readonly SpendingKey[],
 ): Promise<readonly bigint[]> => {
   if (budgets.length === 0) return [];
   const months = [...new Set(budgets.map(({ year, month }) => year * 100 + month))];
-  const { rows } = await tx.query<Spending & { readonly spent: bigint }>(sql`
+  const { rows } = await tx.query<SpendingKey & { readonly spent: bigint }>(sql`
     select period / 100 as year, period % 100 as month, segment, currency, sum(amount_minor)::bigint as spent
     from money_days where client_id = ${clientId} and source = 'ledger' and period = any (${months}::int[])
     group by period, segment, currency`);

@@ -24,19 +24,19 @@ const answers = async (redis: Redis, commands: readonly Command[], onFull?: () =
       });
 
 /** Where answers are kept. */
-interface Kept {
+interface HintStore {
   readonly redis: Redis;
   readonly prefix: string;
   readonly room: HintRoom;
 }
 
-interface Asked {
+interface HintQuestion {
   readonly client_id: number;
   readonly event_id: string;
 }
 
 /** How a question is answered for the first time. */
-interface Answering<Question> {
+interface HintSource<Question> {
   /** What is read for a question. */
   readonly reads: (question: Question) => readonly Command[];
   /** The answers to those that had none, of what was read for them. */
@@ -52,10 +52,10 @@ interface Answering<Question> {
  * read together with what was answered, for nearly every event is asked about once. Where there is
  * no room the answer is given and not kept.
  */
-const answeredOnce = async <Question extends Asked>(
-  { redis, prefix, room }: Kept,
+const answeredOnce = async <Question extends HintQuestion>(
+  { redis, prefix, room }: HintStore,
   asked: readonly Question[],
-  { reads, answersOf }: Answering<Question>,
+  { reads, answersOf }: HintSource<Question>,
 ): Promise<ReadonlyMap<string, string>> => {
   if (asked.length === 0) return new Map();
   const keyOf = ({ client_id, event_id }: Question): string => `${prefix}:${client_id}:${event_id}`;
@@ -111,7 +111,7 @@ export const redisHints = (redis: Redis, prefix = "tributary", room: HintRoom = 
       ["zrange", velocityKey(prefix, sets.countriesOf(client_id, click_id)), 0, 0],
     ];
   };
-  const answering: Answering<HintAsked> = {
+  const answering: HintSource<HintAsked> = {
     reads: (one) => [
       ...(one.address === null ? [] : ofAddress(one, one.address)),
       ...(one.click_id === null ? [] : ofClick(one, one.click_id)),
@@ -149,7 +149,7 @@ export const redisIdentityClicks = (
   prefix = "tributary",
   room: HintRoom = roomWithoutBound,
 ): IdentityClicks => {
-  const answersOf: Answering<IdentityClickAsked>["answersOf"] = async (missing, devices) => {
+  const answersOf: HintSource<IdentityClickAsked>["answersOf"] = async (missing, devices) => {
     const others = missing.map(({ did }, n) => (devices[n]![0] as readonly string[]).filter((other) => other !== did));
     const clicks = (await answers(
       redis,
@@ -180,7 +180,7 @@ export const redisIdentityClicks = (
       return newest?.[0] ?? "";
     });
   };
-  const answering: Answering<IdentityClickAsked> = {
+  const answering: HintSource<IdentityClickAsked> = {
     reads: ({ client_id, person }) => [
       ["zrevrange", velocityKey(prefix, sets.devicesOfPerson(client_id, person)), 0, devicesAsked - 1],
     ],

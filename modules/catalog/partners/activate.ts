@@ -1,5 +1,5 @@
 // A partner that was invited works from now on.
-import type { ActivatePartner } from "../../access/invitations/accepting.ts";
+import type { ActivatePartner } from "../../access/invitations/accept.ts";
 import { writeReferenceWithin } from "../reference/writer.ts";
 
 /**

@@ -9,7 +9,7 @@ export interface OwedByClient {
   readonly payable: string;
   readonly held: string;
 }
-interface Owed {
+interface OwedAmounts {
   /** What clients owe, those left out whose sum is a debt. */
   readonly payable: string;
   /** Under review: neither paid nor taken back yet. */
@@ -18,8 +18,8 @@ interface Owed {
   readonly carried: string;
   readonly currency: string;
 }
-export interface Balance extends Owed {
-  readonly other_currencies: readonly Owed[];
+export interface Balance extends OwedAmounts {
+  readonly other_currencies: readonly OwedAmounts[];
 }
 
 /** A JSON list of OwedByClient for the partner `p.partner_id`, of the clients of `scope`, int[]. */
@@ -32,7 +32,7 @@ export const owedByClients = (scope: Sql): Sql => sql`(
 
 /** A debt at one client takes nothing from what another one owes. */
 export const balanceIn = (currency: string, owed: readonly OwedByClient[]): Balance => {
-  const inCurrency = (code: string): Owed => {
+  const inCurrency = (code: string): OwedAmounts => {
     const own = owed.filter((one) => one.currency === code);
     const sum = (amounts: readonly bigint[]): string =>
       toDecimal(

@@ -13,7 +13,7 @@ const LETTERS = "abcdefghjkmnpqrstuvwxyz23456789";
 export const newReferralCode = (): string =>
   Array.from({ length: 10 }, () => LETTERS[randomInt(LETTERS.length)]).join("");
 
-interface Addressed {
+interface AddressAt {
   readonly email: string;
   /** Of the partner, in the input. */
   readonly place: string;
@@ -24,7 +24,7 @@ interface Addressed {
  */
 export const refuseTaken = async (
   tx: PoolClient,
-  addresses: readonly Addressed[],
+  addresses: readonly AddressAt[],
   partnerId?: number | undefined,
 ): Promise<void> => {
   const emails = addresses.map(({ email }) => email);
@@ -33,7 +33,7 @@ export const refuseTaken = async (
 };
 
 /** Refuses the first address that is among those in use, which are in lower case. */
-export const refuseAmong = (inUse: ReadonlySet<string>, addresses: readonly Addressed[], why: string): void => {
+export const refuseAmong = (inUse: ReadonlySet<string>, addresses: readonly AddressAt[], why: string): void => {
   const found = addresses.find(({ email }) => inUse.has(email.toLowerCase()));
   if (found !== undefined) throw emailInUse(found.place, why);
 };

@@ -8,7 +8,7 @@ export interface Finding {
   readonly sentence: string;
   readonly fix: string;
 }
-interface Seen {
+interface PixelPicture {
   readonly events_last_hour: number;
   readonly last_seen_at: UnixMs | null;
   /** Of every source, within a week; left out where it is not known. */
@@ -16,11 +16,11 @@ interface Seen {
   /** Of the host of pixels, within a week. */
   readonly sightings?: readonly Sighting[];
 }
-type Look = (seen: Seen, config: PixelConfig) => Finding | undefined;
+type Look = (seen: PixelPicture, config: PixelConfig) => Finding | undefined;
 
 /** Fewer say nothing about an integration. */
 const ENOUGH = 50;
-const most = (seen: Seen, ...codes: readonly string[]): readonly Sighting[] =>
+const most = (seen: PixelPicture, ...codes: readonly string[]): readonly Sighting[] =>
   (seen.sightings ?? []).filter(({ code }) => codes.includes(code));
 const sum = (sightings: readonly Sighting[]): number => sightings.reduce((all, { count }) => all + count, 0);
 const named = (subject: string): string => (subject === "" ? "a page that does not say which" : subject);
@@ -157,5 +157,5 @@ const ofSightings: readonly Look[] = [
 ];
 
 /** Everything that is wrong, the gravest first. */
-export const findingsOf = (seen: Seen, config: PixelConfig): readonly Finding[] =>
+export const findingsOf = (seen: PixelPicture, config: PixelConfig): readonly Finding[] =>
   [...looks, ...ofSightings].map((look) => look(seen, config)).filter((one) => one !== undefined);

@@ -1,7 +1,7 @@
 // What the host of pixels knows of each client's configuration: kept in memory, so that no answer
 // waits for Postgres.
 import type pg from "pg";
-import { keepSnapshot, type Taken } from "../../../infra/postgres/snapshot.ts";
+import { keepSnapshot, type SnapshotAt } from "../../../infra/postgres/snapshot.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { defaultPixel, type PixelConfig } from "./pixel-config.ts";
@@ -42,7 +42,7 @@ export const openPixels = (
 };
 
 /** Each change raises the version of one row, so their number and sum say whether there was one. */
-const take = (pool: pg.Pool, before: Taken<Picture> | undefined): Promise<Taken<Picture>> =>
+const take = (pool: pg.Pool, before: SnapshotAt<Picture> | undefined): Promise<SnapshotAt<Picture>> =>
   transaction(
     pool,
     null,

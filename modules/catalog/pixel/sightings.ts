@@ -14,8 +14,8 @@ export interface Sighting {
   readonly largest_ms: number;
   readonly last_at: UnixMs;
 }
-type Counted = { -readonly [Name in keyof Sighting]: Sighting[Name] };
-type Seen = Pick<Sighting, "client_id" | "code" | "subject"> & { readonly count?: number; readonly ms?: number };
+type SightingCount = { -readonly [Name in keyof Sighting]: Sighting[Name] };
+type NewSighting = Pick<Sighting, "client_id" | "code" | "subject"> & { readonly count?: number; readonly ms?: number };
 
 const HOUR_MS = 3_600_000;
 const FLUSH_MS = 10_000;
@@ -27,7 +27,7 @@ const MOST = 20_000;
 const MAX_SUBJECT = 200;
 
 export interface Sightings {
-  readonly note: (seen: Seen) => void;
+  readonly note: (seen: NewSighting) => void;
   /** Writes what was noted; closing it does so too. */
   readonly flush: () => Promise<void>;
   readonly close: () => Promise<void>;
@@ -41,9 +41,9 @@ export const openSightings = (
   pool: pg.Pool,
   { onError, now = Date.now }: { readonly onError?: (error: unknown) => void; readonly now?: () => UnixMs } = {},
 ): Sightings => {
-  let noted = new Map<string, Counted>();
+  let noted = new Map<string, SightingCount>();
   let subjects = new Map<number, number>();
-  const add = (map: Map<string, Counted>, one: Sighting): void => {
+  const add = (map: Map<string, SightingCount>, one: Sighting): void => {
     const key = `${one.client_id} ${one.code} ${one.subject}`;
     const before = map.get(key);
     if (before === undefined && map.size >= MOST) return;
@@ -53,7 +53,7 @@ export const openSightings = (
     before.largest_ms = Math.max(one.largest_ms, before.largest_ms);
     before.last_at = Math.max(one.last_at, before.last_at);
   };
-  const subjectOf = ({ client_id: clientId, code, subject }: Seen): string => {
+  const subjectOf = ({ client_id: clientId, code, subject }: NewSighting): string => {
     // Neither half of a surrogate pair nor U+0000: no store takes them.
     if (subject === "" || noted.has(`${clientId} ${code} ${subject}`)) return subject;
     const text = Buffer.from(subject.slice(0, MAX_SUBJECT)).toString().replaceAll("\0", "");

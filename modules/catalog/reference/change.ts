@@ -6,7 +6,7 @@ import { conflict, type Refusal, RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { beginChange, type OpenChange, stampChange } from "./open-change.ts";
 import { type ReferenceChanges, type ReferenceProblem, ReferenceRefused } from "./records.ts";
-import { insertChange, type Written } from "./writer.ts";
+import { insertChange, type WrittenIds } from "./writer.ts";
 
 export interface ChangeWords {
   /**
@@ -39,7 +39,7 @@ export const changeReference = async (
   work: Work,
   changes: ReferenceChanges,
   words: ChangeWords = {},
-): Promise<Written> => {
+): Promise<WrittenIds> => {
   const { tx, scope, act } = work;
   let change = begun.get(work);
   if (change === undefined) {

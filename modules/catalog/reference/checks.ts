@@ -1,6 +1,6 @@
 // What must hold between reference rows: who belongs to whom. Pure.
 import { amountProblems } from "../contracts/contract-terms.ts";
-import type { Drafted, DraftedSegment, KnownRows } from "./draft.ts";
+import type { KnownRows, RecordDraft, SegmentDraft } from "./draft.ts";
 import type { Columns, EntityName, ReferenceProblem } from "./records.ts";
 
 /** The newest row of a thing as it will be once the change is saved. */
@@ -10,16 +10,16 @@ export type Newest = (entity: EntityName, id: number) => Columns | undefined;
  * Everything that is wrong between the rows of a change and what is saved.
  */
 export const problemsBetween = (
-  drafted: readonly Drafted[],
+  drafted: readonly RecordDraft[],
   newest: Newest,
   segmentsOf: (clientId: number) => readonly string[],
 ): readonly ReferenceProblem[] => drafted.flatMap((draft) => checks[draft.entity](draft, { newest, segmentsOf }));
 
-interface Around {
+interface Surroundings {
   readonly newest: Newest;
   readonly segmentsOf: (clientId: number) => readonly string[];
 }
-type Check = (draft: Drafted, around: Around) => readonly ReferenceProblem[];
+type Check = (draft: RecordDraft, around: Surroundings) => readonly ReferenceProblem[];
 
 const exists = (newest: Newest, entity: EntityName, id: number, field: string): readonly ReferenceProblem[] =>
   newest(entity, id) === undefined
@@ -106,7 +106,7 @@ const currencyProblems: Check = ({ record, field }, { newest }) => {
 export const segmentsAfter = (
   clientId: number,
   saved: Iterable<Columns>,
-  drafted: readonly DraftedSegment[],
+  drafted: readonly SegmentDraft[],
 ): readonly string[] => {
   const active = new Map<string, boolean>();
   for (const row of saved) if (row.client_id === clientId) active.set(row.code, row.active);
@@ -119,8 +119,8 @@ export const segmentsAfter = (
  * client that the change makes has no row yet, and those that a partner had stay its own.
  */
 export const outOfScope = (
-  drafted: readonly Drafted[],
-  segments: readonly DraftedSegment[],
+  drafted: readonly RecordDraft[],
+  segments: readonly SegmentDraft[],
   around: KnownRows,
   clients: ReadonlySet<number>,
 ): readonly ReferenceProblem[] => {

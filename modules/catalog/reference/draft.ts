@@ -8,7 +8,7 @@ import { entities, segmentRecord } from "./records.ts";
 export type KnownRows = Readonly<Record<EntityName, ReadonlyMap<number, Columns>>> & {
   readonly segments: ReadonlyMap<string, Columns>;
 };
-export interface Drafted {
+export interface RecordDraft {
   readonly entity: EntityName;
   readonly id: number;
   readonly field: string;
@@ -17,7 +17,7 @@ export interface Drafted {
   /** As validated, with real ids. */
   readonly record: any;
 }
-export interface DraftedSegment {
+export interface SegmentDraft {
   readonly client_id: number;
   readonly field: string;
   readonly version: number;
@@ -107,9 +107,14 @@ export interface Ids {
 type Drafts<Draft> = { readonly drafted: readonly Draft[]; readonly problems: readonly ReferenceProblem[] };
 
 /** Validates each record of a change by itself. */
-export const draftRecords = (changes: ReferenceChanges, saved: KnownRows, ids: Ids, now: string): Drafts<Drafted> => {
+export const draftRecords = (
+  changes: ReferenceChanges,
+  saved: KnownRows,
+  ids: Ids,
+  now: string,
+): Drafts<RecordDraft> => {
   const problems: ReferenceProblem[] = [];
-  const drafted: Drafted[] = [];
+  const drafted: RecordDraft[] = [];
   for (const entity of names) {
     const seen = new Set<number>();
     for (const [n, entry] of ((changes[entity] ?? []) as readonly unknown[]).entries()) {
@@ -132,7 +137,7 @@ export const draftRecords = (changes: ReferenceChanges, saved: KnownRows, ids: I
   return { drafted, problems };
 };
 
-interface Identified {
+interface EntryTarget {
   readonly id: number;
   readonly before: Columns | undefined;
   readonly validFrom: unknown;
@@ -148,7 +153,7 @@ const identified = (
   field: string,
   saved: KnownRows,
   ids: Ids,
-): Identified | ReferenceProblem => {
+): EntryTarget | ReferenceProblem => {
   if (!isObject(entry)) return { code: "invalid", field, message: "give an object" };
   const idField = entities[entity].id;
   const { [idField]: given, valid_from: validFrom, ...fields } = entry;
@@ -166,12 +171,12 @@ const identified = (
 /** The row that an entry becomes; none, and the problems, when it is wrong. */
 const draftOf = (
   entity: EntityName,
-  { id, before, validFrom, fields }: Identified,
+  { id, before, validFrom, fields }: EntryTarget,
   field: string,
   real: Real,
   now: string,
   problems: ReferenceProblem[],
-): readonly Drafted[] => {
+): readonly RecordDraft[] => {
   const { id: idField, record: schema, toRecord, fixed } = entities[entity];
   const wrong = (code: ReferenceProblem["code"], place: string, message: string): void => {
     problems.push({ code, field: place, message });
@@ -211,13 +216,13 @@ const issuesOf = (error: z.ZodError, field: string): readonly ReferenceProblem[]
  */
 export const draftSegments = (
   changes: ReferenceChanges,
-  drafted: readonly Drafted[],
+  drafted: readonly RecordDraft[],
   saved: KnownRows,
   real: Real,
   now: string,
-): Drafts<DraftedSegment> => {
+): Drafts<SegmentDraft> => {
   const problems: ReferenceProblem[] = [];
-  const segments = new Map<string, DraftedSegment>();
+  const segments = new Map<string, SegmentDraft>();
   const isClient = (id: number): boolean =>
     saved.clients.has(id) || drafted.some((draft) => draft.entity === "clients" && draft.id === id);
   for (const [n, { client_id: given, valid_from: validFrom, ...fields }] of (changes.segments ?? []).entries()) {

@@ -2,7 +2,7 @@
 // code.
 import type pg from "pg";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
-import type { Drafted } from "./draft.ts";
+import type { RecordDraft } from "./draft.ts";
 import type { EntityName, ReferenceProblem } from "./records.ts";
 
 interface Holder {
@@ -47,7 +47,7 @@ const names: readonly {
  */
 export const takenNames = async (
   tx: pg.PoolClient,
-  drafted: readonly Drafted[],
+  drafted: readonly RecordDraft[],
 ): Promise<readonly ReferenceProblem[]> => {
   const problems: ReferenceProblem[] = [];
   for (const { entity, field, holders } of names) {

@@ -22,7 +22,7 @@ const allowanceMs = 1_000;
 const leadMs = 2_000;
 
 /** What a change of a transaction becomes, once that commits. */
-interface Stamped<T> {
+interface StampedChange<T> {
   readonly change_id: number;
   readonly recorded_at: UnixMs;
   readonly result: T;
@@ -83,7 +83,7 @@ export const changeWithin = async <T>(
   tx: pg.PoolClient,
   actor: string,
   work: (tx: pg.PoolClient, change: OpenChange) => Promise<T>,
-): Promise<Stamped<T>> => {
+): Promise<StampedChange<T>> => {
   const change = await beginChange(tx, actor);
   const result = await work(tx, change);
   return { change_id: change.change_id, recorded_at: await stampChange(tx, change), result };
@@ -98,7 +98,7 @@ export const recordChange = async <T>(
   pool: pg.Pool,
   actor: string,
   work: (tx: pg.PoolClient, change: { readonly change_id: number; readonly now: string }) => Promise<T>,
-): Promise<Stamped<T> & { readonly isLate: boolean }> => {
+): Promise<StampedChange<T> & { readonly isLate: boolean }> => {
   let stampedAt = 0;
   try {
     const saved = await transaction(pool, null, async (tx) => {

@@ -369,14 +369,14 @@ type New<Schema extends z.ZodType> = z.input<Schema>;
  * From which event time on the saved row says how things are (RFC 3339); left out: always for a new
  * thing, from now on for a change.
  */
-interface From {
+interface ValidFrom {
   readonly valid_from?: string;
 }
 /**
  * A record with its id: a known one changes the fields given and keeps the rest; a negative one,
  * chosen freely, makes a new thing.
  */
-type Save<Id extends string, Schema extends z.ZodType> = From & { readonly [K in Id]: number } & Readonly<
+type RecordInput<Id extends string, Schema extends z.ZodType> = ValidFrom & { readonly [K in Id]: number } & Readonly<
     Partial<New<Schema>>
   >;
 
@@ -385,25 +385,25 @@ type Save<Id extends string, Schema extends z.ZodType> = From & { readonly [K in
  * anywhere else in the same change.
  */
 export interface ReferenceChanges {
-  readonly clients?: readonly Save<"client_id", typeof client>[];
+  readonly clients?: readonly RecordInput<"client_id", typeof client>[];
   /** A new client without any gets MX, VD, DA, HA, IT and NW. */
-  readonly segments?: readonly (From & {
+  readonly segments?: readonly (ValidFrom & {
     readonly client_id: number;
     readonly code: string;
     readonly name?: string;
     readonly active?: boolean;
   })[];
-  readonly partners?: readonly Save<"partner_id", typeof partner>[];
-  readonly campaigns?: readonly Save<"campaign_id", typeof campaign>[];
-  readonly links?: readonly Save<"link_id", typeof link>[];
+  readonly partners?: readonly RecordInput<"partner_id", typeof partner>[];
+  readonly campaigns?: readonly RecordInput<"campaign_id", typeof campaign>[];
+  readonly links?: readonly RecordInput<"link_id", typeof link>[];
   /**
    * Without an id: the contract of this partner, client, segment, event type and effective_from, or
    * a new one.
    */
-  readonly contracts?: readonly (Omit<Save<"contract_id", typeof contract>, "contract_id"> & {
+  readonly contracts?: readonly (Omit<RecordInput<"contract_id", typeof contract>, "contract_id"> & {
     readonly contract_id?: number;
   })[];
-  readonly rules?: readonly Save<"rule_id", typeof rule>[];
+  readonly rules?: readonly RecordInput<"rule_id", typeof rule>[];
 }
 
 /**

@@ -2,7 +2,7 @@
 // moment.
 import type pg from "pg";
 import { type Reference, type ReferenceRows, referenceOf } from "../../../domain/reference/reference.ts";
-import { keepSnapshot, type Taken } from "../../../infra/postgres/snapshot.ts";
+import { keepSnapshot, type SnapshotAt } from "../../../infra/postgres/snapshot.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import type { Read, UnixMs } from "../../../stream/flow.ts";
 import { joined, noRows, rowsAfter } from "./rows.ts";
@@ -76,7 +76,7 @@ export const openReference = (
   };
 };
 
-const take = async (pool: pg.Pool, before: Taken<Picture> | undefined): Promise<Taken<Picture>> => {
+const take = async (pool: pg.Pool, before: SnapshotAt<Picture> | undefined): Promise<SnapshotAt<Picture>> => {
   // now() is when the statement arrived, before it looked: nothing committed by then is missed.
   const { rows: found } = await pool.query<{ as_of: UnixMs; change: number }>(
     "select now() as as_of, coalesce((select max(change_id) from reference_changes), 0) as change",

@@ -6,10 +6,9 @@ import { named, sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { announce } from "../../base/outbox/outbox.ts";
 import { termColumns } from "../contracts/contract-terms.ts";
-import { announcedBy } from "./announced.ts";
+import { announcedBy } from "./announcements.ts";
 import { outOfScope, problemsBetween, segmentsAfter } from "./checks.ts";
-import { type Drafted, type DraftedSegment, draftRecords, draftSegments, type KnownRows } from "./draft.ts";
-import { freshIds, idsFor, ownRows, rowsAround } from "./known.ts";
+import { draftRecords, draftSegments, type KnownRows, type RecordDraft, type SegmentDraft } from "./draft.ts";
 import { takenNames } from "./names.ts";
 import { changeWithin, type OpenChange, recordChange } from "./open-change.ts";
 import {
@@ -20,6 +19,7 @@ import {
   type ReferenceProblem,
   ReferenceRefused,
 } from "./records.ts";
+import { freshIds, idsFor, ownRows, rowsAround } from "./surrounding-rows.ts";
 
 export interface SavedChange {
   readonly change_id: number;
@@ -50,13 +50,13 @@ export const writeReference = async (pool: pg.Pool, actor: string, changes: Refe
 };
 
 /** What is known of a change before it has its stamp. */
-export type Written = Pick<SavedChange, "change_id" | "idOf" | "contractIds">;
+export type WrittenIds = Pick<SavedChange, "change_id" | "idOf" | "contractIds">;
 
-interface Within {
+interface WriteScope {
   /** Whose rows the caller may touch, beside making new ones. */
   readonly clients: readonly number[];
   /** Writes what belongs to the change, under the same tenants and before its stamp. */
-  readonly also?: ((written: Written) => Promise<void>) | undefined;
+  readonly also?: ((written: WrittenIds) => Promise<void>) | undefined;
 }
 
 /**
@@ -68,7 +68,7 @@ export const writeReferenceWithin = async (
   tx: pg.PoolClient,
   actor: string,
   changes: ReferenceChanges,
-  { clients, also }: Within,
+  { clients, also }: WriteScope,
 ): Promise<Omit<SavedChange, "isLate">> => {
   const { result, ...saved } = await changeWithin(tx, actor, async (_tx, change) => {
     const written = await insertChange(tx, changes, change, new Set(clients));
@@ -128,9 +128,9 @@ const contractKey = ({ partner_id, client_id, segment, event_type, effective_fro
   JSON.stringify([partner_id, client_id, segment, event_type, effective_from]);
 
 /** Two entries of one key are one contract. */
-const givenTwice = (drafted: readonly Drafted[]): readonly ReferenceProblem[] => {
+const givenTwice = (drafted: readonly RecordDraft[]): readonly ReferenceProblem[] => {
   const seen = new Set<string>();
-  const again: Drafted[] = [];
+  const again: RecordDraft[] = [];
   for (const draft of drafted.filter(({ entity }) => entity === "contracts")) {
     const key = contractKey(draft.record);
     if (seen.has(key)) again.push(draft);
@@ -144,7 +144,7 @@ const givenTwice = (drafted: readonly Drafted[]): readonly ReferenceProblem[] =>
 };
 
 /** A contract is known by what it is for and since when: saving that again is its next version. */
-const atItsKey = (draft: Drafted, contracts: ReadonlyMap<string, Columns>): Drafted => {
+const atItsKey = (draft: RecordDraft, contracts: ReadonlyMap<string, Columns>): RecordDraft => {
   if (draft.version > 1) return draft;
   const found = contracts.get(contractKey(draft.record));
   return found === undefined ? draft : { ...draft, id: found.contract_id, version: found.version + 1 };
@@ -153,8 +153,8 @@ const atItsKey = (draft: Drafted, contracts: ReadonlyMap<string, Columns>): Draf
 const insertAll = async (
   tx: pg.PoolClient,
   changeId: number,
-  drafted: readonly Drafted[],
-  segments: readonly DraftedSegment[],
+  drafted: readonly RecordDraft[],
+  segments: readonly SegmentDraft[],
   around: KnownRows,
   segmentsOf: (clientId: number) => readonly string[],
   now: string,
@@ -204,7 +204,7 @@ const derived = (
   entity: EntityName,
   id: number,
   record: any,
-  drafted: readonly Drafted[],
+  drafted: readonly RecordDraft[],
   around: KnownRows,
   segmentsOf: (clientId: number) => readonly string[],
 ): Columns => {

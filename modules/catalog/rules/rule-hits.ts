@@ -1,7 +1,7 @@
 // How often a rule was credited lately.
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { bind, cond, count, readRows, scopeOf, unixMs } from "../../../infra/clickhouse/query.ts";
-import { within } from "../../../infra/runtime/timing/within.ts";
+import { within } from "../../../infra/runtime/timing/time-limit.ts";
 import { between } from "../../../sinks/analytics/reads.ts";
 
 const DAYS_MS = 30 * 86_400_000;

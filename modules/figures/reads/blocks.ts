@@ -3,12 +3,12 @@
 import { toDecimal } from "../../../domain/money.ts";
 import type { Clicks } from "./click-figures.ts";
 import { delta, each, ratio } from "./ratios.ts";
-import type { By, Kind, Period, SoldFigure } from "./sold-figures.ts";
+import type { Kind, Period, SoldFigure, SplitBy } from "./sold-figures.ts";
 
-type Shown = Readonly<Record<string, any>>;
+type FigureRow = Readonly<Record<string, any>>;
 interface Place {
   readonly period: Period;
-  readonly by: By | "total";
+  readonly by: SplitBy | "total";
   readonly value: string | null;
 }
 interface Amounts {
@@ -20,17 +20,17 @@ interface Amounts {
 const NOTHING: Amounts = { n: 0, amount: 0n, refunded: 0n };
 export const CURRENT: Place = { period: "current", by: "total", value: null };
 const PREVIOUS: Place = { period: "previous", by: "total", value: null };
-export const placeOf = (by: By, value: string | null): Place => ({ period: "current", by, value });
+export const placeOf = (by: SplitBy, value: string | null): Place => ({ period: "current", by, value });
 
 /** Looks up figures by period, group and currency. */
-export interface Ledgered {
+export interface FiguresByPlace {
   readonly of: (kind: Kind, place: Place, currency?: string) => Amounts;
   readonly currencies: readonly string[];
   /** Groups with a figure in the current period. */
-  readonly values: (by: By) => readonly (string | null)[];
+  readonly values: (by: SplitBy) => readonly (string | null)[];
 }
 
-export const ledgered = (figures: readonly SoldFigure[]): Ledgered => {
+export const ledgered = (figures: readonly SoldFigure[]): FiguresByPlace => {
   const keyOf = (kind: Kind, { period, by, value }: Place, currency: string | null): string =>
     JSON.stringify([kind, period, by, value, currency]);
   const known = new Map(figures.map((one): [string, Amounts] => [keyOf(one.kind, one, one.currency), one]));
@@ -43,7 +43,7 @@ export const ledgered = (figures: readonly SoldFigure[]): Ledgered => {
 };
 
 /** Money of one place in one currency. `clicks` is undefined where clicks do not exist. */
-const moneyIn = (known: Ledgered, place: Place, currency: string, clicks?: Clicks): Shown => {
+const moneyIn = (known: FiguresByPlace, place: Place, currency: string, clicks?: Clicks): FigureRow => {
   const sold = known.of("sold", place, currency);
   const { amount: commission } = known.of("earned", place, currency);
   const net = sold.amount - sold.refunded;
@@ -62,7 +62,7 @@ const moneyIn = (known: Ledgered, place: Place, currency: string, clicks?: Click
 };
 
 /** All figures of one place. The contract of the response picks those that its reader may see. */
-export const blockOf = (known: Ledgered, place: Place, currency: string, clicks?: Clicks): Shown => {
+export const blockOf = (known: FiguresByPlace, place: Place, currency: string, clicks?: Clicks): FigureRow => {
   const conversions = known.of("credited", place).n;
   return {
     ...(clicks && {
@@ -80,18 +80,18 @@ export const blockOf = (known: Ledgered, place: Place, currency: string, clicks?
   };
 };
 
-const hasMoney = (known: Ledgered, place: Place, currency: string): boolean => {
+const hasMoney = (known: FiguresByPlace, place: Place, currency: string): boolean => {
   const sold = known.of("sold", place, currency);
   return sold.n > 0 || sold.refunded !== 0n || known.of("earned", place, currency).amount !== 0n;
 };
 
 /** The change of each figure against the period before; all null when that period is incomplete. */
 export const deltasOf = (
-  known: Ledgered,
+  known: FiguresByPlace,
   currency: string,
   clicks: Readonly<Record<Period, Clicks>>,
   isKnown: boolean,
-): Shown => {
+): FigureRow => {
   const change = (now: bigint | number, before: bigint | number) => (isKnown ? delta(now, before) : null);
   const [sold, soldBefore] = [known.of("sold", CURRENT, currency), known.of("sold", PREVIOUS, currency)];
   return {

@@ -5,7 +5,7 @@ import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { bind, type Condition, cond, count, flag, readRows, scopeOf, text } from "../../../infra/clickhouse/query.ts";
 import { piece } from "../../../infra/clickhouse/sql-fragments.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
-import { within } from "../../../infra/runtime/timing/within.ts";
+import { within } from "../../../infra/runtime/timing/time-limit.ts";
 import type { Periods, Span } from "./periods.ts";
 import type { Period } from "./sold-figures.ts";
 

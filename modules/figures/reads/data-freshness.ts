@@ -16,7 +16,7 @@ type Status = "ok" | "degraded" | "down";
 const statusOf = (seconds: number): Status =>
   seconds > DOWN_SEC ? "down" : seconds > DEGRADED_SEC ? "degraded" : "ok";
 
-interface Known {
+interface FreshnessInput {
   readonly marks: Backlog;
   /** Undefined: the log has never been reached. */
   readonly positions: Positions | undefined;
@@ -29,7 +29,7 @@ interface Known {
  * Returns the ages. A stage without lag has age 0. Positions that were read some time ago age with
  * the clock, so that data does not look fresh while the log is unreachable.
  */
-export const freshnessOf = ({ marks, positions, newest, now }: Known) => {
+export const freshnessOf = ({ marks, positions, newest, now }: FreshnessInput) => {
   const since = positions === undefined ? 0 : Math.max(0, Math.floor((now - positions.at) / 1_000));
   const aged = since > DEGRADED_SEC ? since : 0;
   const stages = (positions?.stages ?? []).map(({ name, lag, age_sec }) => {

@@ -7,7 +7,7 @@ import { ofWholeDays } from "../money-days/money-days.ts";
 import { within } from "../rollups/rollup-reads.ts";
 import type { Span } from "./periods.ts";
 
-export interface Asked {
+export interface FraudQuestion {
   readonly clients: readonly number[];
   readonly partner_id?: number | undefined;
   readonly span: Span;
@@ -18,7 +18,7 @@ export interface Bands {
   readonly reject: number;
 }
 
-const inScope = ({ partner_id, span }: Asked): readonly Condition[] => [
+const inScope = ({ partner_id, span }: FraudQuestion): readonly Condition[] => [
   ...within("day", span),
   ...(partner_id === undefined ? [] : [cond`partner_id = ${bind("UInt32", partner_id)}`]),
 ];
@@ -30,7 +30,7 @@ const bands = ({ events, review, reject }: { events: number; review: number; rej
 });
 
 /** Counts the events of a span by band; every event is scored. */
-export const bandsOf = async (clickhouse: Clickhouse, asked: Asked): Promise<Bands> => {
+export const bandsOf = async (clickhouse: Clickhouse, asked: FraudQuestion): Promise<Bands> => {
   if (asked.clients.length === 0) return NO_EVENT;
   const rows = await readRows(clickhouse, scopeOf(...asked.clients), {
     from: "rollups",
@@ -52,7 +52,7 @@ export interface ScoredDays {
   readonly filtered: number;
 }
 /** Counts the events of a span by band and day, in one query. */
-export const scoredDays = async (clickhouse: Clickhouse, asked: Asked): Promise<ScoredDays> => {
+export const scoredDays = async (clickhouse: Clickhouse, asked: FraudQuestion): Promise<ScoredDays> => {
   if (asked.clients.length === 0) return { all: NO_EVENT, byDay: new Map(), filtered: 0 };
   const rows = await readRows(clickhouse, scopeOf(...asked.clients), {
     from: "rollups",
@@ -76,7 +76,7 @@ export const scoredDays = async (clickhouse: Clickhouse, asked: Asked): Promise<
 /** Counts the events with each code of this dimension, the most frequent codes first. */
 export const codesOf = async (
   clickhouse: Clickhouse,
-  asked: Asked,
+  asked: FraudQuestion,
   dimension: "fraud_reason" | "credit_reason",
 ): Promise<readonly { readonly code: string; readonly events: number }[]> => {
   if (asked.clients.length === 0) return [];
@@ -106,7 +106,7 @@ export interface ScoredPartner {
  */
 export const partnersByRejects = async (
   clickhouse: Clickhouse,
-  asked: Asked,
+  asked: FraudQuestion,
   { least, most }: { readonly least: number; readonly most: number },
 ): Promise<readonly ScoredPartner[]> => {
   if (asked.clients.length === 0) return [];
@@ -140,7 +140,7 @@ export interface FraudMoney {
   readonly reversed_for_fraud: bigint;
 }
 
-const money = ({ clients, partner_id, span }: Asked) => {
+const money = ({ clients, partner_id, span }: FraudQuestion) => {
   const partner = partner_id === undefined ? sql`true` : sql`partner_id = ${partner_id}`;
   const isInSpan = sql`occurred_at >= ${new Date(span.from)} and occurred_at < ${new Date(span.to)}`;
   return sql`
@@ -167,7 +167,7 @@ const money = ({ clients, partner_id, span }: Asked) => {
  * Returns by currency the commissions held now, and those of sales of the span that were refused,
  * released or reversed because of fraud.
  */
-export const fraudMoney = async (tx: PoolClient, asked: Asked): Promise<readonly FraudMoney[]> => {
+export const fraudMoney = async (tx: PoolClient, asked: FraudQuestion): Promise<readonly FraudMoney[]> => {
   const { rows } = await tx.query(money(asked));
   return rows.map(({ currency, ...amounts }) => ({
     currency,
@@ -190,7 +190,7 @@ export interface PartnerMoney {
  */
 export const moneyOfPartners = async (
   tx: PoolClient,
-  { clients, span }: Asked,
+  { clients, span }: FraudQuestion,
   partners: readonly number[],
 ): Promise<readonly PartnerMoney[]> => {
   const { rows } = await tx.query(sql`

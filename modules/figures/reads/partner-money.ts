@@ -6,7 +6,7 @@ import type { UnixMs } from "../../../stream/flow.ts";
 import type { Span } from "./periods.ts";
 
 /** Money of a partner that waits, by currency. */
-interface Waiting {
+interface HeldMoney {
   readonly currency: string;
   readonly inside_hold: string;
   readonly until: UnixMs | null;
@@ -18,7 +18,7 @@ export interface WhyNotPaid {
   readonly currency?: string;
   readonly until?: UnixMs;
 }
-interface Asked {
+interface MoneyQuestion {
   readonly partner_id: number;
   readonly clients: readonly number[];
   readonly now: UnixMs;
@@ -29,15 +29,18 @@ export interface Payout {
   readonly currency: string;
   readonly min_amount: string;
 }
-interface Owed {
+interface OwedAmounts {
   readonly payable: string;
   readonly held: string;
   readonly carried: string;
   readonly currency: string;
 }
 
-const insideHold = async (tx: PoolClient, { partner_id, clients, now }: Asked): Promise<readonly Waiting[]> => {
-  const { rows } = await tx.query<Waiting>(sql`
+const insideHold = async (
+  tx: PoolClient,
+  { partner_id, clients, now }: MoneyQuestion,
+): Promise<readonly HeldMoney[]> => {
+  const { rows } = await tx.query<HeldMoney>(sql`
     select currency, sum(amount_minor - held_minor)::text as inside_hold, min(payable_from) as until
     from ledger_entries where partner_id = ${partner_id} and client_id = any (${clients}::int[])
       and payable_from > ${new Date(now)} and amount_minor > held_minor
@@ -45,7 +48,7 @@ const insideHold = async (tx: PoolClient, { partner_id, clients, now }: Asked): 
   return rows;
 };
 
-const withoutContract = async (tx: PoolClient, { partner_id, clients, span }: Asked): Promise<number> => {
+const withoutContract = async (tx: PoolClient, { partner_id, clients, span }: MoneyQuestion): Promise<number> => {
   const { rows } = await tx.query<{ n: number }>(sql`
     select count(*)::int as n from commissions
     where partner_id = ${partner_id} and client_id = any (${clients}::int[]) and amount_minor = 0
@@ -56,12 +59,12 @@ const withoutContract = async (tx: PoolClient, { partner_id, clients, span }: As
 /** `lockedFrom` is when the previous month stops being provisional; null when it already has. */
 export const whyNotPaid = async (
   tx: PoolClient,
-  asked: Asked,
+  asked: MoneyQuestion,
   {
     payout,
     balance,
     provisionalUntil,
-  }: { readonly payout: Payout; readonly balance: Owed; readonly provisionalUntil: UnixMs | null },
+  }: { readonly payout: Payout; readonly balance: OwedAmounts; readonly provisionalUntil: UnixMs | null },
 ): Promise<readonly WhyNotPaid[]> => {
   const reasons: WhyNotPaid[] = [];
   const { currency } = balance;

@@ -1,6 +1,6 @@
 // Reads how far the pipeline has stored the log; `as_of` of every figure follows from it.
 import type { Pool } from "pg";
-import { within } from "../../../infra/runtime/timing/within.ts";
+import { within } from "../../../infra/runtime/timing/time-limit.ts";
 import { type UnixMs, writesRows } from "../../../stream/flow.ts";
 import { pipeline } from "../../../topology.ts";
 import type { Backlog } from "../../base/outbox/outbox.ts";

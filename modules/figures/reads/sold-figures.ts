@@ -9,25 +9,25 @@ import type { Periods } from "./periods.ts";
 import { ratio } from "./ratios.ts";
 
 /** What figures may be grouped by. */
-export type By = "day" | "partner_id" | "campaign_id" | "event_type" | "segment";
+export type SplitBy = "day" | "partner_id" | "campaign_id" | "event_type" | "segment";
 /** The source of figures. A reader who must not see revenue never has "sold" in the statement. */
 export type Kind = "sold" | "credited" | "earned";
 export type Period = "current" | "previous";
 
-export interface Asked {
+export interface FiguresQuestion {
   readonly clients: readonly number[];
   readonly partner_id?: number | undefined;
   readonly campaign_id?: number | undefined;
   readonly periods: Periods;
   readonly kinds: readonly Kind[];
-  readonly by: readonly By[];
+  readonly by: readonly SplitBy[];
 }
 
 /** A figure of one kind, period and group. Without a currency it counts all currencies. */
 export interface SoldFigure {
   readonly kind: Kind;
   readonly period: Period;
-  readonly by: By | "total";
+  readonly by: SplitBy | "total";
   /** The value of the group; null for rows without one, and for the total. */
   readonly value: string | null;
   readonly currency: string | null;
@@ -38,7 +38,7 @@ export interface SoldFigure {
   readonly refunded: bigint;
 }
 
-const inScope = ({ clients, partner_id, campaign_id }: Asked): Sql => {
+const inScope = ({ clients, partner_id, campaign_id }: FiguresQuestion): Sql => {
   const partner = partner_id === undefined ? sql`true` : sql`partner_id = ${partner_id}`;
   const campaign = campaign_id === undefined ? sql`true` : sql`campaign_id = ${campaign_id}`;
   return sql`client_id = any (${clients}::int[]) and ${partner} and ${campaign}`;
@@ -49,7 +49,7 @@ const inPeriods = ({ current, previous }: Periods): Sql => sql`
     and (occurred_at < ${new Date(previous.to)} or occurred_at >= ${new Date(current.from)})`;
 
 /** How a kind is summed: from money_days, and from the table that these sums are made of. */
-interface Summed {
+interface SumSource {
   readonly source: Source;
   readonly from: Sql;
   readonly isMeant: Sql;
@@ -64,7 +64,7 @@ const isCreditedLine = sql`t <> 'refund' and merged_into is null and credit_stat
 const ofLine = sql`partner_id, campaign_id, t as event_type, segment, coalesce(currency, 'MXN') as currency`;
 const ofMoney = sql`partner_id, campaign_id, event_type, segment, currency`;
 
-const summed: Readonly<Record<Kind, Summed>> = {
+const summed: Readonly<Record<Kind, SumSource>> = {
   sold: {
     ...{ source: "sales", from: sql`product_sales`, refunded: sql`part_minor` },
     ...{ isMeant: sql`status = 'attributed'`, isMeantOfRow: isCreditedLine },
@@ -87,7 +87,7 @@ const together = (parts: readonly Sql[]): Sql => parts.reduce((all, one) => sql`
 /**
  * Sums whole days from money_days, and reads the rows of a partial last day of the previous period.
  */
-const sumsOf = (asked: Asked, kind: Kind): Sql => {
+const sumsOf = (asked: FiguresQuestion, kind: Kind): Sql => {
   const { source, from, isMeant, isMeantOfRow, refunded, ofRow } = summed[kind];
   const { current, previous } = asked.periods;
   const rest = restOfLastDay(previous);
@@ -106,7 +106,7 @@ const sumsOf = (asked: Asked, kind: Kind): Sql => {
  * Refunds of lines that were settled before lines stored their refunds: these are read from the
  * conversion.
  */
-const refundsOfBefore = (asked: Asked): Sql => sql`
+const refundsOfBefore = (asked: FiguresQuestion): Sql => sql`
   select 'sold', ${onDay}, ${ofLine}, 0, 0, given_back, null::bigint
   from (
     select s.*, max(c.refunded_minor) over (partition by s.client_id, s.event_id) as given_back,
@@ -130,7 +130,7 @@ const orderHash = sql`hashtextextended(case
  * Subtracts the lines of orders with several lines from the count of lines, so that each order
  * counts once.
  */
-const sharedOrders = (asked: Asked): Sql => {
+const sharedOrders = (asked: FiguresQuestion): Sql => {
   const lines = sql`from product_sales where ${isCreditedLine} and ${inScope(asked)} and ${inPeriods(asked.periods)}`;
   return sql`
   with shared as materialized (
@@ -142,14 +142,14 @@ const sharedOrders = (asked: Asked): Sql => {
 const plain = (text: string): Sql => ({ text, values: [] });
 
 /** Returns figures with an event or an amount; groups without either are absent. */
-export const soldFigures = async (tx: PoolClient, asked: Asked): Promise<readonly SoldFigure[]> => {
+export const soldFigures = async (tx: PoolClient, asked: FiguresQuestion): Promise<readonly SoldFigure[]> => {
   if (asked.kinds.length === 0) return [];
   const parts = [
     ...asked.kinds.map((kind) => sumsOf(asked, kind)),
     ...(asked.kinds.includes("sold") ? [refundsOfBefore(asked), sql`(${sharedOrders(asked)})`] : []),
   ];
   const sets = ["", ...asked.by].flatMap((name) => [`(${name})`, `(${name === "" ? "" : `${name}, `}currency)`]);
-  const level = (shown: (name: By) => string) =>
+  const level = (shown: (name: SplitBy) => string) =>
     asked.by.length === 0
       ? "null"
       : `case ${asked.by.map((name) => `when grouping(${name}) = 0 then ${shown(name)}`).join(" ")} end`;
@@ -179,7 +179,7 @@ export interface CommissionState {
   readonly amount: bigint;
 }
 
-export const commissionStates = async (tx: PoolClient, asked: Asked): Promise<readonly CommissionState[]> => {
+export const commissionStates = async (tx: PoolClient, asked: FiguresQuestion): Promise<readonly CommissionState[]> => {
   const { rows } = await tx.query(sql`
     select status, currency, sum(n)::int as n, sum(amount_minor)::text as amount from money_days
     where ${ofWholeDays("commissions", asked.periods.current)} and ${inScope(asked)}

@@ -10,7 +10,7 @@ import { type Hop, type Hosts, hopsTo } from "../../log/groups/hosts.ts";
 
 const ASKED_EVERY_MS = 200;
 
-type Asked = Pick<Admin, "watermarks" | "committed">;
+type LogPositions = Pick<Admin, "watermarks" | "committed">;
 
 /** The groups that a sale passes into the tables of reports, in the order of the flow. */
 const hopsToReports = (hosts: Hosts): readonly Hop[] => {
@@ -21,7 +21,7 @@ const hopsToReports = (hosts: Hosts): readonly Hop[] => {
   );
 };
 
-const behind = async (asked: Asked, { group, topic }: Hop): Promise<number> => {
+const behind = async (asked: LogPositions, { group, topic }: Hop): Promise<number> => {
   const [marks, committed] = await Promise.all([asked.watermarks(topic), asked.committed(group, topic)]);
   return marks.reduce(
     (sum, { partition, low, high }) => sum + Math.max(0, high - Math.max(low, committed.get(partition) ?? low)),
@@ -33,7 +33,7 @@ const behind = async (asked: Asked, { group, topic }: Hop): Promise<number> => {
  * Counts records that these groups have not read yet. An event is in one place at a time; it counts
  * twice only while both its stored row and its money wait.
  */
-export const onTheWay = async (asked: Asked, hosts: Hosts): Promise<number> => {
+export const onTheWay = async (asked: LogPositions, hosts: Hosts): Promise<number> => {
   const counts = await Promise.all(hopsToReports(hosts).map((hop) => behind(asked, hop)));
   return counts.reduce((sum, count) => sum + count, 0);
 };
@@ -42,7 +42,7 @@ export const onTheWay = async (asked: Asked, hosts: Hosts): Promise<number> => {
  * Resolves with true once everything in the log at the time of the call is stored, with false when
  * that takes longer than `withinMs`. Later events may still be in transit then.
  */
-export const waitUntilCounted = async (asked: Asked, hosts: Hosts, withinMs: number): Promise<boolean> => {
+export const waitUntilCounted = async (asked: LogPositions, hosts: Hosts, withinMs: number): Promise<boolean> => {
   const end = performance.now() + withinMs;
   for (const { group, topic } of hopsToReports(hosts)) {
     const marks = (await asked.watermarks(topic)).filter(({ low, high }) => high > low);

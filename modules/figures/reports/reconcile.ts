@@ -37,14 +37,14 @@ interface Difference {
   readonly reason: string;
   readonly line: number | null;
 }
-export interface Reconciled {
+export interface Reconciliation {
   readonly shop_orders: number;
   readonly our_orders: number;
   readonly same: number;
   readonly differences: readonly Difference[];
 }
 
-export interface Known {
+export interface ReconcileInput {
   readonly shop: readonly ShopOrder[];
   readonly ours: readonly OurOrder[];
   readonly others: readonly OtherEvent[];
@@ -77,7 +77,7 @@ const orders = <Order extends { order_id: string; currency: string; amount: bigi
 /**
  * Pure. Returns the differences in the order of the file, then the orders found only here, by id.
  */
-export const compareOrders = ({ shop, ours, others, onTheWay }: Known): Reconciled => {
+export const compareOrders = ({ shop, ours, others, onTheWay }: ReconcileInput): Reconciliation => {
   const [theirs, here] = [orders(shop), orders(ours)];
   const byLoose = new Map([...here.values()].map((one) => [looseOf(one.order_id), one]));
   const currencies = new Map<string, string[]>();

@@ -7,7 +7,7 @@ import { named, type Sql, sql, transaction } from "../../../infra/postgres/sql.t
 import type { UnixMs } from "../../../stream/flow.ts";
 
 export const bys = ["month", "day", "partner", "campaign", "segment"] as const;
-export type By = (typeof bys)[number];
+export type ReportBy = (typeof bys)[number];
 
 /** Amounts are decimal texts with the digits of the currency. */
 interface Figures {
@@ -24,7 +24,7 @@ interface Figures {
  * The group is YYYY-MM or YYYY-MM-DD in America/Mexico_City, a segment, or the id of a partner or
  * campaign with its `name`; "none" for sales without one.
  */
-export type ReportRow<Group extends By = "month"> = Readonly<Record<Group, string>> &
+export type ReportRow<Group extends ReportBy = "month"> = Readonly<Record<Group, string>> &
   Figures & { readonly name?: string };
 
 /** Limits a report to sales of a partner, campaign, segment or span. */
@@ -62,12 +62,12 @@ export interface Summary {
  * to the month or day of its first line. Sales whose order id is a placeholder each count as an
  * order. An order whose lines are credited to several partners counts once for each of them.
  */
-const statement = (clientId: number, by: By, filter: ReportFilter): Sql => {
+const statement = (clientId: number, by: ReportBy, filter: ReportFilter): Sql => {
   const first = sql`min(occurred_at) over (partition by order_key, coalesce(currency, 'MXN'))`;
   const monthOf = (at: Sql): Sql => sql`to_char(${at} at time zone 'America/Mexico_City', 'YYYY-MM')`;
   const dayOf = (at: Sql): Sql => sql`to_char(${at} at time zone 'America/Mexico_City', 'YYYY-MM-DD')`;
   const at = sql`occurred_at`;
-  const groups: Readonly<Record<By, { readonly sold: Sql; readonly earned: Sql }>> = {
+  const groups: Readonly<Record<ReportBy, { readonly sold: Sql; readonly earned: Sql }>> = {
     month: { sold: monthOf(first), earned: sql`to_char(make_date(year, month, 1), 'YYYY-MM')` },
     day: { sold: dayOf(first), earned: dayOf(at) },
     partner: { sold: sql`coalesce(partner_id::text, 'none')`, earned: sql`partner_id::text` },
@@ -152,7 +152,7 @@ interface PartRow {
 }
 
 /** Names of partners or campaigns of the client, by id. */
-const namesIn = async (tx: PoolClient, by: By): Promise<ReadonlyMap<string, string>> => {
+const namesIn = async (tx: PoolClient, by: ReportBy): Promise<ReadonlyMap<string, string>> => {
   if (by !== "partner" && by !== "campaign") return new Map();
   const [table, id] = [named(`${by}s`), named(`${by}_id`)];
   const { rows } = await tx.query<{ id: string; name: string }>(sql`
@@ -164,7 +164,7 @@ const namesIn = async (tx: PoolClient, by: By): Promise<ReadonlyMap<string, stri
  * Returns orders, gross revenue, refunds and commissions of one client by currency, and by month or
  * day of the sale (oldest first), or by credited partner, campaign or segment.
  */
-export const report = <Group extends By>(
+export const report = <Group extends ReportBy>(
   pool: Pool,
   clientId: number,
   by: Group,

@@ -62,7 +62,7 @@ const noted = `
 const settled = settledIn("rollup_marks", "minute", markColumns, noted);
 const settledHours = settledIn("rollup_hours", "hour", hourColumns);
 
-interface Taking<Mark> {
+interface MarkTurn<Mark> {
   readonly lock: string;
   readonly query: readonly [text: string, values: readonly unknown[]];
   readonly settled: string;
@@ -78,7 +78,7 @@ interface Taking<Mark> {
  */
 const take = <Mark extends { readonly sequence: bigint }>(
   pool: Pool,
-  { lock, query: [text, values], settled, work }: Taking<Mark>,
+  { lock, query: [text, values], settled, work }: MarkTurn<Mark>,
 ): Promise<number | "busy"> =>
   transaction(
     pool,
@@ -106,15 +106,15 @@ export const takeMarks = (
 ): Promise<number | "busy"> => take(pool, { lock: "tributary.rollups", query: [oldest, [hours]], settled, work });
 
 /** Hours that are left for a later turn. */
-export type Resting = readonly Omit<RollupHour, "sequence">[];
-const listsOf = (resting: Resting) => [resting.map(({ client_id }) => client_id), resting.map(({ hour }) => hour)];
+export type RestingHours = readonly Omit<RollupHour, "sequence">[];
+const listsOf = (resting: RestingHours) => [resting.map(({ client_id }) => client_id), resting.map(({ hour }) => hour)];
 
 /**
  * Passes the `most` hours that wait longest to `work`, except resting ones. Otherwise as `take`.
  */
 export const takeHours = (
   pool: Pool,
-  { most, resting = [] }: { readonly most: number; readonly resting?: Resting },
+  { most, resting = [] }: { readonly most: number; readonly resting?: RestingHours },
   work: (hours: readonly RollupHour[]) => Promise<void>,
 ): Promise<number | "busy"> =>
   take(pool, {
@@ -146,7 +146,7 @@ export const waitingMarks = (pool: Pool): Promise<Backlog> => waiting(pool, mark
 const marks = "select marked_at from rollup_marks union all select marked_at from consent_marks";
 
 /** Counts hours that wait after their minutes were computed, except resting ones. */
-export const waitingHours = (pool: Pool, resting: Resting = []): Promise<Backlog> =>
+export const waitingHours = (pool: Pool, resting: RestingHours = []): Promise<Backlog> =>
   waiting(pool, `select marked_at from rollup_hours where ${isAwake}`, listsOf(resting));
 
 /** Counts everything that waits. Until it is zero, a rollup may still change. */

@@ -13,7 +13,7 @@ import {
   text,
   unixMs,
 } from "../../../infra/clickhouse/query.ts";
-import { within as withTimeout } from "../../../infra/runtime/timing/within.ts";
+import { within as withTimeout } from "../../../infra/runtime/timing/time-limit.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 export type Grain = "minute" | "hour" | "day";

@@ -54,11 +54,11 @@ export const importRows = ({ import_id, client_id, partner_id, status, created }
   };
 };
 
-type Shown = Readonly<Record<string, any>>;
+type ImportRow = Readonly<Record<string, any>>;
 type Sums = Readonly<Record<string, string>>;
 
 /** In the client's currency, and beside it in each other one that the file has. */
-export const withSums = (row: Shown): Shown => {
+export const withSums = (row: ImportRow): ImportRow => {
   const {
     file_revenue: file,
     stored_revenue: stored,

@@ -34,7 +34,7 @@ export interface TakenImport {
 }
 
 /** Of rows that were all answered; sums in minor units by currency. */
-export interface Counted {
+export interface RowCounts {
   readonly accepted: number;
   readonly duplicate: number;
   readonly rejected: number;
@@ -143,7 +143,7 @@ export const failImport = (pool: Pool, taken: TakenImport, error: string): Promi
   });
 
 /** `goes on`: there are rows left. */
-export type Standing = "goes on" | "ended" | "lost";
+export type ImportStanding = "goes on" | "ended" | "lost";
 
 /**
  * Counts rows and moves the place behind them, both or neither; `isEnd`: they were the last ones.
@@ -156,8 +156,8 @@ export const countRows = (
     counted,
     checkpoint,
     isEnd,
-  }: { readonly counted: Counted; readonly checkpoint: Checkpoint; readonly isEnd: boolean },
-): Promise<Standing> =>
+  }: { readonly counted: RowCounts; readonly checkpoint: Checkpoint; readonly isEnd: boolean },
+): Promise<ImportStanding> =>
   within(pool, [taken.client_id], async (tx) => {
     const rows = counted.accepted + counted.duplicate + counted.rejected;
     const end = sql`case when cancel_requested_at is not null and not ${isEnd} then 'cancelled'

@@ -18,12 +18,12 @@ export interface UndoneRows {
   /** Not stored: it waits behind others, is a dead letter, or of an erased person. */
   readonly not_stored: number;
 }
-export interface Undone extends UndoneRows {
+export interface UndoTotals extends UndoneRows {
   /** Of the sales that were taken back, in minor units as text, by currency. */
   readonly sums: Readonly<Record<string, string>>;
 }
 /** As the row of the import keeps it. */
-export interface KeptUndo extends Partial<Undone> {
+export interface KeptUndo extends Partial<UndoTotals> {
   readonly reason: string;
   readonly asked_by: string;
   readonly job_id: string;
@@ -35,13 +35,13 @@ export interface UndoJob {
 }
 
 /** In the transaction that ends the job. */
-export const keepUndone = async (tx: PoolClient, import_id: string, undone: Undone): Promise<void> => {
+export const keepUndone = async (tx: PoolClient, import_id: string, undone: UndoTotals): Promise<void> => {
   await tx.query(sql`update imports set undone_at = clock_timestamp(),
     undone = undone || ${JSON.stringify(undone)}::jsonb where import_id = ${import_id}`);
 };
 
 /** Sums by currency as they are shown. */
-const amountsIn = (sums: Undone["sums"]): readonly { readonly currency: string; readonly amount: string }[] =>
+const amountsIn = (sums: UndoTotals["sums"]): readonly { readonly currency: string; readonly amount: string }[] =>
   Object.entries(sums)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([currency, minor]) => ({ currency, amount: toDecimal(BigInt(minor), currency) }));

@@ -7,7 +7,7 @@ import { sql } from "../../../infra/postgres/sql.ts";
 import { leadsLock } from "./lead-store.ts";
 
 /** As the list of suppressions has them; other kinds have no leads. */
-interface Erased {
+interface ErasedSubject {
   readonly kind: string;
   readonly subject: string;
 }
@@ -17,7 +17,11 @@ interface Erased {
  * commit on, for every process and in every later backup; amounts, products and times stay. A push
  * after it is a new one. Answers how many leads.
  */
-export const eraseLeads = async (tx: PoolClient, clientId: number, subjects: readonly Erased[]): Promise<number> => {
+export const eraseLeads = async (
+  tx: PoolClient,
+  clientId: number,
+  subjects: readonly ErasedSubject[],
+): Promise<number> => {
   const of = (kind: string): readonly string[] => subjects.flatMap((one) => (one.kind === kind ? [one.subject] : []));
   const [emails, phones] = [of("email"), of("phone")];
   const ids = of("client_lead_id").map((subject) => leadIdOf(clientId, subject));
@@ -28,7 +32,7 @@ export const eraseLeads = async (tx: PoolClient, clientId: number, subjects: rea
   return forgetPeople(tx, clientId, { emails, phones, leads: ids });
 };
 
-interface Named {
+interface PersonNames {
   readonly emails?: readonly string[];
   readonly phones?: readonly string[];
   readonly leads: readonly string[];
@@ -41,7 +45,7 @@ interface Named {
 export const forgetPeople = async (
   tx: PoolClient,
   clientId: number,
-  { emails = [], phones = [], leads }: Named,
+  { emails = [], phones = [], leads }: PersonNames,
 ): Promise<number> => {
   const { rows } = await tx.query<{ lead_id: string; email: string | null; phone: string | null }>(sql`
     delete from lead_people where client_id = any (${[clientId]}::int[])

@@ -1,7 +1,7 @@
 // What is personal of a lead, sealed under the keys of all that it names: without any one of them
 // it is noise.
 import { hkdfSync, randomBytes } from "node:crypto";
-import { sealBytes, unsealBytes } from "../../access/secrets/sealed.ts";
+import { sealBytes, unsealBytes } from "../../access/secrets/seal.ts";
 
 export interface LeadContent {
   readonly client_lead_id: string;

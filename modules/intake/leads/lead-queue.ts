@@ -1,15 +1,15 @@
 // Gathers pushes that come together: those of one client are one transaction, so that a commit is
 // paid once for many.
 import { classify, Unavailable } from "../../../infra/runtime/errors.ts";
-import type { Lead, Pushed } from "./lead-store.ts";
+import type { Lead, PushResult } from "./lead-store.ts";
 
-interface Waiting {
+interface QueuedLead {
   readonly lead: Lead;
   readonly bytes: number;
-  readonly done: (pushed: Pushed) => void;
+  readonly done: (pushed: PushResult) => void;
   readonly failed: (error: unknown) => void;
 }
-type Store = (clientId: number, leads: readonly Lead[]) => Promise<readonly Pushed[]>;
+type Store = (clientId: number, leads: readonly Lead[]) => Promise<readonly PushResult[]>;
 
 const MOST_AT_ONCE = 200;
 const BYTES_AT_ONCE = 1024 * 1024;
@@ -21,12 +21,12 @@ const MOST_STORES = 3;
 
 export interface LeadQueue {
   /** Resolves when the lead is stored for good. `bytes` is what it holds, about. */
-  readonly push: (clientId: number, lead: Lead, bytes: number) => Promise<Pushed>;
+  readonly push: (clientId: number, lead: Lead, bytes: number) => Promise<PushResult>;
 }
 
 /** One transaction of a client at a time: the next one takes all that has come meanwhile. */
 export const openLeadQueue = (store: Store): LeadQueue => {
-  const waiting = new Map<number, Waiting[]>();
+  const waiting = new Map<number, QueuedLead[]>();
   const busy = new Set<number>();
   let count = 0;
   let held = 0;
@@ -64,7 +64,7 @@ export const openLeadQueue = (store: Store): LeadQueue => {
 };
 
 /** The first of a client that fit into one transaction; the rest of it stands last in line. */
-const takeSome = (waiting: Map<number, Waiting[]>, clientId: number): readonly Waiting[] => {
+const takeSome = (waiting: Map<number, QueuedLead[]>, clientId: number): readonly QueuedLead[] => {
   const all = waiting.get(clientId)!;
   let bytes = 0;
   let end = 0;
@@ -78,7 +78,7 @@ const takeSome = (waiting: Map<number, Waiting[]>, clientId: number): readonly W
 };
 
 /** What the data of one is at fault for must not fail the others. */
-const storeEach = async (store: Store, clientId: number, some: readonly Waiting[]): Promise<void> => {
+const storeEach = async (store: Store, clientId: number, some: readonly QueuedLead[]): Promise<void> => {
   try {
     const stored = await store(
       clientId,

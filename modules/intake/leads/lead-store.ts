@@ -7,7 +7,7 @@ import { shareUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import { type Announced, announce } from "../../base/outbox/outbox.ts";
+import { type Announcement, announce } from "../../base/outbox/outbox.ts";
 import { type LeadContent, nameOf, sealLead, subjectsIn } from "./lead-cipher.ts";
 import type { LeadKeys } from "./lead-keys.ts";
 
@@ -22,7 +22,7 @@ export interface Lead {
   readonly hasGoodClick: boolean;
   readonly receivedAt: UnixMs;
 }
-export interface Pushed {
+export interface PushResult {
   readonly status: "created" | "duplicate";
   readonly lead_id: string;
   /** Credited; of one that is not settled yet, whether its click could be. */
@@ -42,7 +42,7 @@ export const storeLeads = async (
   { pool, keys }: { readonly pool: Pool; readonly keys: LeadKeys },
   clientId: number,
   leads: readonly Lead[],
-): Promise<readonly Pushed[]> => {
+): Promise<readonly PushResult[]> => {
   const pushed = await transaction(pool, [clientId], async (tx) => {
     const written = await writeLeads({ tx, keys }, clientId, leads);
     hit("lead-written");
@@ -56,7 +56,7 @@ const writeLeads = async (
   { tx, keys }: { readonly tx: PoolClient; readonly keys: LeadKeys },
   clientId: number,
   leads: readonly Lead[],
-): Promise<readonly Pushed[]> => {
+): Promise<readonly PushResult[]> => {
   await shareUntilCommit(tx, leadsLock(clientId));
   const firsts = [...new Map(leads.toReversed().map((lead) => [lead.lead_id, lead])).values()];
   const created = await insertLeads(tx, clientId, firsts);
@@ -116,7 +116,11 @@ const insertPeople = async (
 };
 
 /** The event once, and what webhooks hear each time: no personal data is in either. */
-const announcedBy = (client_id: number, { lead_id, event, receivedAt }: Lead, isNew: boolean): readonly Announced[] => [
+const announcedBy = (
+  client_id: number,
+  { lead_id, event, receivedAt }: Lead,
+  isNew: boolean,
+): readonly Announcement[] => [
   ...(isNew
     ? [
         {

@@ -15,7 +15,7 @@ import { clientFactsOf } from "../path/facts.ts";
 import { type LeadContent, nameOf, subjectsIn, unsealLead } from "./lead-cipher.ts";
 import { openLeadKeys } from "./lead-keys.ts";
 import { openLeadQueue } from "./lead-queue.ts";
-import { type Lead, type Pushed, storeLeads } from "./lead-store.ts";
+import { type Lead, type PushResult, storeLeads } from "./lead-store.ts";
 
 interface Opening {
   readonly pool: Pool;
@@ -42,7 +42,7 @@ export interface Leads {
    * Resolves when the lead is stored for good. `bytes` is how long it was. Throws BadBody with the
    * place of the fault, Unavailable, and what Postgres throws.
    */
-  readonly push: (clientId: number, lead: PushedLead, bytes: number) => Promise<Pushed>;
+  readonly push: (clientId: number, lead: PushedLead, bytes: number) => Promise<PushResult>;
   /**
    * What is personal of these leads of a client, by their ids, inside a transaction that sees it;
    * nothing of those that were erased.

@@ -6,8 +6,8 @@ import { need } from "../../../infra/runtime/errors.ts";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import { openInstallationSecrets } from "../../access/secrets/installation-secrets.ts";
 import { recordIngestPath } from "./ingest-path.ts";
+import { openWay, reportWaiting, type WayOpening } from "./log-path.ts";
 import { openPathChecks } from "./path-checks.ts";
-import { openWay, reportWaiting, type WayOpening } from "./way.ts";
 
 export interface EdgeOpening extends WayOpening {
   readonly config: Environment<(typeof edgeVariables)[number]>;

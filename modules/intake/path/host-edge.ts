@@ -25,14 +25,14 @@ export interface HostPorts {
   /** Monotonic milliseconds; defaults to the clock of the process. */
   readonly now?: () => number;
 }
-type Hosted = { readonly edge: AnyEdge; readonly nowhere: Position; readonly topology: Topology } & HostPorts;
-interface Given {
+type EdgeHost = { readonly edge: AnyEdge; readonly nowhere: Position; readonly topology: Topology } & HostPorts;
+interface TakeInput {
   readonly arrival: Arrival;
   readonly facts: unknown;
   readonly onAccepted: (data: any) => void;
 }
 type RefusedAdmission = Extract<Admission<never>, { readonly kind: "refused" }>;
-type Encoded =
+type EncodedAdmission =
   | RefusedAdmission
   | { readonly kind: "record"; readonly event: Recorded<unknown>; readonly message: OutputMessage };
 
@@ -41,7 +41,7 @@ interface RefusedEvent {
   readonly index: number;
   readonly refused: RefusedAdmission;
 }
-export interface Taken {
+export interface TakeResult {
   readonly accepted: number;
   /** Number of refused events by code. */
   readonly refused: ReadonlyMap<string, number>;
@@ -58,7 +58,7 @@ export interface HostedEdge<Body, Facts, Out> {
   readonly name: string;
   readonly accepts: (body: unknown) => Body;
   /** Resolves when everything is admitted; calls `onAccepted` for each accepted event. */
-  readonly take: (body: Body, arrival: Arrival, facts: Facts, onAccepted?: (data: Out) => void) => Promise<Taken>;
+  readonly take: (body: Body, arrival: Arrival, facts: Facts, onAccepted?: (data: Out) => void) => Promise<TakeResult>;
 }
 
 /** Most events in one send to the log: a slice, about 10 ms of ordinary events. */
@@ -71,7 +71,7 @@ const MAX_ERRORS = 1_000;
 const MAX_RECORD_BYTES = 1_310_720;
 
 /** Admits slice by slice, so that other requests get their turn while earlier slices are stored. */
-const taking = async (hosted: Hosted, body: Events, given: Given): Promise<Taken> => {
+const taking = async (hosted: EdgeHost, body: Events, given: TakeInput): Promise<TakeResult> => {
   const { edge, topology, path } = hosted;
   const encode = encoding(hosted, given.arrival);
   const refused = new Map<string, number>();
@@ -118,10 +118,10 @@ const taking = async (hosted: Hosted, body: Events, given: Given): Promise<Taken
  * Encodes an event as a record of its topic; refuses only that event when it would be too large for
  * the log.
  */
-const encoding = ({ edge, nowhere, wire }: Hosted, { receivedAt }: Arrival) => {
+const encoding = ({ edge, nowhere, wire }: EdgeHost, { receivedAt }: Arrival) => {
   const { to } = edge;
   const opened = wire();
-  return (admission: Admission<unknown>): Encoded => {
+  return (admission: Admission<unknown>): EncodedAdmission => {
     if (admission.kind === "refused") return admission;
     const { id, at, data } = admission;
     const key = to.keyOf(data);

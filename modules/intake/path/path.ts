@@ -8,7 +8,7 @@ import type { Resource } from "../../../infra/runtime/scope.ts";
 import { aroundRefused, type SetAside } from "../../../infra/spool/around-refused.ts";
 import type { Send } from "../../../infra/spool/last-resort.ts";
 import type { OutputMessage, Produce } from "../../../stream/messages.ts";
-import { type Kind, type PlaceParts, Places, tooManyWait, type Waiting } from "./places.ts";
+import { type Kind, type PlaceParts, Places, tooManyWait, type WaitingEvents } from "./places.ts";
 
 /** By what still works: the log; the spool on the disk; only object storage, or nothing. */
 export type PathName = "primary" | "standby" | "both_down";
@@ -28,7 +28,7 @@ export interface PathParts extends PlaceParts {
 }
 
 /** The state of this process, with the events that wait on its disk and in object storage. */
-export interface PathState extends Waiting {
+export interface PathState extends WaitingEvents {
   readonly path: PathName;
   readonly active: boolean;
 }

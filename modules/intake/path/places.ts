@@ -1,7 +1,7 @@
 // Keeps events while the log is unreachable, on the edge's disk or else in object storage, and
 // defines the order in which they leave.
 import { Unavailable } from "../../../infra/runtime/errors.ts";
-import { Held } from "../../../infra/runtime/lock.ts";
+import { LockHeld } from "../../../infra/runtime/lock.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { LastResort, Send } from "../../../infra/spool/last-resort.ts";
 import { type Spool, SpoolFull } from "../../../infra/spool/spool.ts";
@@ -19,7 +19,7 @@ export interface PlaceParts {
   readonly log: Pick<Log, "error">;
 }
 
-export interface Waiting {
+export interface WaitingEvents {
   readonly spooledEvents: number;
   readonly lastResortEvents: number;
   readonly oldestSec: number;
@@ -76,7 +76,7 @@ export class Places {
     try {
       this.#spool = await this.#parts.openSpool();
     } catch (error) {
-      if (error instanceof Held) throw error;
+      if (error instanceof LockHeld) throw error;
       this.#refuses("spool", error);
     }
   }
@@ -124,7 +124,7 @@ export class Places {
     this.#refusedUntil = 0;
   }
 
-  waiting(): Waiting {
+  waiting(): WaitingEvents {
     const disk = this.#spool?.state();
     const objects = this.#parts.lastResort.held();
     const oldest = Math.min(disk?.oldestAt ?? Number.POSITIVE_INFINITY, objects.oldestAt ?? Number.POSITIVE_INFINITY);

@@ -9,7 +9,7 @@ import type { Admission, AnyEdge, Arrival, Recorded, UnixMs } from "../../../str
 import type { InputMessage, OutputMessage } from "../../../stream/messages.ts";
 import { edgesOf } from "../../../stream/topology.ts";
 import type { Wire } from "../../../stream/wire.ts";
-import { seal, unseal } from "../../access/secrets/sealed.ts";
+import { seal, unseal } from "../../access/secrets/seal.ts";
 import type { AskClientFacts } from "./facts.ts";
 
 /** A request with a refused part, with what a second admission needs of it. */
@@ -22,12 +22,12 @@ export interface RefusedArrival {
   /** A UUID: a second refusal under the same root belongs to the same letter. */
   readonly root?: string;
 }
-export interface Why {
+export interface RefusalReason {
   readonly code: string;
   readonly message: string;
 }
 /** The stored form; `body` is base64. */
-interface Kept {
+interface StoredRefusal {
   readonly edge: string;
   readonly client_id: number | null;
   readonly received_at: UnixMs;
@@ -53,14 +53,14 @@ const place = (edge: string): string => `dead letter/${edge}`;
 export const refusedLetter = (
   edge: Pick<AnyEdge, "name" | "to">,
   { clientId, arrival, body, root }: RefusedArrival,
-  { code, message }: Why,
+  { code, message }: RefusalReason,
   keyring: Keyring,
 ): OutputMessage => {
   const headers = HEADERS.flatMap((name) => {
     const value = arrival.header(name);
     return value === undefined ? [] : [[name, value.slice(0, 1_024)] as const];
   });
-  const kept: Kept = {
+  const kept: StoredRefusal = {
     edge: edge.name,
     client_id: clientId,
     received_at: arrival.receivedAt,
@@ -104,7 +104,10 @@ export interface ReadmitPorts {
   readonly clock: () => UnixMs;
 }
 /** Called for a body that the edge has accepted. */
-type MoreFacts = (body: any, client: RequestFacts) => RequestFacts | Why | Promise<RequestFacts | Why>;
+type MoreFacts = (
+  body: any,
+  client: RequestFacts,
+) => RequestFacts | RefusalReason | Promise<RequestFacts | RefusalReason>;
 
 /**
  * Returns what a due letter puts into the log: the records that today's code and reference data
@@ -128,7 +131,7 @@ export const readmitted = async (
     address: kept.address,
     header: (name) => kept.headers[name],
   };
-  const again = (why: Why): OutputMessage => {
+  const again = (why: RefusalReason): OutputMessage => {
     const letter = refusedLetter(edge, { clientId: kept.client_id, arrival, body }, why, keyring);
     return { ...letter, headers: { ...letter.headers, ...carried(headers), [letterHeaders.letter]: root } };
   };
@@ -147,24 +150,24 @@ export const readmitted = async (
   return "code" in known ? [again(known)] : admittedAgain(edge, accepted, { arrival, client: known, wire, again });
 };
 
-export const unknownClient: Why = { code: "unknown_client", message: "cid names no client that is in use" };
-export const whyOf = (error: unknown): Why => {
+export const unknownClient: RefusalReason = { code: "unknown_client", message: "cid names no client that is in use" };
+export const whyOf = (error: unknown): RefusalReason => {
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
   if (typeof code !== "string" || typeof message !== "string") throw error;
   return { code, message };
 };
 
-interface Again {
+interface RetryInput {
   readonly arrival: Arrival;
   readonly client: RequestFacts;
   readonly wire: Wire;
-  readonly again: (why: Why) => OutputMessage;
+  readonly again: (why: RefusalReason) => OutputMessage;
 }
 
 const admittedAgain = (
   edge: AnyEdge,
   body: { readonly events: readonly unknown[] },
-  { arrival, client, wire, again }: Again,
+  { arrival, client, wire, again }: RetryInput,
 ): readonly OutputMessage[] => {
   const { to } = edge;
   const found: OutputMessage[] = [];
@@ -188,11 +191,11 @@ const carried = (headers: InputMessage["headers"]): Record<string, string> => ({
   [letterHeaders.firstFailedAt]: String(headers[letterHeaders.firstFailedAt] ?? ""),
 });
 
-const opened = (value: Buffer | null, edge: string, keyring: Keyring): Kept | undefined => {
+const opened = (value: Buffer | null, edge: string, keyring: Keyring): StoredRefusal | undefined => {
   const text = value?.toString("latin1") ?? "";
   if (!text.startsWith("sealed:")) return undefined;
   try {
-    return JSON.parse(unseal(text, place(edge), keyring)) as Kept;
+    return JSON.parse(unseal(text, place(edge), keyring)) as StoredRefusal;
   } catch {
     return undefined;
   }

@@ -8,7 +8,7 @@ import { classify } from "../../../infra/runtime/errors.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { retry } from "../../../infra/runtime/timing/retry.ts";
 import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
-import { admitPulled, type PulledRow } from "../../../processors/admit/sources/pulled.ts";
+import { admitPulled, type PulledRow } from "../../../processors/admit/sources/pulled-row.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import type { Position, Recorded, UnixMs } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
@@ -111,7 +111,7 @@ const readyOf = (pull: Pull, { facts, clock }: PullPorts) => {
   return { settings: settings.data, admit: admitPulled(from, clock(), client) };
 };
 
-interface Asking {
+interface PullInput {
   readonly pull: Pull;
   readonly owned: OwnedPull;
   readonly ports: PullPorts;
@@ -123,7 +123,7 @@ interface Asking {
  * time.
  */
 const fetched = async (
-  { pull, owned, ports, settings: { driver, url } }: Asking,
+  { pull, owned, ports, settings: { driver, url } }: PullInput,
   step: PullWindow,
   cursor: string | null,
 ): Promise<PulledPage | undefined> => {

@@ -95,7 +95,7 @@ export const schedulePulls = (pool: Pool, everyMs: number): Promise<number> =>
   );
 
 /** The result of a request for a window, over all sources. */
-export interface Requested {
+export interface RequestResult {
   readonly sources: number;
   readonly started: number;
   /** Sources whose open windows contain all of it already. */
@@ -111,7 +111,7 @@ export interface Requested {
 export const requestPulls = (
   pool: Pool,
   { from, to, actor }: { readonly from: UnixMs; readonly to: UnixMs; readonly actor: string },
-): Promise<Requested> =>
+): Promise<RequestResult> =>
   transaction(
     pool,
     null,

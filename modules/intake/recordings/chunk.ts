@@ -22,7 +22,7 @@ export interface Chunk {
   readonly events: string;
 }
 
-type Given = Readonly<Record<string, unknown>>;
+type JsonObject = Readonly<Record<string, unknown>>;
 const MAX_EVENTS = 5_000;
 /** A page records for half an hour, in chunks of some seconds. */
 const MAX_SEQ = 999;
@@ -40,7 +40,7 @@ const NEVER_RECORDED: ReadonlySet<unknown> = new Set([
   12, // drag
 ]);
 
-const isObject = (value: unknown): value is Given =>
+const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 const isWhole = (value: unknown, least: number, most: number): value is number =>
   Number.isInteger(value) && (value as number) >= least && (value as number) <= most;
@@ -72,7 +72,7 @@ export const chunkIn = (body: Buffer): Chunk => {
   };
 };
 
-const parsed = (body: Buffer): Given => {
+const parsed = (body: Buffer): JsonObject => {
   if (!isUtf8(body)) throw new BadBody("bad_json", "", "the body is not UTF-8");
   let given: unknown;
   try {
@@ -89,24 +89,24 @@ const isText = (value: unknown): value is string =>
   typeof value === "string" && value.length > 0 && value.length <= MAX_DID;
 const matches = (value: unknown, pattern: RegExp): value is string => typeof value === "string" && pattern.test(value);
 
-interface Recorded extends Given {
+interface RecordedEvent extends JsonObject {
   readonly timestamp: UnixMs;
 }
-const eventsIn = (events: unknown): readonly Recorded[] => {
+const eventsIn = (events: unknown): readonly RecordedEvent[] => {
   if (!Array.isArray(events) || events.length === 0 || events.length > MAX_EVENTS)
     return refuse("events", `send a list of 1 to ${MAX_EVENTS}`);
   return events.map((event: unknown, n) =>
     isObject(event) && isWhole(event.type, 0, 6) && isWhole(event.timestamp, 1, 8.64e15)
-      ? (event as Recorded)
+      ? (event as RecordedEvent)
       : refuse(`events/${n}`, "send {type, timestamp, data} as the recorder gives it"),
   );
 };
 
 /** Drops events that our recorder never sends, since a modified recorder may send them. */
-const isRecorded = ({ type, data }: Recorded): boolean =>
+const isRecorded = ({ type, data }: RecordedEvent): boolean =>
   !(type === INCREMENTAL && isObject(data) && NEVER_RECORDED.has(data.source));
 
-const written = (events: readonly Recorded[]): string => {
+const written = (events: readonly RecordedEvent[]): string => {
   try {
     return JSON.stringify(events);
   } catch {

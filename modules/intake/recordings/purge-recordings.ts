@@ -16,7 +16,7 @@ const DAY_MS = 24 * 3_600_000;
 const UNDER_WAY_MS = 10 * 60_000;
 const AT_ONCE = 20;
 
-interface Due {
+interface ExpiredRecording {
   readonly client_id: number;
   readonly session_id: string;
 }
@@ -49,20 +49,23 @@ export const purgeRecordings = async (
 
 const asKeeper = { role: "tributary_keeper" };
 
-const dueNow = (pool: Pool, now: UnixMs): Promise<readonly Due[]> =>
+const dueNow = (pool: Pool, now: UnixMs): Promise<readonly ExpiredRecording[]> =>
   transaction(
     pool,
     null,
     async (tx) =>
       (
-        await tx.query<Due>(sql`select client_id, session_id from recordings
+        await tx.query<ExpiredRecording>(sql`select client_id, session_id from recordings
           where started_at < ${new Date(now - KEPT_DAYS * DAY_MS)} or erased_at < ${new Date(now - UNDER_WAY_MS)}
           order by started_at limit ${AT_ONCE}`)
       ).rows,
     asKeeper,
   );
 
-const placesOf = (pool: Pool, { client_id: clientId, session_id: sessionId }: Due): Promise<readonly ChunkPlace[]> =>
+const placesOf = (
+  pool: Pool,
+  { client_id: clientId, session_id: sessionId }: ExpiredRecording,
+): Promise<readonly ChunkPlace[]> =>
   transaction(
     pool,
     null,
@@ -75,7 +78,7 @@ const placesOf = (pool: Pool, { client_id: clientId, session_id: sessionId }: Du
   );
 
 /** Deletes the key of a device together with its last recording. */
-const forget = (pool: Pool, { client_id: clientId, session_id: sessionId }: Due): Promise<void> =>
+const forget = (pool: Pool, { client_id: clientId, session_id: sessionId }: ExpiredRecording): Promise<void> =>
   transaction(
     pool,
     null,

@@ -5,7 +5,7 @@ import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { makeVaultWithin, vaultWithin } from "../../access/secrets/client-secrets.ts";
-import { sealBytes, unsealBytes } from "../../access/secrets/sealed.ts";
+import { sealBytes, unsealBytes } from "../../access/secrets/seal.ts";
 
 interface Device {
   readonly clientId: number;

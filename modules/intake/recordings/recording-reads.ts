@@ -31,7 +31,7 @@ export interface OpenedRecording extends Recording {
 /** Why it is not shown. */
 export type NotShown = "unknown" | "erased" | "withdrawn";
 
-interface Stored extends Recording {
+interface StoredRecording extends Recording {
   readonly device: string | null;
 }
 /** Returns the visitor's latest choice; undefined: none is stored. */
@@ -78,8 +78,12 @@ export const openRecording = async (
   return { ...recording, ...(await pagesOf(ports.objects, key, places)) };
 };
 
-const storedVisit = async (tx: PoolClient, clientId: number, sessionId: string): Promise<Stored | undefined> => {
-  const { rows } = await tx.query<Stored>(sql`
+const storedVisit = async (
+  tx: PoolClient,
+  clientId: number,
+  sessionId: string,
+): Promise<StoredRecording | undefined> => {
+  const { rows } = await tx.query<StoredRecording>(sql`
     select session_id, device, started_at, consent, events,
       extract(epoch from last_at - started_at)::float8 as seconds
     from recordings where client_id = any (${[clientId]}::int[]) and session_id = ${sessionId}`);

@@ -2,7 +2,7 @@
 // under the key of the visitor's device.
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
-import { sealBytes, unsealBytes } from "../../access/secrets/sealed.ts";
+import { sealBytes, unsealBytes } from "../../access/secrets/seal.ts";
 
 export interface ChunkPlace {
   readonly clientId: number;

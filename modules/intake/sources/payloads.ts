@@ -5,7 +5,7 @@ import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import { gather } from "../../../infra/runtime/timing/gather.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import { sealBytes, unsealBytes } from "../../access/secrets/sealed.ts";
+import { sealBytes, unsealBytes } from "../../access/secrets/seal.ts";
 
 export interface TakenPayload {
   readonly sourceId: number;

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import type pg from "pg";
 import { readMapping } from "../../../domain/sources/map-payload.ts";
 import type { ReadMapping } from "../../../domain/sources/source.ts";
-import { keepSnapshot, type Taken } from "../../../infra/postgres/snapshot.ts";
+import { keepSnapshot, type SnapshotAt } from "../../../infra/postgres/snapshot.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -69,7 +69,7 @@ type Row = Omit<Source, "key_sha256" | "key_rotated_at" | "name" | "mode" | "ver
 };
 
 /** Each change raises the version of one row, so their number and sum say whether there was one. */
-const take = (pool: pg.Pool, keyring: Keyring, before: Taken<Picture> | undefined): Promise<Taken<Picture>> =>
+const take = (pool: pg.Pool, keyring: Keyring, before: SnapshotAt<Picture> | undefined): Promise<SnapshotAt<Picture>> =>
   transaction(
     pool,
     null,

@@ -1,7 +1,7 @@
 // A draft mapping on what a source really sent: each payload as it is now, and as it would be.
 import type { PoolClient } from "pg";
 import { scrubText, TooMuchPersonalData } from "../../../domain/personal/personal-data.ts";
-import { type Mapped, type MappingFault, mapPayload, readMapping } from "../../../domain/sources/map-payload.ts";
+import { type MappedPayload, type MappingFault, mapPayload, readMapping } from "../../../domain/sources/map-payload.ts";
 import { logicalFields, type SourceMapping } from "../../../domain/sources/source.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
@@ -9,7 +9,7 @@ import { sourceVault } from "../../access/secrets/source-secrets.ts";
 import { newestPayloads } from "./payloads.ts";
 import type { SavedSource } from "./save-source.ts";
 
-export interface Tried {
+export interface MappingTrial {
   readonly payload_id: string;
   readonly received_at: number;
   readonly outcome: "mapped" | "refused";
@@ -21,7 +21,7 @@ export interface Tried {
   readonly found: string | null;
   readonly hint: string | null;
   /** What the saved mapping makes of it; null: nothing. */
-  readonly saved: Tried["event"];
+  readonly saved: MappingTrial["event"];
   /** Fields that the saved mapping reads otherwise. */
   readonly differs: readonly string[];
 }
@@ -32,8 +32,8 @@ export interface DraftMapping extends Pick<SourceMapping, "mapping"> {
 }
 
 const TRIED = 20;
-type Read = Mapped | MappingFault;
-const isFault = (read: Read): read is MappingFault => "code" in read;
+type MappingResult = MappedPayload | MappingFault;
+const isFault = (read: MappingResult): read is MappingFault => "code" in read;
 
 /**
  * The newest 20 payloads of the last 48 hours, newest first, in a transaction that sees the client;
@@ -44,7 +44,7 @@ export const tryMapping = async (
   source: SavedSource,
   draft: DraftMapping,
   keyring: Keyring,
-): Promise<readonly Tried[]> => {
+): Promise<readonly MappingTrial[]> => {
   const { rows } = await tx.query<{ vault: string }>(sql`
     select vault from sources
     where source_id = ${source.source_id} and client_id = any (${[source.client_id]}::int[])`);
@@ -68,7 +68,7 @@ const jsonIn = (bytes: Buffer): unknown => {
   }
 };
 
-const shown = (read: Read): Pick<Tried, "outcome" | "event" | "field" | "path" | "found" | "hint"> => {
+const shown = (read: MappingResult): Pick<MappingTrial, "outcome" | "event" | "field" | "path" | "found" | "hint"> => {
   if (isFault(read)) {
     const { field, path, found, hint } = read;
     return { outcome: "refused", event: null, field, path, found, hint };
@@ -90,7 +90,7 @@ const masked = (value: string | number): string | number => {
   }
 };
 
-const differing = (now: Read, then: Read): readonly string[] => {
-  const of = (read: Read): Partial<Mapped> => (isFault(read) ? {} : read);
+const differing = (now: MappingResult, then: MappingResult): readonly string[] => {
+  const of = (read: MappingResult): Partial<MappedPayload> => (isFault(read) ? {} : read);
   return logicalFields.filter((field) => of(now)[field] !== of(then)[field]);
 };

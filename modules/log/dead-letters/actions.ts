@@ -9,7 +9,7 @@ export interface ActionPorts {
   readonly pool: Pool;
   readonly audit: OperationPorts;
 }
-export interface Done {
+export interface ActionResult {
   readonly operation: string;
   /** Letters that the action changed. */
   readonly ids: readonly string[];
@@ -26,7 +26,7 @@ export const retryLetters = async (
   { pool, audit }: ActionPorts,
   filter: LetterFilter,
   actor: string,
-): Promise<Done> => {
+): Promise<ActionResult> => {
   const operation = await beginOperation(audit, { kind: "dead_letter_retry", actor, target: said(filter) }, { filter });
   try {
     const ids = await makeDue(pool, filter, Date.now());
@@ -43,7 +43,7 @@ export const discardLetters = async (
   { pool, audit }: ActionPorts,
   filter: LetterFilter,
   { actor, reason }: { readonly actor: string; readonly reason: string },
-): Promise<Done> => {
+): Promise<ActionResult> => {
   const operation = await beginOperation(
     audit,
     { kind: "dead_letter_discard", actor, target: said(filter), reason },

@@ -8,7 +8,7 @@ import { letterHeaders } from "../../../stream/dead-letters.ts";
 import type { AnyTopic, Position, Recorded, UnixMs } from "../../../stream/flow.ts";
 import type { InputMessage, OutputMessage } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
-import { Unreadable } from "../../../stream/wire.ts";
+import { UnreadableRecord } from "../../../stream/wire.ts";
 import { topics } from "../../../topics.ts";
 import { pipeline } from "../../../topology.ts";
 import { type Failure, letterKindOf } from "./letter.ts";
@@ -21,7 +21,7 @@ const readBy: ReadonlyMap<string, AnyTopic> = new Map(readers.map(({ name, from 
 /** The topics that a wire must be opened for to read letters. */
 export const letterSources: readonly AnyTopic[] = [...sources.values()];
 
-type Kept = Pick<InputMessage, "key" | "value" | "headers">;
+type OriginalMessage = Pick<InputMessage, "key" | "value" | "headers">;
 
 /** Returns a header as text without U+0000, which Postgres does not store. */
 const textOf = (headers: InputMessage["headers"], name: string): string | undefined =>
@@ -32,7 +32,7 @@ const INT = 2 ** 31;
 /**
  * Returns the position of the refused record; undefined when no reader of the pipeline wrote it.
  */
-const sourceOf = ({ headers }: Kept): Position | undefined => {
+const sourceOf = ({ headers }: OriginalMessage): Position | undefined => {
   const topic = textOf(headers, letterHeaders.topic);
   const partition = Number(textOf(headers, letterHeaders.partition) ?? Number.NaN);
   const offset = Number(textOf(headers, letterHeaders.offset) ?? Number.NaN);
@@ -44,11 +44,11 @@ const sourceOf = ({ headers }: Kept): Position | undefined => {
  * Returns the topic whose schema the record has. A stage that is fused with others read its input
  * in memory, while its letter names the position in the log that the chain read.
  */
-const topicOf = ({ headers }: Kept, source: Position): AnyTopic =>
+const topicOf = ({ headers }: OriginalMessage, source: Position): AnyTopic =>
   readBy.get(textOf(headers, letterHeaders.stage) ?? "") ?? sources.get(source.topic)!;
 
 /** The contents of a refused record that could be decoded. */
-interface Held {
+interface RefusedRecord {
   readonly topic: AnyTopic;
   readonly record: Recorded<any>;
   /**
@@ -77,13 +77,13 @@ const eventIn = (name: string, data: any): EventReceived | null => {
  * Decodes a kept record; undefined when it is unreadable. Rejects while the registry is unreachable
  * and the schema is not cached.
  */
-const heldIn = async (wire: Wire, kept: Kept, source: Position): Promise<Held | undefined> => {
+const heldIn = async (wire: Wire, kept: OriginalMessage, source: Position): Promise<RefusedRecord | undefined> => {
   const topic = topicOf(kept, source);
   const decode = (): Recorded<any> | undefined => {
     try {
       return wire.decode(topic, kept.value, source);
     } catch (error) {
-      if (error instanceof Unreadable) return undefined;
+      if (error instanceof UnreadableRecord) return undefined;
       throw error;
     }
   };
@@ -99,7 +99,7 @@ const heldIn = async (wire: Wire, kept: Kept, source: Position): Promise<Held | 
   return record === undefined ? undefined : { topic, record, event: eventIn(topic.name, record.data) };
 };
 
-type Bytes = Pick<Kept, "key" | "value">;
+type Bytes = Pick<OriginalMessage, "key" | "value">;
 const digestOf = ({ key, value }: Bytes): string =>
   createHash("sha256")
     .update(key ?? "")
@@ -116,7 +116,7 @@ export const failureIdOf = (stage: string, { topic, partition, offset }: Positio
  * Returns the root in the header of a record that was sent again, else an id of its position and
  * bytes. The bytes count because positions are reused after a log is lost.
  */
-const rootOf = (kept: Kept, source: Position): string => {
+const rootOf = (kept: OriginalMessage, source: Position): string => {
   const carried = textOf(kept.headers, letterHeaders.letter);
   return carried !== undefined && UUID.test(carried)
     ? carried
@@ -126,11 +126,11 @@ const rootOf = (kept: Kept, source: Position): string => {
 const clientOf = (data: any): number | null =>
   data.client_id ?? data.event?.client_id ?? data.attributed?.event.client_id ?? null;
 /** Returns the client from the letter's header: what an edge refused never became a record. */
-const clientNamed = ({ headers }: Kept): number | null => {
+const clientNamed = ({ headers }: OriginalMessage): number | null => {
   const id = Number(textOf(headers, letterHeaders.client) ?? Number.NaN);
   return Number.isInteger(id) && id > 0 && id < INT ? id : null;
 };
-const eventIdOf = ({ record, event }: Held): string =>
+const eventIdOf = ({ record, event }: RefusedRecord): string =>
   String(
     event?.event_id ??
       record.data.event?.event_id ??
@@ -149,7 +149,12 @@ const FOREIGN = "foreign_record";
  * Turns every record of a dead-letter topic into a failure; none is skipped. `appendedAt` is when
  * the log took the record.
  */
-export const failureOf = async (wire: Wire, kept: Kept, at: Position, appendedAt: UnixMs): Promise<Failure> => {
+export const failureOf = async (
+  wire: Wire,
+  kept: OriginalMessage,
+  at: Position,
+  appendedAt: UnixMs,
+): Promise<Failure> => {
   const source = sourceOf(kept);
   const text = (name: string, otherwise: string) => textOf(kept.headers, name) || otherwise;
   const first = Date.parse(text(letterHeaders.firstFailedAt, ""));
@@ -183,7 +188,7 @@ export const failureOf = async (wire: Wire, kept: Kept, at: Position, appendedAt
  * Tests whether the subject is erased. A claim is checked by its event; a decision on a whole order
  * holds a blank event with the order's id.
  */
-const isErased = ({ topic, record, event }: Held, hides: Hides | undefined): boolean => {
+const isErased = ({ topic, record, event }: RefusedRecord, hides: Hides | undefined): boolean => {
   if (hides === undefined) return false;
   const about = event ?? (topic.name === topics.claims.name ? (record.data as Claim).attributed.event : null);
   return about === null ? hides(record, topic.name) : hides({ ...record, data: about }, topics.eventsRaw.name);
@@ -195,7 +200,7 @@ const isErased = ({ topic, record, event }: Held, hides: Hides | undefined): boo
  */
 export const reentryOf = async (
   wire: Wire,
-  kept: Kept,
+  kept: OriginalMessage,
   root: string,
   hides: Hides | undefined,
 ): Promise<OutputMessage | "no_way_back" | "erased"> => {
@@ -222,7 +227,7 @@ export const reentryOf = async (
  */
 export const shownOf = async (
   wire: Wire,
-  kept: Kept,
+  kept: OriginalMessage,
 ): Promise<{ readonly record: object | null; readonly hex: string | null; readonly bytes: number | null }> => {
   const source = sourceOf(kept);
   const held = source === undefined ? undefined : await heldIn(wire, kept, source);

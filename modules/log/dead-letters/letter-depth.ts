@@ -13,13 +13,13 @@ import type { Depth } from "./letter-index.ts";
 
 export type Counts = Readonly<Record<string, number>>;
 /** `isStale`: the last read failed, so `counts` are from the read before. */
-export interface Known {
+export interface DepthAnswer {
   readonly counts: Counts;
   readonly isStale: boolean;
 }
 
 /** Wraps a read so that its last result stands while it fails; null until the first success. */
-export const lastKnown = (ask: () => Promise<Counts>): (() => Promise<Known | null>) => {
+export const lastKnown = (ask: () => Promise<Counts>): (() => Promise<DepthAnswer | null>) => {
   let last: Counts | undefined;
   return async () => {
     try {
@@ -36,7 +36,7 @@ export const lastKnown = (ask: () => Promise<Counts>): (() => Promise<Known | nu
  * a true one.
  */
 export const sumOf = (
-  parts: readonly (Known | null)[],
+  parts: readonly (DepthAnswer | null)[],
 ): { readonly depth: Depth; readonly isStale: boolean } | null => {
   const known = parts.filter((part) => part !== null);
   if (known.length < parts.length) return null;

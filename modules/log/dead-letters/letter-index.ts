@@ -7,7 +7,7 @@ import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import {
   type Failure,
-  type Indexed,
+  type IndexedLetters,
   indexFailures,
   type Letter,
   type LetterKind,
@@ -72,7 +72,7 @@ export const indexInPostgres = (
   pool: Pool,
   failures: readonly Failure[],
   random: () => number = Math.random,
-): Promise<Indexed> =>
+): Promise<IndexedLetters> =>
   asKeeper(pool, async (tx) => {
     if (failures.length === 0) return { letters: [], failures: [] };
     await lockUntilCommit(tx, "tributary.dead-letters");

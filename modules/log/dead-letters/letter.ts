@@ -183,11 +183,11 @@ const failedAgain = (letter: Letter, failure: Failure, random: number): Letter =
  * The state before a batch: letters by id, letters by subject and stage, and the ids of failures
  * that are already indexed.
  */
-export interface Known {
+export interface KnownLetters {
   readonly letters: readonly Letter[];
   readonly failures: ReadonlySet<string>;
 }
-export interface Indexed {
+export interface IndexedLetters {
   /** New and changed letters, as they are after the batch. */
   readonly letters: readonly Letter[];
   /** Failures that the index did not hold yet, each with its letter. */
@@ -201,7 +201,11 @@ export const subjectKey = (subject: string, stage: string): string => `${subject
  * else, where the record can be decoded, to the letter of its subject and stage that is not
  * discarded; else to a new one. Folding the same failures again, split in any way, changes nothing.
  */
-export const indexFailures = (known: Known, failures: readonly Failure[], random: () => number): Indexed => {
+export const indexFailures = (
+  known: KnownLetters,
+  failures: readonly Failure[],
+  random: () => number,
+): IndexedLetters => {
   const byId = new Map<string, Letter>();
   const bySubject = new Map<string, string>();
   const note = (letter: Letter): void => {

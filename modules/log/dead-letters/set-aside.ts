@@ -7,14 +7,14 @@ import type { AnyTopic, Position, Recorded } from "../../../stream/flow.ts";
 import type { Memories } from "../../../stream/memory/memory.ts";
 import type { InputMessage, Produce } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
-import { Unreadable } from "../../../stream/wire.ts";
+import { UnreadableRecord } from "../../../stream/wire.ts";
 import { beginOperation, resumeOperation } from "../../base/operations/operations.ts";
 import { openHolds } from "../groups/group-holds.ts";
 import { untilEmpty } from "../rewind/rewind.ts";
-import { type Found, findGroup, type Rewinding, RewindRefused } from "../rewind/rewinding.ts";
+import { type FoundGroup, findGroup, RewindRefused, type RewindSources } from "../rewind/rewind-ports.ts";
 import { SET_ASIDE } from "./letter.ts";
 
-export interface AsidePorts extends Rewinding {
+export interface AsidePorts extends RewindSources {
   /** Opened for the topics that the pipeline reads. */
   readonly wire: Wire;
   readonly produce: Produce;
@@ -27,8 +27,8 @@ export interface AsideRequest {
   readonly actor: string;
   readonly reason: string;
 }
-export interface Aside {
-  readonly hosting: Found;
+export interface SetAsideInput {
+  readonly hosting: FoundGroup;
   readonly record: InputMessage;
   /** Undefined: the record cannot be decoded. */
   readonly event: Recorded<any> | undefined;
@@ -50,7 +50,7 @@ export interface SetAside {
 export const planAside = async (
   ports: AsidePorts,
   { stage, place }: Pick<AsideRequest, "stage" | "place">,
-): Promise<Aside> => {
+): Promise<SetAsideInput> => {
   const { admin, kafka, topology, wire } = ports;
   const hosting = await findGroup(ports, stage);
   const { topic, partition, offset } = place;
@@ -76,7 +76,7 @@ const readable = (wire: Wire, topic: AnyTopic, { value }: InputMessage, place: P
   try {
     return wire.decode(topic, value, place);
   } catch (error) {
-    if (error instanceof Unreadable || (error as { schemaId?: number }).schemaId !== undefined) return undefined;
+    if (error instanceof UnreadableRecord || (error as { schemaId?: number }).schemaId !== undefined) return undefined;
     throw error;
   }
 };

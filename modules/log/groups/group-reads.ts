@@ -4,13 +4,13 @@ import { appendedAt, type Lag } from "../../../infra/kafka/kafka.ts";
 import type { AnyReader } from "../../../stream/flow.ts";
 import { readersOf } from "../../../stream/topology.ts";
 import type { Hold } from "../rewind/rewind.ts";
-import type { Rewinding } from "../rewind/rewinding.ts";
+import type { RewindSources } from "../rewind/rewind-ports.ts";
 import { hostings, openHolds } from "./group-holds.ts";
 import { groupNamed } from "./hosting.ts";
-import { hostsOf, type Recorded } from "./hosts.ts";
+import { hostsOf, type RecordedHosting } from "./hosts.ts";
 import { revisionsInForce } from "./stage-revisions.ts";
 
-type Sources = Pick<Rewinding, "pool" | "kafka" | "admin" | "topology">;
+type Sources = Pick<RewindSources, "pool" | "kafka" | "admin" | "topology">;
 
 interface PartitionLag extends Lag {
   /** When the oldest waiting record was appended; null when none waits. */
@@ -55,7 +55,7 @@ interface KnownGroup {
   readonly recorded: readonly string[];
 }
 
-const knownGroups = (nodes: readonly AnyReader[], hosted: readonly Recorded[]): readonly KnownGroup[] => {
+const knownGroups = (nodes: readonly AnyReader[], hosted: readonly RecordedHosting[]): readonly KnownGroup[] => {
   const apart = nodes.map(({ name, from }) => ({ group: groupNamed(name), topic: from.name, recorded: [name] }));
   const known = new Map(apart.map((one): [string, KnownGroup] => [one.group, one]));
   for (const { group, topic, nodes: recorded } of hosted) known.set(group, { group, topic, recorded });

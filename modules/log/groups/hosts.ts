@@ -22,7 +22,7 @@ interface Host extends Hop {
   readonly isRecorded: boolean;
 }
 export type Hosts = (node: Pick<AnyReader, "name">) => Host;
-export type Recorded = Pick<Hosting, "group" | "topic" | "nodes">;
+export type RecordedHosting = Pick<Hosting, "group" | "topic" | "nodes">;
 
 /**
  * Picks, among the groups that workers recorded for a stage or sink, the one with members, else the
@@ -30,7 +30,7 @@ export type Recorded = Pick<Hosting, "group" | "topic" | "nodes">;
  */
 export const hostsOf = (
   topology: Topology,
-  recorded: readonly Recorded[],
+  recorded: readonly RecordedHosting[],
   hasMembers: (group: string) => boolean,
 ): Hosts => {
   const hostOf = ({ name, from }: AnyReader): Host => {
@@ -49,7 +49,10 @@ export const hostsOf = (
 };
 
 /** Stages and sinks that no worker has recorded, in the order of the topology. */
-export const unhosted = (topology: Topology, recorded: readonly Pick<Recorded, "nodes">[]): readonly string[] => {
+export const unhosted = (
+  topology: Topology,
+  recorded: readonly Pick<RecordedHosting, "nodes">[],
+): readonly string[] => {
   const hosted = new Set(recorded.flatMap(({ nodes }) => nodes));
   return readersOf(topology).flatMap(({ name }) => (hosted.has(name) ? [] : name));
 };
@@ -57,7 +60,7 @@ export const unhosted = (topology: Topology, recorded: readonly Pick<Recorded, "
 /**
  * Groups that claim a stage or sink which another group claims too. Only their members can decide.
  */
-const disputed = (topology: Topology, recorded: readonly Recorded[]): readonly string[] => [
+const disputed = (topology: Topology, recorded: readonly RecordedHosting[]): readonly string[] => [
   ...new Set(
     readersOf(topology).flatMap(({ name }) => {
       const known = recorded.filter(({ nodes }) => nodes.includes(name));
@@ -69,7 +72,7 @@ const disputed = (topology: Topology, recorded: readonly Recorded[]): readonly s
 export interface HostPorts {
   readonly topology: Topology;
   /** The newest first. */
-  readonly recorded: () => Promise<readonly Recorded[]>;
+  readonly recorded: () => Promise<readonly RecordedHosting[]>;
   readonly describeGroups: Admin["describeGroups"];
 }
 
@@ -89,7 +92,7 @@ export const hostsNow = async ({ topology, recorded, describeGroups }: HostPorts
  * Rejects until the first success.
  */
 export const recordedHostings = (pool: Pool): HostPorts["recorded"] => {
-  let last: readonly Recorded[] | undefined;
+  let last: readonly RecordedHosting[] | undefined;
   return async () => {
     try {
       last = await hostings(pool);

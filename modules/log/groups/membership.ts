@@ -5,7 +5,7 @@ import { setTimeout } from "node:timers/promises";
 import type { Consumer } from "../../../infra/kafka/kafka.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
-import { within } from "../../../infra/runtime/timing/within.ts";
+import { within } from "../../../infra/runtime/timing/time-limit.ts";
 
 /**
  * A command at the other end waits until the group is Empty. One small query a second a worker

@@ -5,13 +5,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { classify } from "../../../infra/runtime/errors.ts";
 import type { AnySink, Topology } from "../../../stream/flow.ts";
 import type { InputBatch, InputMessage, Letter, ProcessBatch } from "../../../stream/messages.ts";
-import type { SinkPorts, Withholds } from "../../../stream/ports.ts";
+import type { SinkPorts, WithholdFilter } from "../../../stream/ports.ts";
 import { sinkRunner } from "../../../stream/sink/sink-runner.ts";
 import { LaneLost, type OwnedReplay, placeOf, type Replay, type ReplayError, type Segment } from "./replays.ts";
 
 export interface WritePorts extends Pick<SinkPorts, "wire" | "stores" | "retry" | "log"> {
   readonly topology: Topology;
-  readonly withholds: () => Promise<Withholds | undefined>;
+  readonly withholds: () => Promise<WithholdFilter | undefined>;
   /** Returns those of the refused records that are dead letters since they first came. */
   readonly knownRefusals: (letters: readonly Letter[]) => Promise<ReadonlySet<Letter>>;
 }

@@ -2,7 +2,7 @@
 // its input again with outputs discarded.
 
 import { systemClock } from "../../../infra/runtime/timing/retry.ts";
-import { type Hold, type RewindPorts, RewindRefused, STALLED_MS, Stalled, untilEmpty } from "./rewind.ts";
+import { type Hold, type RewindPorts, RewindRefused, RewindStalled, STALLED_MS, untilEmpty } from "./rewind.ts";
 import { movesOf, type PartitionPlan, type RewindPlan } from "./rewind-plan.ts";
 
 export interface RelearnRequest {
@@ -115,7 +115,7 @@ const follow = async (ports: RelearnPorts, plan: RewindPlan): Promise<void> => {
     if (done !== before) movedAt = clock.now();
     before = done;
     if (clock.now() - movedAt > STALLED_MS)
-      throw new Stalled(
+      throw new RewindStalled(
         `nothing was learnt for ${STALLED_MS / 1_000} s: the memory is empty and the group may be ` +
           "joined, so it goes on by itself once a worker runs; see: tributary groups",
       );

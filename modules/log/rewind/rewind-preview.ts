@@ -2,8 +2,8 @@
 import type { Topology } from "../../../stream/flow.ts";
 import { planRewind, type RewindPorts, type RewindRequest, refusal } from "./rewind.ts";
 
-type Planned = Awaited<ReturnType<typeof planRewind>>;
-export interface RewindPreview extends Planned {
+type RewindPlanned = Awaited<ReturnType<typeof planRewind>>;
+export interface RewindPreview extends RewindPlanned {
   /** Why it is refused; null when it is allowed. */
   readonly problem: string | null;
   /** What is written again, one sentence each. */

@@ -62,7 +62,7 @@ export class RewindRefused extends Error {}
  * Offsets are set and workers may join, but none reads. The rewind completes by itself once a
  * worker runs.
  */
-export class Stalled extends Error {
+export class RewindStalled extends Error {
   readonly verdict = "transient";
 }
 
@@ -317,7 +317,7 @@ const follow = async (ports: RewindPorts, group: string, plan: RewindPlan): Prom
     if (done !== before) movedAt = clock.now();
     before = done;
     if (clock.now() - movedAt > STALLED_MS)
-      throw new Stalled(
+      throw new RewindStalled(
         `${group} has read nothing for ${STALLED_MS / 1_000} s: its offsets are set and it may be ` +
           "joined, so it goes on by itself once a worker runs; see: tributary groups",
       );

@@ -2,7 +2,7 @@
 import { conflict, type RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { checkCredit } from "./creditable.ts";
-import type { Credited } from "./decide.ts";
+import type { CreditDecision } from "./decide.ts";
 import { type NamedSale, saleNamed } from "./find-sales.ts";
 import {
   acceptedOutcome,
@@ -32,7 +32,15 @@ export const assignSale = async (work: Work, ports: DecisionPorts, input: Assign
   refuseCredited(lines, partner_id);
   const words = { reason, actor, at: Date.now() };
   const decision_id = work.idOf(0);
-  const decided: Credited = { ...words, partner_id, campaign_id, decision_id, client_id, subject, kind: "assign" };
+  const decided: CreditDecision = {
+    ...words,
+    partner_id,
+    campaign_id,
+    decision_id,
+    client_id,
+    subject,
+    kind: "assign",
+  };
   await recordDecisions(work, ports, [{ decided, lines }]);
   return { outcomes: [acceptedOutcome(decision_id, lines)], sales: [sale] };
 };

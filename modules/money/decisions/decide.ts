@@ -22,7 +22,7 @@ export type Subject =
   | { readonly order_id: string; readonly product_id?: string | undefined }
   | { readonly line: LineOfEvent };
 
-interface Said {
+interface DecisionWords {
   /** A UUID; the same decision made again has the same id, and counts once. */
   readonly decision_id: string;
   readonly client_id: number;
@@ -32,16 +32,16 @@ interface Said {
   readonly reason: string;
   readonly at: UnixMs;
 }
-export interface Credited extends Said {
+export interface CreditDecision extends DecisionWords {
   readonly kind: Extract<DecisionKind, "assign" | "reattribute" | "take_back" | "release" | "reject">;
   /** Of assign and reattribute. */
   readonly partner_id: number | null;
   readonly campaign_id: number | null;
 }
-export interface Refunded extends Said, Pick<PersonsRefund, "amount" | "cause" | "refund_id"> {
+export interface RefundDecision extends DecisionWords, Pick<PersonsRefund, "amount" | "cause" | "refund_id"> {
   readonly kind: "refund";
 }
-export type Decided = Credited | Refunded;
+export type PersonsDecision = CreditDecision | RefundDecision;
 
 /** A copy of a whole order is about each of its lines, which settle alone knows. */
 const namedBy = ({ event, copy }: LineOfEvent): LineOfEvent["event"] => copy ?? event;
@@ -49,16 +49,25 @@ const namedBy = ({ event, copy }: LineOfEvent): LineOfEvent["event"] => copy ?? 
 /** No score is reached from here on: a person decides about no findings. */
 const NEVER = 101;
 
-export const claimOf = (decided: Decided): Claim => (decided.kind === "refund" ? refundOf(decided) : creditOf(decided));
+export const claimOf = (decided: PersonsDecision): Claim =>
+  decided.kind === "refund" ? refundOf(decided) : creditOf(decided);
 
-const creditOf = ({ client_id, subject, ...said }: Credited): Claim => {
+const creditOf = ({ client_id, subject, ...said }: CreditDecision): Claim => {
   const decision = { ...said, flags: [], review_from: NEVER, reject_from: NEVER };
   return "order_id" in subject
     ? decisionOnOrder(client_id, subject.order_id, decision)
     : { ...decisionOnLine(client_id, namedBy(subject.line), decision), order_key: subject.line.order_key };
 };
 
-const refundOf = ({ client_id, subject, decision_id: event_id, at, amount, cause, refund_id }: Refunded): Claim => {
+const refundOf = ({
+  client_id,
+  subject,
+  decision_id: event_id,
+  at,
+  amount,
+  cause,
+  refund_id,
+}: RefundDecision): Claim => {
   const refund = { event_id, at, amount, cause, refund_id };
   return "order_id" in subject
     ? refundOfOrder(client_id, subject.order_id, { ...refund, product_id: subject.product_id ?? null })
@@ -66,7 +75,7 @@ const refundOf = ({ client_id, subject, decision_id: event_id, at, amount, cause
 };
 
 /** Under which settle remembers it. */
-export const memoryKeyOf = ({ client_id, subject }: Pick<Decided, "client_id" | "subject">): string =>
+export const memoryKeyOf = ({ client_id, subject }: Pick<PersonsDecision, "client_id" | "subject">): string =>
   `${client_id}:${"order_id" in subject ? `o:${orderIdOf(subject.order_id)}` : subject.line.order_key}`;
 
 /** All lines of an order or of a product, or those that the event made or is a copy of. */
@@ -86,7 +95,7 @@ const entityOfOrder = (clientId: number, orderId: string): string => `order:${cl
 export const entityOf = (clientId: number, orderId: string | null | undefined, eventId: string): string =>
   orderId == null ? `event:${clientId}:${eventId}` : entityOfOrder(clientId, orderId);
 
-const entityOfSubject = ({ client_id, subject }: Decided): string => {
+const entityOfSubject = ({ client_id, subject }: PersonsDecision): string => {
   if ("order_id" in subject) return entityOfOrder(client_id, subject.order_id);
   const { order_id, event_id } = namedBy(subject.line);
   return entityOf(client_id, order_id, event_id);
@@ -102,7 +111,7 @@ const ACTIONS = {
 } as const;
 
 /** What the audit keeps of it; `lines` are those that it is about, as they were before. */
-export const auditOf = (decided: Decided, lines: readonly Line[], action: string = ACTIONS[decided.kind]) => {
+export const auditOf = (decided: PersonsDecision, lines: readonly Line[], action: string = ACTIONS[decided.kind]) => {
   const { client_id, subject, decision_id, kind, reason } = decided;
   return {
     action,
@@ -119,7 +128,7 @@ export const auditOf = (decided: Decided, lines: readonly Line[], action: string
   };
 };
 
-const refundInAudit = ({ amount, cause, refund_id, subject }: Refunded) => ({
+const refundInAudit = ({ amount, cause, refund_id, subject }: RefundDecision) => ({
   amount: amount === null ? "all" : toDecimal(amount.minor, amount.currency),
   ...(amount !== null && { currency: amount.currency }),
   ...{ cause, refund_id },

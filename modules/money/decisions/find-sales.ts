@@ -6,7 +6,7 @@ import { emptyOrder, type Line, type OrderState } from "../../../processors/sett
 import { invalid, missing } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { linesOfEvents } from "../orders/line-of-event.ts";
-import { rememberedOrders, versionOf } from "../orders/remembered.ts";
+import { rememberedOrders, versionOf } from "../orders/remembered-orders.ts";
 import { linesOf, memoryKeyOf, type Subject } from "./decide.ts";
 
 export interface Sale {

@@ -3,7 +3,7 @@ import type { Pool } from "pg";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import type { Line } from "../../../processors/settle/order.ts";
 import { isOvertaken, whenSettled } from "../orders/order-lines.ts";
-import { rememberedOrders } from "../orders/remembered.ts";
+import { rememberedOrders } from "../orders/remembered-orders.ts";
 import { alreadyCredited } from "./assign.ts";
 import { linesOf, memoryKeyOf } from "./decide.ts";
 import { newestVersion, type Sale, type SaleMatch } from "./find-sales.ts";

@@ -3,7 +3,7 @@ import { conflict, invalid, type RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { settledWithin } from "../orders/order-lines.ts";
 import { checkCredit } from "./creditable.ts";
-import type { Credited } from "./decide.ts";
+import type { CreditDecision } from "./decide.ts";
 import { findSales, lineNames, type NamedSale, onlySale, type Sale, saleNamed } from "./find-sales.ts";
 import {
   acceptedOutcome,
@@ -85,9 +85,9 @@ const decisionsOf = (
     const { client_id, subject, lines } = sale;
     const of = { ...words, client_id, subject };
     const none = { partner_id: null, campaign_id: null };
-    const ended: readonly Credited[] =
+    const ended: readonly CreditDecision[] =
       review === undefined ? [] : [{ ...of, ...none, decision_id: work.idOf(n * 2), kind: review }];
-    const moved: readonly Credited[] =
+    const moved: readonly CreditDecision[] =
       partner_id === null
         ? []
         : [{ ...of, partner_id, campaign_id, decision_id: work.idOf(n * 2 + 1), kind: "reattribute" }];

@@ -4,7 +4,7 @@ import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Line } from "../../../processors/settle/order.ts";
 import type { Claim } from "../../../schemas/generated.ts";
 import type { Work } from "../../base/work.ts";
-import { auditOf, claimOf, type Decided } from "./decide.ts";
+import { auditOf, claimOf, type PersonsDecision } from "./decide.ts";
 import { newestVersion, type SaleMatch } from "./find-sales.ts";
 
 export interface DecisionPorts {
@@ -23,7 +23,7 @@ export interface DecisionWords {
 
 /** A decision with the lines that it is about, as they were before. */
 export interface NewDecision {
-  readonly decided: Decided;
+  readonly decided: PersonsDecision;
   readonly lines: readonly Line[];
 }
 

@@ -2,7 +2,7 @@
 import { conflict, invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { checkCredit } from "./creditable.ts";
-import type { Refunded } from "./decide.ts";
+import type { RefundDecision } from "./decide.ts";
 import { type NamedSale, saleNamed } from "./find-sales.ts";
 import {
   acceptedOutcome,
@@ -18,7 +18,7 @@ export interface RefundInput extends Omit<NamedSale, "isAwaited">, DecisionWords
   /** A decimal; undefined: all that is left. */
   readonly amount?: string | undefined;
   readonly currency?: string | undefined;
-  readonly cause: Refunded["cause"];
+  readonly cause: RefundDecision["cause"];
   /** By which it meets what the shop reports of it. */
   readonly refund_id?: string | null | undefined;
 }
@@ -35,13 +35,22 @@ export const refundSale = async (work: Work, ports: DecisionPorts, input: Refund
   const decision_id = work.idOf(0);
   const amount = amountOf({ lines, refunds: order.refunds }, { decision_id, amount: decimal, currency });
   const words = { reason, actor, at: Date.now() };
-  const decided: Refunded = { ...words, decision_id, client_id, subject, kind: "refund", amount, cause, refund_id };
+  const decided: RefundDecision = {
+    ...words,
+    decision_id,
+    client_id,
+    subject,
+    kind: "refund",
+    amount,
+    cause,
+    refund_id,
+  };
   await recordDecisions(work, ports, [{ decided, lines }]);
   return { outcomes: [acceptedOutcome(decision_id, lines)], sales: [sale] };
 };
 
 /** Throws RefusalError for what cannot be given back. */
-const amountOf = (...given: Parameters<typeof refundable>): Refunded["amount"] => {
+const amountOf = (...given: Parameters<typeof refundable>): RefundDecision["amount"] => {
   const answer = refundable(...given);
   if (answer.kind === "ok") return answer.amount;
   const { field, code, detail } = answer;

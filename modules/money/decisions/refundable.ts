@@ -3,13 +3,13 @@ import { digitsOf } from "../../../domain/currencies.ts";
 import { toDecimal, toMinor } from "../../../domain/money.ts";
 import type { Line, OrderState, Refund } from "../../../processors/settle/order.ts";
 
-export interface Left {
+export interface RefundableAmount {
   readonly currency: string;
   readonly minor: bigint;
 }
 
 /** By currency, in the order of the lines. */
-export const leftOf = (lines: readonly Line[]): readonly Left[] =>
+export const leftOf = (lines: readonly Line[]): readonly RefundableAmount[] =>
   [...new Set(lines.map(({ currency }) => currency))].map((currency) => ({
     currency,
     minor: lines.reduce(

@@ -1,7 +1,7 @@
 // Takes the credit of a sale back, to no partner.
 import type { Work } from "../../base/work.ts";
 import { checkCredit } from "./creditable.ts";
-import type { Credited } from "./decide.ts";
+import type { CreditDecision } from "./decide.ts";
 import { type NamedSale, saleNamed } from "./find-sales.ts";
 import {
   acceptedOutcome,
@@ -22,7 +22,7 @@ export const takeBackSale = async (work: Work, ports: DecisionPorts, input: Take
   const { reason, actor } = input;
   const decision_id = work.idOf(0);
   const words = { reason, actor, at: Date.now() };
-  const decided: Credited = { ...words, ...credit, decision_id, client_id, subject, kind: "take_back" };
+  const decided: CreditDecision = { ...words, ...credit, decision_id, client_id, subject, kind: "take_back" };
   await recordDecisions(work, ports, [{ decided, lines }]);
   return { outcomes: [acceptedOutcome(decision_id, lines)], sales: [sale] };
 };

@@ -6,7 +6,7 @@ import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../../infra/clickhouse/query.ts";
 import { orderKeyOf } from "../../../processors/attribute/claims.ts";
 import type { OrderState } from "../../../processors/settle/order.ts";
-import { waitingOf } from "../../../processors/settle/waiting.ts";
+import { waitingOf } from "../../../processors/settle/waiting-items.ts";
 import type { Candidate, EventReceived, FraudReason } from "../../../schemas/generated.ts";
 import { copiesOf, type EventVersion, eventVersions } from "../../../sinks/analytics/reads.ts";
 import { openReference } from "../../catalog/reference/reference.ts";
@@ -83,7 +83,7 @@ const find = async (clickhouse: Clickhouse, id: string, clientIds: readonly numb
 };
 
 /** What is left of a sale whose event is no longer stored: its decisions and earnings. */
-export interface Remains extends Pick<Explanation, "event_id" | "conversions" | "entries" | "commissions"> {
+export interface SaleRemains extends Pick<Explanation, "event_id" | "conversions" | "entries" | "commissions"> {
   readonly client_id: number;
   readonly order_id: string | null;
 }
@@ -93,7 +93,7 @@ export const explainRemains = async (
   pool: pg.Pool,
   id: string,
   clientIds: readonly number[],
-): Promise<readonly Remains[]> => {
+): Promise<readonly SaleRemains[]> => {
   const found = await salesCalled(pool, clientIds, eventNames(id, clientIds));
   return Promise.all(
     found.map(async ({ client_id, event_id, order_id }) => {

@@ -7,7 +7,7 @@ import type { OrderState } from "../../../processors/settle/order.ts";
 import type { StoredConversion } from "../../../sinks/conversions/table.ts";
 import type { StoredCommission, StoredEntry } from "../../../sinks/ledger/table.ts";
 import type { StoredSale } from "../../../sinks/product-sales/table.ts";
-import { rememberedOrders } from "../orders/remembered.ts";
+import { rememberedOrders } from "../orders/remembered-orders.ts";
 
 const conversionParts = [
   "conversion_id",

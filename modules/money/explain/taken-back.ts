@@ -1,7 +1,7 @@
 // Finds what one refund deducted: the ledger entries that it caused, or why it caused none.
 import { derivedId } from "../../../domain/ids.ts";
 import { linesIn, type OrderState } from "../../../processors/settle/order.ts";
-import { waitingOf } from "../../../processors/settle/waiting.ts";
+import { waitingOf } from "../../../processors/settle/waiting-items.ts";
 import type { ConversionOf, EntryOf } from "./money-of.ts";
 
 /**

@@ -3,7 +3,7 @@
 import type { Pool, PoolClient } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../../infra/clickhouse/query.ts";
-import { unpacked } from "../../../infra/postgres/packed.ts";
+import { unpacked } from "../../../infra/postgres/packed-values.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import { orderKeyOf } from "../../../processors/attribute/claims.ts";
 import { orderFrom } from "../../../processors/settle/memory/order.ts";
@@ -113,14 +113,14 @@ const some = async (
   );
 };
 
-type Named = ReturnType<typeof named>;
+type EventNames = ReturnType<typeof named>;
 interface LineNamed {
   readonly client_id: number;
-  readonly event: Named;
+  readonly event: EventNames;
 }
 
 /** A custom event that came before its order counted stands by itself, also beside that order. */
-const keysOf = (event: Named): readonly [own: string, alone: string] => [
+const keysOf = (event: EventNames): readonly [own: string, alone: string] => [
   orderKeyOf(event as unknown as EventReceived),
   `e:${event.event_id}`,
 ];
@@ -135,7 +135,7 @@ const rememberedKeys = async (tx: PoolClient, events: readonly LineNamed[]): Pro
   return new Map(rows.map(({ key, value }) => [key, value]));
 };
 
-const keyAmong = (known: ReadonlyMap<string, Buffer>, clientId: number, event: Named): string | undefined => {
+const keyAmong = (known: ReadonlyMap<string, Buffer>, clientId: number, event: EventNames): string | undefined => {
   const [own, alone] = keysOf(event);
   if (!known.has(`${clientId}:${own}`)) return known.has(`${clientId}:${alone}`) ? alone : undefined;
   const value = known.get(`${clientId}:${alone}`);

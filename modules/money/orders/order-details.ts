@@ -7,7 +7,7 @@ import type { StoredConversion } from "../../../sinks/conversions/table.ts";
 import type { StoredCommission } from "../../../sinks/ledger/table.ts";
 import type { StoredSale } from "../../../sinks/product-sales/table.ts";
 import { memoryKeyOf } from "../decisions/decide.ts";
-import { rememberedOrders } from "./remembered.ts";
+import { rememberedOrders } from "./remembered-orders.ts";
 
 type Sale = Pick<
   StoredSale,
@@ -29,7 +29,7 @@ type Sale = Pick<
   | "refunded_minor"
 >;
 type Commission = Pick<StoredCommission, "commission_id" | "status" | "year" | "month" | "payable_from">;
-type Earned = { readonly [Name in keyof Commission]: Commission[Name] | null } & {
+type EarnedRow = { readonly [Name in keyof Commission]: Commission[Name] | null } & {
   readonly method: StoredConversion["method"] | null;
   readonly review: string | null;
   readonly commission_minor: bigint | null;
@@ -39,7 +39,7 @@ type Earned = { readonly [Name in keyof Commission]: Commission[Name] | null } &
  * A line, a second copy of one or of a refund (`merged_into`), or a refund, with what its line
  * earns.
  */
-export interface RowOfOrder extends Sale, Earned {}
+export interface RowOfOrder extends Sale, EarnedRow {}
 
 /** Which of the clients have an order of that id. */
 export const clientsWithOrder = async (
@@ -94,7 +94,7 @@ const saleOf = (line: Line): Sale => {
   };
 };
 
-const nothing: Earned = {
+const nothing: EarnedRow = {
   ...{ method: null, review: null, commission_id: null, commission_minor: null, commission_currency: null },
   ...{ status: null, year: null, month: null, payable_from: null },
 };
@@ -107,8 +107,8 @@ const earnedBy = async (
   tx: PoolClient,
   clientId: number,
   sales: readonly Sale[],
-): Promise<ReadonlyMap<string, Earned>> => {
-  const { rows } = await tx.query<Earned & Pick<StoredConversion, "event_id" | "partner_id">>(sql`
+): Promise<ReadonlyMap<string, EarnedRow>> => {
+  const { rows } = await tx.query<EarnedRow & Pick<StoredConversion, "event_id" | "partner_id">>(sql`
     select c.event_id, c.partner_id, c.method, c.review, m.commission_id, m.amount_minor as commission_minor,
       m.currency as commission_currency, m.status, m.year, m.month, m.payable_from
     from conversions c

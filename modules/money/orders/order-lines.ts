@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient } from "pg";
 import { decodeOutcome } from "../../../infra/avro/outcome.ts";
-import { unpacked } from "../../../infra/postgres/packed.ts";
+import { unpacked } from "../../../infra/postgres/packed-values.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { StoredCommission } from "../../../sinks/ledger/table.ts";
 import type { StoredSale } from "../../../sinks/product-sales/table.ts";
@@ -36,7 +36,7 @@ export const orderLines = (pool: Pool, clientId: number, orderId: string): Promi
   );
 
 /** Of a claim that settle has decided about. */
-export interface Settled {
+export interface SettledClaim {
   /** False: it said nothing that was not so, or something else had come first. */
   readonly hasChanged: boolean;
 }
@@ -64,14 +64,14 @@ export const earnedBy = (pool: Pool, clientId: number, eventIds: readonly string
   );
 
 /** Of these claims those that settle has decided about: their outcomes are recorded for good. */
-export const settledOf = (pool: Pool, claims: readonly string[]): Promise<ReadonlyMap<string, Settled>> =>
+export const settledOf = (pool: Pool, claims: readonly string[]): Promise<ReadonlyMap<string, SettledClaim>> =>
   transaction(pool, null, (tx) => settledWithin(tx, claims), { isReadOnly: true });
 
 /** The same, inside a transaction of the caller. */
 export const settledWithin = async (
   tx: PoolClient,
   claims: readonly string[],
-): Promise<ReadonlyMap<string, Settled>> => {
+): Promise<ReadonlyMap<string, SettledClaim>> => {
   const { rows } = await tx.query<{ event_id: string; outcome: Buffer }>(sql`
     select event_id, outcome from memory_outcome where stage = 'settle' and event_id = any (${claims})`);
   return new Map(
@@ -89,7 +89,10 @@ const APPLIED_WITHIN_MS = 5_000;
 const ASKED_EVERY_MS = 100;
 
 /** Waits until settle has decided about all of them, 5 s at most; those that it has. */
-export const whenSettled = async (pool: Pool, claims: readonly string[]): Promise<ReadonlyMap<string, Settled>> => {
+export const whenSettled = async (
+  pool: Pool,
+  claims: readonly string[],
+): Promise<ReadonlyMap<string, SettledClaim>> => {
   const end = performance.now() + APPLIED_WITHIN_MS;
   for (;;) {
     const settled = await settledOf(pool, claims);
@@ -103,7 +106,7 @@ export const whenSettled = async (pool: Pool, claims: readonly string[]): Promis
  * are now, are credited to others. A sale that is still to come has none.
  */
 export const isOvertaken = (
-  settled: Settled | undefined,
+  settled: SettledClaim | undefined,
   partnerId: number,
   lines: readonly { readonly partner_id: number | null }[],
 ): boolean =>

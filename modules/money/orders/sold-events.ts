@@ -3,7 +3,7 @@ import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { pickColumns } from "../../../infra/clickhouse/columns.ts";
 import { bind, type Condition, cond, readRows, scopeOf } from "../../../infra/clickhouse/query.ts";
 import { classify } from "../../../infra/runtime/errors.ts";
-import { within as withTimeout } from "../../../infra/runtime/timing/within.ts";
+import { within as withTimeout } from "../../../infra/runtime/timing/time-limit.ts";
 import type { Candidate } from "../../../schemas/generated.ts";
 import { between } from "../../../sinks/analytics/reads.ts";
 import { eventReads } from "../../../sinks/analytics/table.ts";

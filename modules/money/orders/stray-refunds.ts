@@ -6,7 +6,7 @@ import { rowOf } from "../../../processors/settle/order.ts";
 import { moveClaims, strayRefunds } from "../../../processors/settle/refund-claim.ts";
 import type { Claim } from "../../../schemas/generated.ts";
 import { type LineOfEvent, lineOfEvent } from "./line-of-event.ts";
-import { keyOf, unsettledOrders } from "./waiting.ts";
+import { keyOf, unsettledOrders } from "./waiting-items.ts";
 
 interface Moves {
   /** The order where the refund waits. */

@@ -11,7 +11,7 @@ import { decisionMessages } from "../decisions/decision-messages.ts";
 import type { Part } from "./compare.ts";
 
 /** The credited partner and the method, or why no partner is credited. */
-export interface Held {
+export interface CreditHolder {
   readonly partner_id: number | null;
   readonly campaign_id: number | null;
   /** The method of a credit, else the reason for none. */
@@ -30,19 +30,19 @@ export interface Change {
   readonly value_minor: bigint | null;
   readonly currency: string | null;
   readonly parts: readonly Part[];
-  readonly before: Held;
-  readonly after: Held;
+  readonly before: CreditHolder;
+  readonly after: CreditHolder;
   /** The message for `claims`, ready to be produced. */
   readonly message: OutputMessage;
 }
 
-const heldBy = ({ method, reason, partner_id, campaign_id }: Credit): Held => ({
+const heldBy = ({ method, reason, partner_id, campaign_id }: Credit): CreditHolder => ({
   partner_id,
   campaign_id,
   because: method ?? reason ?? "unknown",
 });
 
-export interface Deciding {
+export interface DecisionInput {
   readonly wire: Wire;
   readonly now: UnixMs;
   readonly actor: string;
@@ -51,13 +51,13 @@ export interface Deciding {
   readonly recalculates?: boolean | undefined;
 }
 
-const messageOf = ({ wire }: Deciding, claim: Claim): OutputMessage => decisionMessages(wire, [claim])[0]!;
+const messageOf = ({ wire }: DecisionInput, claim: Claim): OutputMessage => decisionMessages(wire, [claim])[0]!;
 const saidBy = ({
   actor,
   reason,
   now,
   recalculates = true,
-}: Deciding): Omit<Decision, "scope" | "decision_id" | "kind" | "review" | "overrides" | "claimed_by"> => ({
+}: DecisionInput): Omit<Decision, "scope" | "decision_id" | "kind" | "review" | "overrides" | "claimed_by"> => ({
   actor,
   partner_id: null,
   campaign_id: null,
@@ -81,7 +81,7 @@ const outcomeOf = (
  * again over another window, makes the same decision under the same id, which counts once.
  */
 export const changeOf = (
-  deciding: Deciding,
+  deciding: DecisionInput,
   about: {
     readonly scope: "line" | "event";
     readonly order_key: string;
@@ -114,7 +114,7 @@ export const changeOf = (
  * current conversion; it is part of the id, so that the line is credited again only once.
  */
 export const recreditOf = (
-  deciding: Deciding,
+  deciding: DecisionInput,
   line: { readonly order_key: string; readonly at: UnixMs; readonly row: EventAttributed; readonly conversion: string },
 ): Change => {
   const decision_id = uuidOf("recredit", line.row.event.event_id, line.conversion);

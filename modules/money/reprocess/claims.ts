@@ -5,7 +5,7 @@ import type { Claim, Enrichment, EventAttributed, Fraud } from "../../../schemas
 import type { Position, Recorded } from "../../../stream/flow.ts";
 import { topics } from "../../../topics.ts";
 import { type ReprocessPorts, type ReprocessSettings, TooMuch } from "./ports.ts";
-import { decoded } from "./read.ts";
+import { decoded } from "./read-window.ts";
 
 interface KeptClaim {
   readonly value: Buffer;

@@ -2,13 +2,13 @@
 // adds up the differences. Writes nothing.
 import { monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import type { Change, Deciding, Held } from "./changes.ts";
+import type { Change, CreditHolder, DecisionInput } from "./changes.ts";
 import { readClaims } from "./claims.ts";
 import { compareLines, creditedLines, type LineCounts } from "./lines.ts";
-import { type Moved, moneyOf } from "./money.ts";
+import { type MoneyMove, moneyOf } from "./money.ts";
 import type { ReprocessPorts, ReprocessSettings } from "./ports.ts";
 import { type RecomputedCounts, recompute } from "./recompute.ts";
-import { openToday } from "./today.ts";
+import { openToday } from "./todays-facts.ts";
 
 export interface Difference {
   readonly lines: LineCounts;
@@ -27,7 +27,7 @@ export interface Difference {
     readonly lost: number;
     readonly moved: readonly { readonly from_partner: number; readonly to_partner: number; readonly lines: number }[];
   };
-  readonly money: readonly (Moved & { readonly closed: boolean })[];
+  readonly money: readonly (MoneyMove & { readonly closed: boolean })[];
   readonly samples: readonly Change[];
 }
 
@@ -61,7 +61,7 @@ export const differenceOf = async (
   settings: ReprocessSettings,
   tell: (step: "claims" | "events" | "lines" | "money", read: number) => void = () => undefined,
 ): Promise<Difference> => {
-  const deciding: Deciding = { wire: ports.wire, now: ports.now, actor: settings.actor, reason: settings.reason };
+  const deciding: DecisionInput = { wire: ports.wire, now: ports.now, actor: settings.actor, reason: settings.reason };
   tell("claims", 0);
   const claims = await readClaims(ports, settings);
   if (settings.stage === "commission") {
@@ -91,7 +91,7 @@ export const differenceOf = async (
 const summed = (
   changes: readonly Change[],
   counts: Pick<Difference, "lines" | "events">,
-  moved: readonly Moved[],
+  moved: readonly MoneyMove[],
   now: UnixMs,
 ): Difference => {
   const reasons = new Map<string, { from: string; to: string; lines: number; events: number }>();
@@ -122,7 +122,7 @@ const summed = (
   };
 };
 
-const partnerIn = ({ partner_id, because }: Held): string =>
+const partnerIn = ({ partner_id, because }: CreditHolder): string =>
   partner_id === null ? because : `${because} partner ${partner_id}`;
 /** When the credit is unchanged, names the other parts that changed. */
 const wordsOf = ({ before, after, parts }: Change): { readonly from: string; readonly to: string } => {

@@ -7,7 +7,7 @@ import { DISPUTED, settle } from "../../../processors/settle/settle.ts";
 import type { Claim, Decision, EventAttributed } from "../../../schemas/generated.ts";
 import type { Recorded } from "../../../stream/flow.ts";
 import { topics } from "../../../topics.ts";
-import { type Change, changeOf, type Deciding, recreditOf } from "./changes.ts";
+import { type Change, changeOf, type DecisionInput, recreditOf } from "./changes.ts";
 import type { Claims, KeptOrder } from "./claims.ts";
 import { changedParts, type Part, withStanding } from "./compare.ts";
 import { type ReprocessPorts, type ReprocessSettings, TooMuch } from "./ports.ts";
@@ -170,7 +170,7 @@ export const compareLines = async (
   settings: ReprocessSettings,
   claims: Claims,
   rowOfToday: (eventId: string) => EventAttributed | undefined,
-  deciding: Deciding,
+  deciding: DecisionInput,
 ): Promise<ComparedLines> => {
   const changes: Change[] = [];
   const counts = { lines: 0, not_settled: 0, not_read: 0, decided: 0 };
@@ -239,7 +239,7 @@ export const creditedLines = async (
   ports: ReprocessPorts,
   settings: ReprocessSettings,
   claims: Claims,
-  deciding: Deciding,
+  deciding: DecisionInput,
 ): Promise<ComparedLines> => {
   const changes: Change[] = [];
   let lines = 0;

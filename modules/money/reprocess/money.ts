@@ -10,7 +10,7 @@ import { overlay } from "./overlay.ts";
 import type { ReprocessPorts } from "./ports.ts";
 import { shadow } from "./shadow.ts";
 
-export interface Moved {
+export interface MoneyMove {
   readonly client_id: number;
   readonly partner_id: number;
   readonly year: number;
@@ -20,7 +20,7 @@ export interface Moved {
   readonly commission_minor: bigint;
 }
 export interface MovedMoney {
-  readonly moved: readonly Moved[];
+  readonly moved: readonly MoneyMove[];
   /** Whether a decision moves anything, by its id. */
   readonly moves: ReadonlySet<string>;
 }
@@ -68,7 +68,7 @@ export const entriesOf = (ports: MoneyPorts, onEntry: OnEntry) => {
 };
 
 export const moneyOf = async (ports: MoneyPorts, changes: readonly Pick<Change, "message">[]): Promise<MovedMoney> => {
-  const sums = new Map<string, Moved>();
+  const sums = new Map<string, MoneyMove>();
   const byDecision = new Map<string, Map<string, bigint>>();
   const fold = entriesOf(ports, ({ client_id, partner_id, year, month, currency, amount_minor }, decisionId) => {
     const key = `${client_id} ${partner_id} ${year} ${month} ${currency}`;
@@ -86,7 +86,7 @@ export const moneyOf = async (ports: MoneyPorts, changes: readonly Pick<Change, 
   };
 };
 
-const inOrder = (a: Moved, b: Moved): number =>
+const inOrder = (a: MoneyMove, b: MoneyMove): number =>
   a.client_id - b.client_id ||
   a.partner_id - b.partner_id ||
   a.year - b.year ||

@@ -4,7 +4,7 @@ import type { Credit, Enrichment, Fraud } from "../../../schemas/generated.ts";
 import type { AnyTopic, Read, Topology, UnixMs } from "../../../stream/flow.ts";
 import type { Memory } from "../../../stream/memory/memory.ts";
 import type { InputBatch } from "../../../stream/messages.ts";
-import type { Withholds } from "../../../stream/ports.ts";
+import type { WithholdFilter } from "../../../stream/ports.ts";
 import { type StageIn, stagesOf } from "../../../stream/topology.ts";
 import type { Wire } from "../../../stream/wire.ts";
 import { pipeline } from "../../../topology.ts";
@@ -69,7 +69,7 @@ export interface ReprocessPorts {
    * Tests for erased subjects, whose data must be neither read nor written; undefined when no
    * subject was erased.
    */
-  readonly withholds?: Withholds | undefined;
+  readonly withholds?: WithholdFilter | undefined;
   /** The time of the decisions, and the meaning of "today". */
   readonly now: UnixMs;
   readonly limits: Limits;

@@ -12,15 +12,15 @@ import { inMemory } from "../../../stream/memory/in-memory.ts";
 import type { InputBatch } from "../../../stream/messages.ts";
 import { stagesOf } from "../../../stream/topology.ts";
 import { topics } from "../../../topics.ts";
-import { type Change, changeOf, type Deciding } from "./changes.ts";
+import { type Change, changeOf, type DecisionInput } from "./changes.ts";
 import type { Claims } from "./claims.ts";
 import { changedParts, withStanding } from "./compare.ts";
 import { type LatestRow, type ReprocessPorts, type ReprocessSettings, TooMuch } from "./ports.ts";
-import { decoded } from "./read.ts";
+import { decoded } from "./read-window.ts";
 import { shadow } from "./shadow.ts";
-import type { Today } from "./today.ts";
+import type { TodaysFacts } from "./todays-facts.ts";
 
-export interface Recomputed {
+export interface Recomputation {
   /** Returns today's row, encoded, of every conversion near the window. */
   readonly rowOf: (eventId: string) => EventAttributed | undefined;
   /** Changes of events that are not lines of an order. */
@@ -48,7 +48,7 @@ const DAY_MS = 86_400_000;
 const DEFAULT_JOURNEY_DAYS = 30;
 
 /** The longest time before an event that can affect it: the longest click window of a client. */
-const journeyMs = ({ reference }: Today, now: UnixMs): number => {
+const journeyMs = ({ reference }: TodaysFacts, now: UnixMs): number => {
   const at = reference.at(now, now);
   const days = reference.clientIds.map((id) => at.client(id)?.click_window_days ?? DEFAULT_JOURNEY_DAYS);
   return Math.max(DEFAULT_JOURNEY_DAYS, ...days) * DAY_MS;
@@ -72,11 +72,11 @@ export const recompute = async (
     tell,
   }: {
     readonly claims: Claims;
-    readonly today: Today;
-    readonly deciding: Deciding;
+    readonly today: TodaysFacts;
+    readonly deciding: DecisionInput;
     readonly tell: (read: number) => void;
   },
-): Promise<Recomputed> => {
+): Promise<Recomputation> => {
   const { wire, limits } = ports;
   const { from, to, stage } = settings;
   const names = eventStages(ports.topology);

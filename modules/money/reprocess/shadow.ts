@@ -3,7 +3,7 @@
 
 import type { Chain } from "../../../stream/chain.ts";
 import type { AnyTopic, Position, Read, Recorded } from "../../../stream/flow.ts";
-import type { Given } from "../../../stream/fold.ts";
+import type { StageInput } from "../../../stream/fold.ts";
 import type { Memories } from "../../../stream/memory/memory.ts";
 import { loadAndFold } from "../../../stream/runner.ts";
 import type { Wire } from "../../../stream/wire.ts";
@@ -17,7 +17,7 @@ export interface ShadowPorts {
 }
 
 /** Outputs of a stage, in order. Refused and dropped events leave none. */
-export interface Produced {
+export interface ShadowOutput {
   readonly topic: AnyTopic;
   readonly event: Recorded<any>;
 }
@@ -28,9 +28,9 @@ export const shadow = (chain: Chain, { wire, memories, read }: ShadowPorts) => {
   return async (
     events: readonly Recorded<any>[],
     { topic, partition }: Pick<Position, "topic" | "partition">,
-  ): Promise<readonly Produced[]> => {
-    const produced: Produced[] = [];
-    let given: readonly Given[] = events.map((event) => ({
+  ): Promise<readonly ShadowOutput[]> => {
+    const produced: ShadowOutput[] = [];
+    let given: readonly StageInput[] = events.map((event) => ({
       event,
       source: { offset: event.position.offset, key: null, value: null, headers: {}, appendedAt: event.receivedAt },
     }));

@@ -2,9 +2,9 @@
 // each partition in the order of its offsets.
 
 import type { Admin, Kafka } from "../../../infra/kafka/kafka.ts";
-import { Refused } from "../../../infra/runtime/refused.ts";
+import { CommandRefused } from "../../../infra/runtime/command-errors.ts";
 import type { AnyTopic, UnixMs } from "../../../stream/flow.ts";
-import type { Past } from "../../../stream/ports.ts";
+import type { PastReader } from "../../../stream/ports.ts";
 import type { ReadSpan } from "./ports.ts";
 
 /** Receives the progress of the reading of one topic. */
@@ -14,8 +14,8 @@ export interface Progress {
   readonly done: () => void;
 }
 
-export interface Archived {
-  readonly since: (at: UnixMs) => Past;
+export interface ArchiveReader {
+  readonly since: (at: UnixMs) => PastReader;
   /** The first hour in the archive; null: it is empty. */
   readonly begins: (topic: string) => Promise<UnixMs | null>;
 }
@@ -26,7 +26,7 @@ export interface SpanSettings {
     readonly replay: Kafka["replay"];
   };
   /** The archived part of a topic from a time on; null: this installation has no archive. */
-  readonly archived: Archived | null;
+  readonly archived: ArchiveReader | null;
   /** Every message from then on must be found. Earlier ones may be missing, and are reported. */
   readonly needed: UnixMs;
   /** Makes one progress for each topic that is read. */
@@ -81,7 +81,7 @@ export const spansOf =
       if (!isSince(needed) && (neededFrom.get(partition) ?? 0) <= low) lost.push(partition);
     }
     if (lost.length > 0)
-      throw new Refused(
+      throw new CommandRefused(
         `${topic.name}: neither Kafka nor the archive holds all of ${partitionsIn(lost)} since ` +
           `${new Date(needed).toISOString()}; give a later --from`,
       );

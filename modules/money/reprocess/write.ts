@@ -8,7 +8,7 @@ import type { Produce } from "../../../stream/messages.ts";
 import { topics } from "../../../topics.ts";
 import type { Change } from "./changes.ts";
 
-export interface Written {
+export interface WriteResult {
   /** Decisions in the log; settle processes all of them eventually. */
   readonly decisions: number;
   readonly applied: number;
@@ -36,7 +36,7 @@ export const writeChanges = async (
   ports: WritePorts,
   changes: readonly Change[],
   tell: (done: number, total: number) => void,
-): Promise<Written> => {
+): Promise<WriteResult> => {
   await produceChanges(ports, changes);
   const ids = changes.map(({ decision_id }) => decision_id);
   const { applied, overtaken, waiting } = await answersTo(ports, ids, tell);

@@ -26,7 +26,7 @@ const movesIn = ({ entries }: Page, now: UnixMs) => {
   };
 };
 
-interface Chosen {
+interface ChosenChanges {
   readonly changes: readonly Change[];
   readonly left_to_recalc: number;
   readonly left_in_closed_months: number;
@@ -36,7 +36,7 @@ interface Chosen {
  * Selects the changes to write. The books of a closed month are never changed, and booking an
  * unchanged credit again must move money.
  */
-const chosenIn = (page: Page, trigger_recalc: boolean, now: UnixMs): Chosen => {
+const chosenIn = (page: Page, trigger_recalc: boolean, now: UnixMs): ChosenChanges => {
   const { moving, inClosed } = movesIn(page, now);
   const changes: Change[] = [];
   const left = { left_to_recalc: 0, left_in_closed_months: 0 };
@@ -50,7 +50,7 @@ const chosenIn = (page: Page, trigger_recalc: boolean, now: UnixMs): Chosen => {
 };
 
 /** The decisions of a page, and what each of them books. */
-interface Begun {
+interface BegunPage {
   readonly ids: readonly string[];
   readonly books: readonly (Omit<Booking, "amount_minor"> & {
     readonly decision_id: string;
@@ -66,7 +66,7 @@ interface Counts {
   readonly left_in_closed_months: number;
 }
 /** The progress in the row of the job. */
-export interface Left {
+export interface BackfillCheckpoint {
   /** How often the window was read from its beginning, this pass included. */
   readonly passes: number;
   readonly summary: KeptSummary;
@@ -74,7 +74,7 @@ export interface Left {
   /** Every page up to here is processed; null: none is. */
   readonly after: HistoryPlace | null;
   /** The next page, when it was begun; null: it was not. */
-  readonly begun: Begun | null;
+  readonly begun: BegunPage | null;
 }
 const NOTHING: Counts = {
   ...{ decisions: 0, applied: 0, overtaken: 0, waiting: 0 },
@@ -84,7 +84,7 @@ const NOTHING: Counts = {
 interface Paging {
   readonly trigger_recalc: boolean;
   readonly now: UnixMs;
-  readonly left: Left | undefined;
+  readonly left: BackfillCheckpoint | undefined;
   /** Events processed in earlier passes. */
   readonly done: number;
 }
@@ -96,10 +96,10 @@ interface Paging {
 export const openPages = (
   ports: WritePorts,
   { trigger_recalc, now, left, done: before }: Paging,
-  keep: (done: number, left: Left) => Promise<void>,
+  keep: (done: number, left: BackfillCheckpoint) => Promise<void>,
 ) => {
   const summary = openSummary(left?.summary);
-  let { passes, written, after, begun }: Omit<Left, "summary"> = left ?? {
+  let { passes, written, after, begun }: Omit<BackfillCheckpoint, "summary"> = left ?? {
     ...{ passes: 1, written: NOTHING, after: null, begun: null },
   };
   let done = before;
@@ -110,7 +110,7 @@ export const openPages = (
   };
 
   /** Stores the decisions of a page before any of them is written. */
-  const begin = async (page: Page, { changes, ...rest }: Chosen): Promise<Begun> => {
+  const begin = async (page: Page, { changes, ...rest }: ChosenChanges): Promise<BegunPage> => {
     // A later pass must not count the matches again.
     if (passes === 1) {
       summary.add({ ...page, entries: trigger_recalc ? [] : page.entries });

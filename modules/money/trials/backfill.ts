@@ -33,7 +33,7 @@ export const askForBackfill = (tx: PoolClient, backfill: Backfill, created_by: s
 };
 
 /** The result of a backfill. */
-export type Backfilled = Awaited<ReturnType<typeof runBackfill>>;
+export type BackfillResult = Awaited<ReturnType<typeof runBackfill>>;
 
 export interface BackfillPorts extends Omit<EvaluationPorts, "now"> {
   readonly pool: Pool;

@@ -6,17 +6,17 @@ import { type Line, type OrderState, rowOf } from "../../../processors/settle/or
 import { DISPUTED } from "../../../processors/settle/settle.ts";
 import type { Credit, EventAttributed, LedgerEntry } from "../../../schemas/generated.ts";
 import type { History, HistoryPlace, HistoryWindow, StoredEvent } from "../../../sinks/analytics/history.ts";
-import { type Change, changeOf, type Deciding, recreditOf } from "../reprocess/changes.ts";
+import { type Change, changeOf, type DecisionInput, recreditOf } from "../reprocess/changes.ts";
 import { changedParts } from "../reprocess/compare.ts";
 import { claimsOf, rememberedOrders } from "../reprocess/lines.ts";
 import { entriesOf } from "../reprocess/money.ts";
 import type { ReprocessPorts } from "../reprocess/ports.ts";
-import { standsAgainstRules, type Tried, type TriedRule, tryRule } from "./try-rule.ts";
+import { type RuleTrial, standsAgainstRules, type TriedRule, tryRule } from "./try-rule.ts";
 
 export interface EvaluationPorts extends Pick<ReprocessPorts, "topology" | "wire" | "memory" | "read" | "now"> {
   readonly history: History;
 }
-export interface Evaluating {
+export interface EvaluationInput {
   readonly rule: TriedRule;
   readonly window: HistoryWindow;
   /** The actor that every decision names. */
@@ -54,7 +54,7 @@ export interface Page {
   /** The place of the page's last event; for an empty page, the place where it began. */
   readonly end: HistoryPlace | null;
 }
-export interface Evaluated {
+export interface EvaluationCounts {
   readonly evaluated: number;
   /** More events lie in the window, or `onPage` stopped the run. */
   readonly truncated: boolean;
@@ -69,12 +69,12 @@ const FRESH_MS = 1_000;
 /** `onPage` returns whether to continue. Throws what its ports throw. */
 export const evaluateRule = async (
   ports: EvaluationPorts,
-  { rule, window, actor, reason, recalculates, after: begins = null }: Evaluating,
+  { rule, window, actor, reason, recalculates, after: begins = null }: EvaluationInput,
   onPage: (page: Page) => Promise<boolean>,
-): Promise<Evaluated> => {
+): Promise<EvaluationCounts> => {
   const { rule_id, client_id } = rule;
   const known = await ports.read(reference, ports.now + FRESH_MS);
-  const deciding: Deciding = { wire: ports.wire, now: ports.now, actor, reason, recalculates };
+  const deciding: DecisionInput = { wire: ports.wire, now: ports.now, actor, reason, recalculates };
   const { times, last, isCut } = await ports.history.end(client_id, window, MOST_EVENTS);
   if (last === undefined) return { evaluated: 0, truncated: false };
   const total = times.length;
@@ -103,7 +103,7 @@ export const evaluateRule = async (
   }
 };
 
-type TriedEvent = Tried & { readonly stored: StoredEvent };
+type TriedEvent = RuleTrial & { readonly stored: StoredEvent };
 
 /** True when the rule gains the event, or loses one that it is credited with now. */
 const concerns = ({ isMatch, stored }: TriedEvent, { rule_id, mode }: TriedRule): boolean =>
@@ -113,7 +113,7 @@ const matchesIn = async (
   ports: EvaluationPorts,
   rule: TriedRule,
   tried: readonly TriedEvent[],
-  deciding: Deciding,
+  deciding: DecisionInput,
 ): Promise<readonly Match[]> => {
   const concerned = tried.filter((one) => concerns(one, rule));
   const keys = [...new Set(concerned.flatMap(({ stored }) => keysOf(stored)).map((key) => `${rule.client_id}:${key}`))];
@@ -156,7 +156,7 @@ const lineOf = (stored: StoredEvent, clientId: number, orders: ReadonlyMap<strin
   return undefined;
 };
 
-const eventMatch = ({ stored, credit }: TriedEvent, deciding: Deciding): Match => {
+const eventMatch = ({ stored, credit }: TriedEvent, deciding: DecisionInput): Match => {
   const { event, enrichment, fraud, version, merged_into } = stored;
   const before: EventAttributed = {
     ...{ event, enrichment, fraud, credit: stored.credit, version, merged_into },
@@ -176,7 +176,7 @@ const lineMatch = (
   { stored, credit }: TriedEvent,
   { order_key, line, order }: Place,
   isConcerned: ReadonlySet<string>,
-  deciding: Deciding,
+  deciding: DecisionInput,
 ): readonly Match[] => {
   const before = rowOf(line);
   if (line.is_decided || standsAgainstRules(before.credit)) return [];

@@ -15,7 +15,7 @@ export interface Delta {
 export interface SegmentDelta extends Omit<Delta, "partner_id"> {
   readonly segment: string | null;
 }
-interface Held {
+interface CreditHolder {
   readonly partner_id: number | null;
   /** The method of a credit, else the reason for none. */
   readonly because: string;
@@ -27,8 +27,8 @@ export interface Sample {
   readonly order_id: string | null;
   readonly value_minor: bigint | null;
   readonly currency: string | null;
-  readonly before: Held;
-  readonly after: Held;
+  readonly before: CreditHolder;
+  readonly after: CreditHolder;
 }
 export interface Summary {
   readonly matched: number;
@@ -55,7 +55,7 @@ export interface KeptSummary {
 
 const MOST_SAMPLES = 20;
 
-const heldBy = ({ partner_id, method, reason }: Credit): Held => ({
+const heldBy = ({ partner_id, method, reason }: Credit): CreditHolder => ({
   partner_id,
   because: method ?? reason ?? "unknown",
 });

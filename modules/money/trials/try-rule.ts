@@ -31,7 +31,7 @@ export const triedRule = (
 /** The id of an unsaved rule: it sorts after every saved one. */
 export const UNSAVED = 2_147_483_647;
 
-export interface Tried {
+export interface RuleTrial {
   /** Who would be credited, and by which method. */
   readonly credit: Credit;
   /** The rule would be credited with the event. */
@@ -90,7 +90,7 @@ const noClicks = { clicks: [] };
  * Returns null when consent excludes the event. `known`: the reference data valid at the event's
  * time, as known today.
  */
-export const tryRule = (stored: StoredEvent, tried: TriedRule, known: Reference): Tried | null => {
+export const tryRule = (stored: StoredEvent, tried: TriedRule, known: Reference): RuleTrial | null => {
   const { event, enrichment, fraud, credit: standing, received_at } = stored;
   const at = Math.min(event.ts, received_at);
   const then = known.at(at, Number.MAX_SAFE_INTEGER);

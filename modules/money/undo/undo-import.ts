@@ -16,12 +16,12 @@ import type { Wire } from "../../../stream/wire.ts";
 import type { TakenJob } from "../../base/jobs/jobs.ts";
 import type { Report } from "../../base/jobs/work-off.ts";
 import type { RowOfFile } from "../../intake/imports/run/claimed-rows.ts";
-import type { UndoJob, Undone, UndoneRows } from "../../intake/imports/undo-result.ts";
-import { claimOf, type Decided, linesOf } from "../decisions/decide.ts";
+import type { UndoJob, UndoneRows, UndoTotals } from "../../intake/imports/undo-result.ts";
+import { claimOf, linesOf, type PersonsDecision } from "../decisions/decide.ts";
 import { decisionMessages } from "../decisions/decision-messages.ts";
 import { type FoundLine, linesOfEvents } from "../orders/line-of-event.ts";
 import { settledOf } from "../orders/order-lines.ts";
-import { rememberedOrders } from "../orders/remembered.ts";
+import { rememberedOrders } from "../orders/remembered-orders.ts";
 
 export interface UndoPorts {
   readonly pool: Pool;
@@ -31,12 +31,12 @@ export interface UndoPorts {
 }
 
 /** What a process leaves to the one that follows it. */
-interface Left {
+interface UndoCheckpoint {
   /** Rows up to this line are done. */
   readonly line: number;
-  readonly undone: Undone;
+  readonly undone: UndoTotals;
 }
-const NOTHING: Undone = {
+const NOTHING: UndoTotals = {
   ...{ taken_back: 0, uncredited: 0, copies: 0, decided: 0, no_sale: 0, not_stored: 0 },
   sums: {},
 };
@@ -65,7 +65,7 @@ interface Context {
  * import and its sale, 2 settle answers each once, 3 what came of it in the row of the job. Killed
  * before that the page is done again: what settle has answered is counted by its answer.
  */
-export const runUndo = async (ports: UndoPorts, job: TakenJob, report: Report): Promise<Undone> => {
+export const runUndo = async (ports: UndoPorts, job: TakenJob, report: Report): Promise<UndoTotals> => {
   const { import_id, reason } = job.input as UndoJob;
   const { client_id } = job;
   const [found] = await rowsOf<{ partner_id: number; accepted: number; ended_at: UnixMs; asked_at: UnixMs }>(
@@ -77,7 +77,7 @@ export const runUndo = async (ports: UndoPorts, job: TakenJob, report: Report): 
   );
   if (found === undefined) throw new Error(`there is no import ${import_id} of client ${client_id}`);
   const { partner_id, accepted: total } = found;
-  let { line, undone } = (job.checkpoint ?? { line: 0, undone: NOTHING }) as Left;
+  let { line, undone } = (job.checkpoint ?? { line: 0, undone: NOTHING }) as UndoCheckpoint;
   let done = job.done;
   const goOn = () => report({ done, total });
   const context: Context = {
@@ -98,30 +98,32 @@ export const runUndo = async (ports: UndoPorts, job: TakenJob, report: Report): 
     hit("undo-answered");
     line = page.at(-1)!.line;
     done += page.length;
-    await report({ done, total, checkpoint: { line, undone } satisfies Left });
+    await report({ done, total, checkpoint: { line, undone } satisfies UndoCheckpoint });
   }
 };
 
 const rowsOf = <Row extends object>(pool: Pool, clientId: number, query: ReturnType<typeof sql>): Promise<Row[]> =>
   transaction(pool, [clientId], async (tx) => (await tx.query<Row>(query)).rows, { isReadOnly: true });
 
-const added = (one: Undone, more: Undone): Undone => {
+const added = (one: UndoTotals, more: UndoTotals): UndoTotals => {
   const sums = new Map(Object.entries(one.sums));
   for (const [currency, minor] of Object.entries(more.sums))
     sums.set(currency, String(BigInt(sums.get(currency) ?? 0) + BigInt(minor)));
-  const counts = (Object.keys(NOTHING) as (keyof Undone)[]).filter((name): name is keyof UndoneRows => name !== "sums");
+  const counts = (Object.keys(NOTHING) as (keyof UndoTotals)[]).filter(
+    (name): name is keyof UndoneRows => name !== "sums",
+  );
   const sum = Object.fromEntries(counts.map((name) => [name, one[name] + more[name]])) as unknown as UndoneRows;
   return { ...sum, sums: Object.fromEntries(sums) };
 };
 
 /** What is known of one row of the page. */
-interface Found {
+interface RowState {
   readonly event_id: string;
   readonly named: FoundLine | undefined;
   readonly line: Line | undefined;
 }
 
-const undoPage = async (context: Context, page: readonly RowOfFile[]): Promise<Undone> => {
+const undoPage = async (context: Context, page: readonly RowOfFile[]): Promise<UndoTotals> => {
   const { ports, job, goOn } = context;
   const ids = page.map(({ event_id }) => event_id);
   const stored = await whenStored(context, ids);
@@ -160,7 +162,7 @@ const decisionId = ({ import_id }: Context, { event_id }: Line): string => uuidO
 
 const whatOf = (
   context: Context,
-  { event_id, line }: Found,
+  { event_id, line }: RowState,
   counter: ReadonlyMap<string, string>,
   before: ReadonlyMap<string, unknown>,
 ): keyof UndoneRows => {
@@ -179,7 +181,7 @@ const whatOf = (
  */
 const countedBy = async (
   { ports, job, import_id }: Context,
-  found: readonly Found[],
+  found: readonly RowState[],
 ): Promise<ReadonlyMap<string, string>> => {
   const lines = [...new Map(found.flatMap(({ line }) => (line === undefined ? [] : [[line.event_id, line]]))).values()];
   const names = lines.flatMap(({ event_id, copied }) => [event_id, ...copied]);
@@ -198,7 +200,7 @@ const countedBy = async (
   );
 };
 
-const linesNow = ({ pool, clickhouse }: UndoPorts, clientId: number, ids: readonly string[]): Promise<Found[]> =>
+const linesNow = ({ pool, clickhouse }: UndoPorts, clientId: number, ids: readonly string[]): Promise<RowState[]> =>
   transaction(
     pool,
     [clientId],
@@ -216,10 +218,10 @@ const linesNow = ({ pool, clickhouse }: UndoPorts, clientId: number, ids: readon
     { isReadOnly: true },
   );
 
-const claimFor = (context: Context, { named, line }: Found): Claim => {
+const claimFor = (context: Context, { named, line }: RowState): Claim => {
   const { job, reason, at } = context;
   const { order_key, event } = named!;
-  const decided: Decided = {
+  const decided: PersonsDecision = {
     ...{ decision_id: decisionId(context, line!), client_id: job.client_id, kind: "take_back", reason, at },
     ...{ actor: job.job_id, partner_id: null, campaign_id: null, subject: { line: { order_key, event, copy: null } } },
   };

@@ -1,13 +1,13 @@
 // Removes an identifier from a device on a person's decision: writes an event of the device and an
 // audit entry in one transaction.
 import type { PoolClient } from "pg";
-import { type Unlinked, unlinkEvent } from "../../../domain/personal/unlink.ts";
+import { type UnlinkDecision, unlinkEvent } from "../../../domain/personal/unlink.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { writeAudit } from "../../base/audit/audit.ts";
 import { announce } from "../../base/outbox/outbox.ts";
 
-export interface KnownEdge {
+export interface IdentityLink {
   readonly kind: string;
   readonly identifier: string;
   readonly method: string;
@@ -23,8 +23,12 @@ export interface KnownEdge {
 const MOST_SHOWN = 100;
 
 /** Returns what is linked to a device (`did` of the log), the newest sighting first. */
-export const edgesOfDevice = async (tx: PoolClient, clientId: number, did: string): Promise<readonly KnownEdge[]> => {
-  const { rows } = await tx.query<KnownEdge>(sql`
+export const linksOfDevice = async (
+  tx: PoolClient,
+  clientId: number,
+  did: string,
+): Promise<readonly IdentityLink[]> => {
+  const { rows } = await tx.query<IdentityLink>(sql`
     select kind, identifier, method, confidence, evidence_event_id, first_seen, last_seen, expires_at, unlinked_at,
       (select count(*)::int from identity_edges other where other.client_id = edge.client_id
         and other.kind = edge.kind and other.identifier = edge.identifier and other.did <> edge.did
@@ -35,7 +39,7 @@ export const edgesOfDevice = async (tx: PoolClient, clientId: number, did: strin
 };
 
 /** Runs inside a transaction that sees the client. The keeper sends the event after the commit. */
-export const recordUnlink = async (tx: PoolClient, unlinked: Unlinked, edge: KnownEdge): Promise<void> => {
+export const recordUnlink = async (tx: PoolClient, unlinked: UnlinkDecision, edge: IdentityLink): Promise<void> => {
   const { decision_id, client_id, did, kind, identifier, actor, reason, at } = unlinked;
   await writeAudit(
     tx,

@@ -4,7 +4,7 @@ import type pg from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { newClientSecret } from "../../access/secrets/client-secrets.ts";
-import { openProcessors, saveProcessorWithin } from "../../intake/payment-notices/processor-settings.ts";
+import { openProviders, saveProvider } from "../../intake/payment-notices/provider-settings.ts";
 import {
   insertSource,
   replaceKey,
@@ -73,11 +73,9 @@ export const demoStripeSecret = async (
   { pool, keyring, clientId }: Opening,
   known: string | undefined,
 ): Promise<string> => {
-  const saved = await openProcessors(pool, keyring).settingsOf(clientId, "stripe");
+  const saved = await openProviders(pool, keyring).settingsOf(clientId, "stripe");
   if (saved !== undefined) return saved.secret;
   const secret = known ?? `whsec_${newClientSecret()}`;
-  await transaction(pool, [clientId], (tx) =>
-    saveProcessorWithin(tx, { clientId, processor: "stripe" }, { secret }, keyring),
-  );
+  await transaction(pool, [clientId], (tx) => saveProvider(tx, { clientId, processor: "stripe" }, { secret }, keyring));
   return secret;
 };

@@ -5,7 +5,7 @@ import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Move, MovedPartition, MovePlan } from "./move.ts";
-import type { Planned } from "./plan-token.ts";
+import type { MovePlanToken } from "./plan-token.ts";
 
 const role = "tributary_keeper";
 export const moveKinds = ["rewind", "relearn", "replay", "reprocess"] as const;
@@ -69,7 +69,7 @@ export class PlanRefused extends Error {
 export const askForMove = async (
   tx: PoolClient,
   { operation_id, actor }: { readonly operation_id: string; readonly actor: string },
-  { plan_id, move, before }: Planned,
+  { plan_id, move, before }: MovePlanToken,
   checked: () => { readonly plan: MovePlan; readonly replay: () => Promise<string> },
 ): Promise<void> => {
   await lockUntilCommit(tx, "tributary.moves");

@@ -1,26 +1,26 @@
 // Plans a job on the log, and checks before it starts that the plan still holds.
 import { createHash } from "node:crypto";
-import { Refused } from "../../../infra/runtime/refused.ts";
+import { CommandRefused } from "../../../infra/runtime/command-errors.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { topicSettings } from "../../../topics.ts";
 import { planReplay } from "../../log/replays/plan.ts";
 import { openReplays } from "../../log/replays/replays.ts";
 import { replayableSinks } from "../../log/replays/report.ts";
-import { relearnable } from "../../log/rewind/relearning.ts";
+import { relearnable } from "../../log/rewind/relearn-ports.ts";
 import { eventsOf, movesOf, type RewindTo } from "../../log/rewind/rewind-plan.ts";
-import { previewRewind } from "../../log/rewind/rewind-preview.ts";
 import {
-  type Found,
+  type FoundGroup,
   findGroup,
-  type Rewinding,
   RewindRefused,
+  type RewindSources,
   refuseBehind,
   rewindReads,
-} from "../../log/rewind/rewinding.ts";
+} from "../../log/rewind/rewind-ports.ts";
+import { previewRewind } from "../../log/rewind/rewind-preview.ts";
 import type { Move, MovePlan } from "./move.ts";
 import { planReprocess } from "./reprocess-plan.ts";
 
-export type PlanSources = Omit<Rewinding, "audit">;
+export type PlanSources = Omit<RewindSources, "audit">;
 
 /** Changes nothing. Throws UnknownTarget for a name that is no stage or sink of this pipeline. */
 export const planMove = (sources: PlanSources, move: Move, now: UnixMs): Promise<MovePlan> => {
@@ -35,7 +35,7 @@ export class UnknownTarget extends Error {}
 
 const digestOf = (parts: unknown): string => createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
 
-const hostOf = (sources: PlanSources, name: string, isMeant: (is: string) => boolean): Promise<Found> => {
+const hostOf = (sources: PlanSources, name: string, isMeant: (is: string) => boolean): Promise<FoundGroup> => {
   const known = sources.topology.nodes.filter(({ is }) => isMeant(is)).map((node) => node.name);
   if (!known.includes(name)) throw new UnknownTarget(`give one of ${known.join(", ")}`);
   return findGroup(sources, name);
@@ -51,7 +51,7 @@ const orRefused = async (name: string, plan: () => Promise<MovePlan>): Promise<M
   try {
     return await plan();
   } catch (error) {
-    if (error instanceof RewindRefused || error instanceof Refused) return refused(name, error.message);
+    if (error instanceof RewindRefused || error instanceof CommandRefused) return refused(name, error.message);
     throw error;
   }
 };

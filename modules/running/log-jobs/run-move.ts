@@ -4,9 +4,9 @@ import type { Redis } from "ioredis";
 import { systemClock } from "../../../infra/runtime/timing/retry.ts";
 import { type OperationPorts, resumeOperation } from "../../base/operations/operations.ts";
 import { relearnStage } from "../../log/rewind/relearn.ts";
-import { relearnable, relearnPorts } from "../../log/rewind/relearning.ts";
+import { relearnable, relearnPorts } from "../../log/rewind/relearn-ports.ts";
 import { type Holds, RewindRefused, rewindGroup } from "../../log/rewind/rewind.ts";
-import { findGroup, type Rewinding, refuseBehind, rewindPorts } from "../../log/rewind/rewinding.ts";
+import { findGroup, type RewindSources, refuseBehind, rewindPorts } from "../../log/rewind/rewind-ports.ts";
 import { auditOf as auditOfReprocess } from "../../money/reprocess/running/apply.ts";
 import type { Move } from "./move.ts";
 import { expectOurs, reportMove, type TakenMove } from "./moves.ts";
@@ -14,7 +14,7 @@ import { rewindToOf } from "./plan.ts";
 import { settingsOf } from "./reprocess-plan.ts";
 
 export interface RunPorts {
-  readonly rewinding: Rewinding;
+  readonly rewinding: RewindSources;
   readonly redis: Redis;
   /** The prefix of the memory keys of stages. */
   readonly memoryPrefix: string;
@@ -23,11 +23,11 @@ export interface RunPorts {
   readonly onStep: (text: string) => void;
   readonly onProgress: (done: number, total: number) => void;
 }
-type Moved = Exclude<Move, { readonly move: "replay" | "reprocess" }>;
+type GroupMove = Exclude<Move, { readonly move: "replay" | "reprocess" }>;
 
 /** The identity of the job in the audit. */
 const auditOf = ({ request, actor }: TakenMove, group: string) => ({
-  kind: request.move as Moved["move"],
+  kind: request.move as GroupMove["move"],
   actor,
   target: request.move === "relearn" ? `${request.target} in ${group}` : group,
   reason: request.reason,
@@ -40,7 +40,7 @@ const auditOf = ({ request, actor }: TakenMove, group: string) => ({
  */
 export const runMove = async (taken: TakenMove, ports: RunPorts): Promise<void> => {
   const { rewinding, signal } = ports;
-  const request = taken.request as Moved;
+  const request = taken.request as GroupMove;
   const hosting = await findGroup(rewinding, request.target);
   const { group } = hosting;
   const watched = watching(taken, ports, group);
@@ -63,7 +63,7 @@ export const runMove = async (taken: TakenMove, ports: RunPorts): Promise<void> 
   );
 };
 
-type Ended = (
+type EndOperation = (
   operation: string,
   request: { readonly actor: string },
   phase: "succeeded" | "failed" | "refused",
@@ -75,7 +75,7 @@ const watching = (
   taken: TakenMove,
   { rewinding: { pool, audit, ...rest } }: RunPorts,
   group: string,
-): { readonly holds: Holds; readonly ended: Ended } => {
+): { readonly holds: Holds; readonly ended: EndOperation } => {
   const { holds } = rewindPorts({ pool, audit, ...rest });
   const isOwn = (operation: string) => operation === taken.operation_id;
   return {
@@ -121,7 +121,7 @@ const auditOfMove = (taken: TakenMove) => {
 
 /** Stores the end of a job that was not completed: the audit first. */
 export const endMove = async (
-  { pool, audit }: { readonly pool: Rewinding["pool"]; readonly audit: OperationPorts },
+  { pool, audit }: { readonly pool: RewindSources["pool"]; readonly audit: OperationPorts },
   taken: TakenMove,
   status: "failed" | "refused",
   problem: string,

@@ -1,12 +1,12 @@
 // Carries out requested reprocessing: compares a window and stores the differences, or writes what
 // a comparison found.
-import { Refused } from "../../../infra/runtime/refused.ts";
+import { CommandRefused } from "../../../infra/runtime/command-errors.ts";
 import { type Difference, differenceOf } from "../../money/reprocess/difference.ts";
 import { type Limits, TooMuch } from "../../money/reprocess/ports.ts";
 import { applyDifference, digestOf, refuseClosedMonths } from "../../money/reprocess/running/apply.ts";
-import type { Opened, Opening } from "../../money/reprocess/running/open.ts";
+import type { Opening, OpenReprocess } from "../../money/reprocess/running/open.ts";
 import { summaryOf } from "../../money/reprocess/running/summary.ts";
-import type { Written } from "../../money/reprocess/write.ts";
+import type { WriteResult } from "../../money/reprocess/write.ts";
 import type { Reprocess } from "./move.ts";
 import { expectOurs, reportMove, type TakenMove } from "./moves.ts";
 import { settingsOf } from "./reprocess-plan.ts";
@@ -16,7 +16,7 @@ export interface ReprocessingPorts
   extends Pick<RunPorts, "signal" | "onStep" | "onProgress">,
     Pick<RunPorts["rewinding"], "pool"> {
   /** Opens connections for this job alone. */
-  readonly open: (opening: Opening) => Promise<Opened>;
+  readonly open: (opening: Opening) => Promise<OpenReprocess>;
 }
 
 /** A keeper has a heap of 512 MiB and does other work in it. */
@@ -62,7 +62,7 @@ export const runReprocess = async (taken: TakenMove, ports: ReprocessingPorts): 
     const verdict = verdictOf(written, begun.length - changes.length);
     await expectOurs(reportMove(pool, taken, { status: "completed", verdict }));
   } catch (error) {
-    throw error instanceof TooMuch ? new Refused(error.message) : error;
+    throw error instanceof TooMuch ? new CommandRefused(error.message) : error;
   } finally {
     await opened.close();
   }
@@ -79,7 +79,7 @@ const begin = async (
   { writes, allow_closed_months }: Reprocess,
 ): Promise<readonly string[]> => {
   if (digestOf(difference) !== writes!.digest)
-    throw new Refused(
+    throw new CommandRefused(
       `nothing was written: the window differs otherwise since ${writes!.of} compared it; compare it again`,
     );
   refuseClosedMonths(difference, allow_closed_months);
@@ -88,7 +88,7 @@ const begin = async (
   return begun;
 };
 
-const verdictOf = ({ decisions, applied, overtaken, waiting }: Written, before: number): string =>
+const verdictOf = ({ decisions, applied, overtaken, waiting }: WriteResult, before: number): string =>
   [
     `${decisions} decisions written: ${applied} applied, ${overtaken} overtaken, ${waiting} not applied yet`,
     ...(before > 0 ? [`${before} were written before by a keeper that did not end it`] : []),

@@ -27,7 +27,7 @@ export interface Probe {
 }
 
 /** The result of one probe. */
-export type Seen = { readonly at: UnixMs; readonly error: string | null };
+export type ProbeAnswer = { readonly at: UnixMs; readonly error: string | null };
 
 export interface Step {
   readonly probe: Probe;
@@ -53,7 +53,7 @@ const RESTARTS = 3;
 const HOUR_MS = 3_600_000;
 
 /** Without `canRestart` the third failure leads from failing to down. */
-export const step = (before: Probe, { at, error }: Seen, canRestart: boolean): Step => {
+export const step = (before: Probe, { at, error }: ProbeAnswer, canRestart: boolean): Step => {
   const restartedAt = before.restartedAt.filter((time) => at - time < HOUR_MS);
   const quiet = (probe: Probe): Step => ({ probe, isRestart: false, alerts: [] });
 

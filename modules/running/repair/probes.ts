@@ -5,7 +5,7 @@ import type { Redis } from "ioredis";
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Objects } from "../../../infra/objects/objects.ts";
-import { within } from "../../../infra/runtime/timing/within.ts";
+import { within } from "../../../infra/runtime/timing/time-limit.ts";
 import type { ProbeName } from "./incident.ts";
 
 /**

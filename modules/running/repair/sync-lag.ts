@@ -11,14 +11,14 @@ const sales = sinkInto(pipeline, productSales);
 const LONGEST_SEC = 7 * 86_400;
 const PRECISION_SEC = 5;
 
-type Asked = Pick<Admin, "watermarks" | "committed" | "offsetsAt">;
+type LogPositions = Pick<Admin, "watermarks" | "committed" | "offsetsAt">;
 
 /**
  * Returns seconds; 0 when everything is committed. The broker does not return the time of a record,
  * only the first offset at or after a time. So the age of the record at the committed offset is
  * found by bisection, with 17 requests a lagging partition.
  */
-export const syncLagOf = async (admin: Asked, hosts: Hosts, now: () => number = Date.now): Promise<number> => {
+export const syncLagOf = async (admin: LogPositions, hosts: Hosts, now: () => number = Date.now): Promise<number> => {
   const { group, topic } = hosts(sales);
   const [marks, committed] = await Promise.all([admin.watermarks(topic), admin.committed(group, topic)]);
   const waiting = marks

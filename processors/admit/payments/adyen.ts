@@ -3,7 +3,7 @@
 import { isSignatureOf } from "../../../domain/signature.ts";
 import { refuse } from "../refuse.ts";
 import { currencyAt, decimalOf, fieldOf, idAt, isObject, minorAt, optionalObject, textAt, timeAt } from "./fields.ts";
-import type { Json, Notice, PaymentProcessor, SignedRequest, Succeeded, TakenBack } from "./processor.ts";
+import type { Json, Notice, PaymentProvider, PaymentSucceeded, PaymentTakenBack, SignedRequest } from "./provider.ts";
 
 /** Where Adyen's minor units are not those of ISO 4217. */
 const DECIMALS = { CLP: 2, CVE: 0, IDR: 0, ISK: 2 };
@@ -55,7 +55,7 @@ const read = (body: Json): Notice => {
   return { notice: items.map(nameOf).join(","), found: items.flatMap((item) => foundIn(body, item) ?? []) };
 };
 
-const foundIn = (body: Json, item: string): Succeeded | TakenBack | null => {
+const foundIn = (body: Json, item: string): PaymentSucceeded | PaymentTakenBack | null => {
   const event = textAt(body, `${item}.eventCode`);
   // What was tried and failed has moved no money.
   if (String(fieldOf(body, `${item}.success`)) !== "true") return null;
@@ -90,4 +90,4 @@ const metadataIn = (body: Json, item: string, isPayment: boolean): Json => {
   return Object.fromEntries([...own, ...given]);
 };
 
-export const adyen: PaymentProcessor = { name: "adyen", isSigned, read };
+export const adyen: PaymentProvider = { name: "adyen", isSigned, read };

@@ -5,7 +5,7 @@ import { EVENT_ID } from "../../../domain/ids.ts";
 import { toDecimal, toMinor } from "../../../domain/money.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { refuse } from "../refuse.ts";
-import type { Json } from "./processor.ts";
+import type { Json } from "./provider.ts";
 
 const MAX_ID = 100;
 /** 2^53: what JSON writes exactly. */

@@ -6,12 +6,12 @@ import { currencyAt, decimalAt, fieldOf, idAt, isObject, optionalObject, textAt,
 import {
   type Json,
   type Notice,
-  type PaymentProcessor,
+  type PaymentProvider,
+  type PaymentSucceeded,
+  type PaymentTakenBack,
   type SignedRequest,
-  type Succeeded,
-  type TakenBack,
   TOLERANCE_MS,
-} from "./processor.ts";
+} from "./provider.ts";
 
 const METADATA = "data.metadata";
 const PAYMENT = /^\d{1,20}$/;
@@ -86,13 +86,13 @@ const totalOf = (body: Json): bigint =>
   decimalAt(body, "data.transaction_amount", currencyAt(body, "data.currency_id"));
 const at = (body: Json, path: string) => timeAt(body, fieldOf(body, path) == null ? "date_created" : path);
 
-const paid = (body: Json): Succeeded => ({
+const paid = (body: Json): PaymentSucceeded => ({
   ...{ kind: "succeeded", at: at(body, "data.date_approved"), metadataAt: METADATA },
   ...moneyIn(body, totalOf(body)),
 });
 
 /** Each refund by its id; without the list of them, what is refunded by now is one. */
-const refundsIn = (body: Json): readonly TakenBack[] => {
+const refundsIn = (body: Json): readonly PaymentTakenBack[] => {
   const listed = fieldOf(body, "data.refunds");
   const of = { kind: "refunded", reason: "other", metadataAt: METADATA } as const;
   if (Array.isArray(listed) && listed.length > 0)
@@ -120,7 +120,7 @@ const refundedBy = (body: Json): bigint => {
 };
 
 /** What was not refunded before. */
-const disputed = (body: Json): TakenBack => {
+const disputed = (body: Json): PaymentTakenBack => {
   const rest = totalOf(body) - refundedBy(body);
   const money = moneyIn(body, rest > 0n ? rest : 0n);
   const refund = `${money.payment}:charged_back`;
@@ -128,4 +128,4 @@ const disputed = (body: Json): TakenBack => {
   return { kind: "disputed", reason: "chargeback", refund, at: when, metadataAt: METADATA, ...money };
 };
 
-export const mercadopago: PaymentProcessor = { name: "mercadopago", isSigned, read, lookUp };
+export const mercadopago: PaymentProvider = { name: "mercadopago", isSigned, read, lookUp };

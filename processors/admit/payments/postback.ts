@@ -4,20 +4,20 @@ import { isUtf8 } from "node:buffer";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import { type Admission, type Arrival, BadBody, type Refusal } from "../../../stream/flow.ts";
 import { admitEvent, type Terms } from "../event.ts";
-import { Refused, refuse } from "../refuse.ts";
+import { RefusedEvent, refuse } from "../refuse.ts";
 import { type RequestFacts, requestTerms } from "../request-terms.ts";
 import { type Texts, textsOf } from "../shape.ts";
 import { isObject } from "./fields.ts";
-import type { Json, Money, PaymentProcessor, Succeeded, TakenBack } from "./processor.ts";
-import { processorOf } from "./processors.ts";
+import type { Json, Money, PaymentProvider, PaymentSucceeded, PaymentTakenBack } from "./provider.ts";
+import { providerOf } from "./providers.ts";
 
-type Found = Succeeded | TakenBack;
+type PaymentMove = PaymentSucceeded | PaymentTakenBack;
 
 export interface PostbackBody {
   readonly clientId: number;
-  readonly processor: PaymentProcessor;
+  readonly processor: PaymentProvider;
   /** What the notice says, or why it cannot be read; none when it is ignored. */
-  readonly events: readonly (Found | Refused)[];
+  readonly events: readonly (PaymentMove | RefusedEvent)[];
   /** The processor's id of it; null: it cannot be read. */
   readonly notice: string | null;
   readonly texts: Texts;
@@ -44,15 +44,15 @@ export const acceptsPostback = (envelope: unknown): PostbackBody => {
   const bytes = Buffer.from(envelope.buffer, envelope.byteOffset, envelope.byteLength);
   const end = bytes.indexOf(NEWLINE);
   const [, name = "", id = ""] = HEAD.exec(bytes.toString("latin1", 0, Math.max(end, 0))) ?? [];
-  const processor = processorOf(name);
+  const processor = providerOf(name);
   if (processor === undefined) throw new BadBody("unknown_processor", "", "no processor of this name is known");
   const text = textOf(bytes.subarray(end + 1));
   const found = noticeIn(processor, text);
   return {
     clientId: Number(id),
     processor,
-    events: found instanceof Refused ? [found] : found.found,
-    notice: found instanceof Refused ? null : found.notice,
+    events: found instanceof RefusedEvent ? [found] : found.found,
+    notice: found instanceof RefusedEvent ? null : found.notice,
     texts: textsOf(text),
   };
 };
@@ -63,13 +63,13 @@ const textOf = (bytes: Buffer): string => {
   return bytes.toString("utf8");
 };
 
-const noticeIn = (processor: PaymentProcessor, text: string) => {
+const noticeIn = (processor: PaymentProvider, text: string) => {
   const body = jsonIn(text);
   if (body === undefined) throw new BadBody("bad_json", "", "the body is no JSON object: send the notice as JSON");
   try {
     return processor.read(body);
   } catch (problem) {
-    if (problem instanceof Refused) return problem;
+    if (problem instanceof RefusedEvent) return problem;
     throw problem;
   }
 };
@@ -85,7 +85,7 @@ const jsonIn = (text: string): Json | undefined => {
 };
 
 /** Where the rest of a notice is asked for; undefined: nothing is missing, or it is no notice. */
-export const lookUpOf = (processor: PaymentProcessor, raw: Buffer): string | undefined => {
+export const lookUpOf = (processor: PaymentProvider, raw: Buffer): string | undefined => {
   const body = processor.lookUp === undefined ? undefined : jsonIn(raw.toString("utf8"));
   return body === undefined ? undefined : processor.lookUp!(body);
 };
@@ -108,46 +108,52 @@ export function* admitPostback(
   };
   const terms = requestTerms(own, ownArrival, facts);
   for (const found of events)
-    yield found instanceof Refused ? refusedAs(found.refusal) : admitFound(processor, inOurKeys(found, facts), terms);
+    yield found instanceof RefusedEvent
+      ? refusedAs(found.refusal)
+      : admitFound(processor, inOurKeys(found, facts), terms);
 }
 
 const refusedAs = (refusal: Refusal): Admission<EventReceived> => ({ kind: "refused", id: null, refusal });
 
 /** With the keys by which it is read, for what is missing is named as the shop would write it. */
-type Keyed<Of> = Of & { readonly keys: Readonly<Record<string, string>> };
-const inOurKeys = <Of extends Money>(money: Of, { metadataKeys = {} }: PostbackFacts): Keyed<Of> => ({
+type WithKeys<Of> = Of & { readonly keys: Readonly<Record<string, string>> };
+const inOurKeys = <Of extends Money>(money: Of, { metadataKeys = {} }: PostbackFacts): WithKeys<Of> => ({
   ...money,
   keys: metadataKeys,
 });
-const keyOf = ({ keys }: Keyed<Money>, name: string): string =>
+const keyOf = ({ keys }: WithKeys<Money>, name: string): string =>
   Object.hasOwn(keys, name) ? (keys[name] as string) : name;
 
-const admitFound = (processor: PaymentProcessor, found: Keyed<Found>, terms: Terms): Admission<EventReceived> => {
+const admitFound = (
+  processor: PaymentProvider,
+  found: WithKeys<PaymentMove>,
+  terms: Terms,
+): Admission<EventReceived> => {
   try {
     const given = found.kind === "succeeded" ? purchaseOf(processor, found) : refundOf(processor, found);
     const admitted = admitEvent({ ...given, ts: found.at, cid: terms.clientId }, terms);
     return admitted.kind === "accepted" ? admitted : refusedAs(placedIn(found, admitted.refusal));
   } catch (problem) {
-    if (problem instanceof Refused) return refusedAs(problem.refusal);
+    if (problem instanceof RefusedEvent) return refusedAs(problem.refusal);
     throw problem;
   }
 };
 
 /** The place of the field as the shop wrote it. */
-const placedIn = (money: Keyed<Money>, refusal: Refusal): Refusal => ({
+const placedIn = (money: WithKeys<Money>, refusal: Refusal): Refusal => ({
   ...refusal,
   field: refusal.field?.replace(/^props\.(.*)$/, (_, name: string) => placeOf(money, name)) ?? null,
 });
-const placeOf = (money: Keyed<Money>, name: string): string => `${money.metadataAt}.${keyOf(money, name)}`;
+const placeOf = (money: WithKeys<Money>, name: string): string => `${money.metadataAt}.${keyOf(money, name)}`;
 
 /** The payment names its event, so that a dispute finds it. */
-const saleOf = ({ name }: PaymentProcessor, { payment }: Money): string => `${name}:${payment}`;
+const saleOf = ({ name }: PaymentProvider, { payment }: Money): string => `${name}:${payment}`;
 
 /** The device, where the shop wrote it; else the payment stands for it. */
-const deviceOf = (processor: PaymentProcessor, money: Keyed<Money>): unknown =>
+const deviceOf = (processor: PaymentProvider, money: WithKeys<Money>): unknown =>
   present(money, "did") ?? saleOf(processor, money);
 
-const purchaseOf = (processor: PaymentProcessor, money: Keyed<Money>) => {
+const purchaseOf = (processor: PaymentProvider, money: WithKeys<Money>) => {
   const { amount, currency } = money;
   if (present(money, "order_id") === undefined)
     refuse(
@@ -164,7 +170,7 @@ const purchaseOf = (processor: PaymentProcessor, money: Keyed<Money>) => {
   };
 };
 
-const refundOf = (processor: PaymentProcessor, money: Keyed<Money & TakenBack>) => {
+const refundOf = (processor: PaymentProvider, money: WithKeys<Money & PaymentTakenBack>) => {
   const { amount, currency, reason, refund } = money;
   const { order_id, product_id } = goodsIn(money);
   const of = order_id === undefined ? { refunded_event_id: saleOf(processor, money) } : { order_id, product_id };
@@ -177,7 +183,7 @@ const refundOf = (processor: PaymentProcessor, money: Keyed<Money & TakenBack>) 
 };
 
 /** Values of metadata are texts, so a quantity is one too. */
-const goodsIn = (money: Keyed<Money>) => {
+const goodsIn = (money: WithKeys<Money>) => {
   const quantity = present(money, "quantity");
   if (quantity !== undefined && !/^[1-9]\d{0,6}$/.test(String(quantity)))
     refuse("bad_quantity", placeOf(money, "quantity"), "must be a whole number from 1 to 1000000");
@@ -189,7 +195,7 @@ const goodsIn = (money: Keyed<Money>) => {
   };
 };
 
-const present = (money: Keyed<Money>, name: string): unknown => {
+const present = (money: WithKeys<Money>, name: string): unknown => {
   const key = keyOf(money, name);
   const value = Object.hasOwn(money.metadata, key) ? money.metadata[key] : undefined;
   return value === null || value === "" ? undefined : value;

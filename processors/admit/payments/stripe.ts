@@ -16,12 +16,12 @@ import {
 import {
   type Json,
   type Notice,
-  type PaymentProcessor,
+  type PaymentProvider,
+  type PaymentSucceeded,
+  type PaymentTakenBack,
   type SignedRequest,
-  type Succeeded,
-  type TakenBack,
   TOLERANCE_MS,
-} from "./processor.ts";
+} from "./provider.ts";
 
 /** Where Stripe's minor units are not those of ISO 4217. */
 const DECIMALS = { ISK: 2, MGA: 0, UGX: 2 };
@@ -52,10 +52,10 @@ const read = (body: Json): Notice => {
 };
 
 /** It happened when the notice was made. */
-type Found = Omit<Succeeded, "at"> | Omit<TakenBack, "at">;
-type Reader = (object: Json, body: Json) => Found | null;
+type NoticeMove = Omit<PaymentSucceeded, "at"> | Omit<PaymentTakenBack, "at">;
+type Reader = (object: Json, body: Json) => NoticeMove | null;
 
-const paid = (amountAt: string, payment: string, body: Json): Found => ({
+const paid = (amountAt: string, payment: string, body: Json): NoticeMove => ({
   kind: "succeeded",
   ...moneyOf(body, amountAt, payment),
 });
@@ -94,7 +94,7 @@ const refunded: Reader = ({ id: charge }, body) => {
 
 const listOf = (value: unknown): readonly Json[] => (Array.isArray(value) ? value.filter(isObject) : []);
 
-const reasonOf = (reason: unknown): TakenBack["reason"] => {
+const reasonOf = (reason: unknown): PaymentTakenBack["reason"] => {
   if (reason === "duplicate") return "duplicate";
   if (reason === "fraudulent") return "fraud";
   return reason === "requested_by_customer" ? "order_canceled" : "other";
@@ -118,4 +118,4 @@ const READERS: Readonly<Record<string, Reader | undefined>> = Object.assign(Obje
   "charge.dispute.created": disputed,
 });
 
-export const stripe: PaymentProcessor = { name: "stripe", isSigned, read };
+export const stripe: PaymentProvider = { name: "stripe", isSigned, read };

@@ -2,12 +2,12 @@
 // becomes one event by the mapping of the source.
 import { isUtf8 } from "node:buffer";
 import { uuidOf } from "../../../domain/ids.ts";
-import { type Mapped, type MappingFault, mapPayload } from "../../../domain/sources/map-payload.ts";
+import { type MappedPayload, type MappingFault, mapPayload } from "../../../domain/sources/map-payload.ts";
 import { type LogicalField, type ReadMapping, sourceName } from "../../../domain/sources/source.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import { type Admission, type Arrival, BadBody, type Refusal } from "../../../stream/flow.ts";
 import { admitEvent } from "../event.ts";
-import { Refused } from "../refuse.ts";
+import { RefusedEvent } from "../refuse.ts";
 import { type RequestFacts, requestTerms } from "../request-terms.ts";
 import { checkShape, type Texts, textsOf } from "../shape.ts";
 import { mappedEvent } from "./mapped-event.ts";
@@ -46,7 +46,7 @@ export const acceptsGeneric = (body: unknown): GenericBody => {
   try {
     checkShape(given, texts);
   } catch (problem) {
-    if (!(problem instanceof Refused)) throw problem;
+    if (!(problem instanceof RefusedEvent)) throw problem;
     const { code, field, message } = problem.refusal;
     throw new BadBody(code, pointerOf(field), `${field ?? "the payload"} ${message}`);
   }
@@ -87,7 +87,12 @@ const refusalOf = ({ code, field, path, found, hint }: MappingFault): Refusal =>
 const placed = (field: LogicalField, path: string | null): string =>
   path === null ? `${field}, which has no path,` : `${field} at "${path}"`;
 
-const admitMapped = (mapped: Mapped, texts: Texts, arrival: Arrival, facts: SourceFacts): Admission<EventReceived> => {
+const admitMapped = (
+  mapped: MappedPayload,
+  texts: Texts,
+  arrival: Arrival,
+  facts: SourceFacts,
+): Admission<EventReceived> => {
   const { clientId, source } = facts;
   const name = sourceName(source.slug);
   const key = mapped.dedup_key!;

@@ -1,11 +1,11 @@
 // What a mapped payload says, as an event of a sender: its value is the amount that its type has.
-import type { Mapped } from "../../../domain/sources/map-payload.ts";
+import type { MappedPayload } from "../../../domain/sources/map-payload.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { eventTypeOf } from "../event-types.ts";
 
 /** For `admitEvent`. Without a time of its own it happened when it came. */
 export const mappedEvent = (
-  mapped: Mapped,
+  mapped: MappedPayload,
   { clientId, receivedAt, did }: { readonly clientId: number; readonly receivedAt: UnixMs; readonly did: string },
 ) => {
   const type = eventTypeOf(mapped.event_name);

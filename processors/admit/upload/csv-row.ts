@@ -48,13 +48,13 @@ const cellsOf = ({ cells }: Row, { names }: Columns): Cells => {
   return found;
 };
 
-interface Given {
+interface RowEvent {
   readonly event: Readonly<Record<string, unknown>>;
   readonly props: Readonly<Record<string, unknown>>;
 }
 
 /** As a sender of events would write it. Throws Refused for cells that are none. */
-export const givenEvent = (row: Row, columns: Columns): Given => {
+export const givenEvent = (row: Row, columns: Columns): RowEvent => {
   const {
     t = "purchase",
     ts,

@@ -5,7 +5,7 @@ import { orderIdOf } from "../../../domain/order-id.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import type { Admission, Arrival, Refusal } from "../../../stream/flow.ts";
 import { admitEvent, type Terms } from "../event.ts";
-import { Refused } from "../refuse.ts";
+import { RefusedEvent } from "../refuse.ts";
 import { type RequestFacts, requestTerms } from "../request-terms.ts";
 import { type Columns, givenEvent, type Row } from "./csv-row.ts";
 
@@ -61,7 +61,7 @@ const admitted = (row: Row, columns: Columns, terms: Terms, facts: UploadFacts):
     const ours = { sender_event_id, partner_ref: String(facts.partnerId), import_id: facts.importId };
     return { ...found, data: { ...found.data, ...ours } };
   } catch (problem) {
-    if (problem instanceof Refused) return refused(problem.refusal);
+    if (problem instanceof RefusedEvent) return refused(problem.refusal);
     throw problem;
   }
 };
@@ -81,8 +81,8 @@ const columnOf = ({ field }: Refusal): string | null => {
   return name !== null && ["amount", "price", "cart_value", "lead_value"].includes(name) ? "revenue" : name;
 };
 
-type Given = Readonly<Record<string, unknown>>;
-const rowId = (given: Given, { clientId, partnerId }: UploadFacts): string => {
+type JsonObject = Readonly<Record<string, unknown>>;
+const rowId = (given: JsonObject, { clientId, partnerId }: UploadFacts): string => {
   const orderId = typeof given.order_id === "string" ? orderIdOf(given.order_id) : "";
   const parts =
     SALES.has(given.t as string) && orderId !== ""

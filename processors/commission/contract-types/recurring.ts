@@ -5,7 +5,7 @@ import { dayOf, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import type { Contract } from "../../../domain/reference/reference.ts";
 import type { Conversion } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import { type Nothing, nothing, type Worth } from "../worth.ts";
+import { type NoWorth, nothing, type SaleWorth } from "../worth.ts";
 import { flat } from "./flat.ts";
 import { percent } from "./percent.ts";
 
@@ -14,7 +14,7 @@ import { percent } from "./percent.ts";
  * under such a contract.
  */
 export interface Recurring {
-  readonly answer: Worth | Nothing;
+  readonly answer: SaleWorth | NoWorth;
   readonly since: UnixMs;
 }
 

@@ -2,7 +2,7 @@
 // that it reached (retroactive).
 import { divideHalfEven } from "../../../domain/money.ts";
 import type { Contract } from "../../../domain/reference/reference.ts";
-import type { Scale } from "../remembered.ts";
+import type { Scale } from "../memory-format.ts";
 import { type Inputs, moneyOf, percentOf, plain, WHOLE_PPM } from "../worth.ts";
 
 /**

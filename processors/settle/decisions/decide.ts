@@ -3,7 +3,7 @@
 import type { Decision, EventAttributed } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { type Changes, closeLine, creditAgain, creditLine, releaseLine } from "../credit-line.ts";
-import { meet } from "../meet.ts";
+import { meet } from "../match-line.ts";
 import { type Line, type OrderState, rowOf, rowText, type WaitingDecision } from "../order.ts";
 import { claimsOn, recreditLine, reprocessLine } from "./reprocess.ts";
 import { creditByDecision, decideEvent, flagged, lostFor, nextVersion, REJECTED, unattributed } from "./rows.ts";
@@ -11,7 +11,7 @@ import { creditByDecision, decideEvent, flagged, lostFor, nextVersion, REJECTED,
 /** A commission that a finding of many events took; the reasons stand on the row. */
 const HELD = "fraud_review";
 
-interface Decided {
+interface DecisionResult {
   readonly line: Line;
   /** The line's row, one version up; null when it stays as it is. */
   readonly row: EventAttributed | null;
@@ -29,7 +29,7 @@ const unheld = (line: Line): Line => ({
  * Reverses the old credit, then adds the new one; the same partner keeps the line, and what was
  * decided about it before.
  */
-const assign = (changes: Changes, line: Line, decision: Decision): Decided => {
+const assign = (changes: Changes, line: Line, decision: Decision): DecisionResult => {
   if (line.partner_id === decision.partner_id) return { line: { ...line, is_decided: true }, row: null };
   if (line.partner_id !== null && decision.kind === "assign") return { line, row: null };
   const before = rowOf(line);
@@ -39,7 +39,7 @@ const assign = (changes: Changes, line: Line, decision: Decision): Decided => {
   return { line: given, row };
 };
 
-const unassign = (changes: Changes, line: Line, decision: Decision): Decided => {
+const unassign = (changes: Changes, line: Line, decision: Decision): DecisionResult => {
   if (line.partner_id === null) return { line: unheld(line), row: null };
   const before = rowOf(line);
   const row = nextVersion(before, { credit: unattributed(before.credit, decision.decision_id, lostFor(decision)) });
@@ -47,7 +47,7 @@ const unassign = (changes: Changes, line: Line, decision: Decision): Decided => 
   return { line: { ...unheld(line), row: rowText(row) }, row };
 };
 
-const release = (changes: Changes, line: Line, decision: Decision): Decided => {
+const release = (changes: Changes, line: Line, decision: Decision): DecisionResult => {
   if (line.review === null) return { line, row: null };
   if (line.partner_id === null) return { line: { ...line, review: null }, row: null };
   // All of it was given back, so nothing is held; should the line be worth something again, it is
@@ -57,7 +57,7 @@ const release = (changes: Changes, line: Line, decision: Decision): Decided => {
 };
 
 /** What a person has decided stands: a finding is then written on the row and moves no money. */
-const flag = (changes: Changes, line: Line, decision: Decision): Decided => {
+const flag = (changes: Changes, line: Line, decision: Decision): DecisionResult => {
   const before = rowOf(line);
   const fraud = flagged(before.fraud, decision);
   if (fraud === before.fraud) return { line, row: null };
@@ -75,7 +75,7 @@ const flag = (changes: Changes, line: Line, decision: Decision): Decided => {
   return { line: line.partner_id === null ? held : creditAgain(changes, line, held, row, HELD), row };
 };
 
-const decideLine = (changes: Changes, line: Line, decision: Decision): Decided => {
+const decideLine = (changes: Changes, line: Line, decision: Decision): DecisionResult => {
   switch (decision.kind) {
     case "assign":
     case "reattribute":

@@ -3,7 +3,7 @@
 import type { Claim } from "../../../schemas/generated.ts";
 import type { MemoryOf, Recorded } from "../../../stream/flow.ts";
 import { partitionOf } from "../../../stream/partitioner.ts";
-import { isLead, productKeyOf } from "../meet.ts";
+import { isLead, productKeyOf } from "../match-line.ts";
 import { emptyOrder, type Line, type OrderState, type Parts, type Refund, refundsIn } from "../order.ts";
 import { decode, encode } from "./codec.ts";
 

@@ -5,7 +5,7 @@ import { dayOf, monthsAfter } from "../../../domain/calendar.ts";
 import { readMail } from "../../../infra/mail/read-mail.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { keyringOf } from "../../../infra/runtime/keyring.ts";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { clientSecretOf } from "../../../modules/access/secrets/client-secrets.ts";
 import { openTokens } from "../../../modules/access/tokens/tokens.ts";
 import { apiSuite } from "../../support/api-suite.ts";

@@ -4,7 +4,7 @@ import { identifyFor, pepperOf } from "../../../domain/device-id.ts";
 import { type SubjectKind, subjectsOf } from "../../../domain/personal/suppression.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import { keyringOf } from "../../../infra/runtime/keyring.ts";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { resealClientSecrets } from "../../../modules/access/secrets/client-secrets.ts";
 import { type LeadContent, nameOf, subjectsIn, unsealLead } from "../../../modules/intake/leads/lead-cipher.ts";
 import { openLeadKeys } from "../../../modules/intake/leads/lead-keys.ts";

@@ -7,7 +7,7 @@ import { identifyFor, pepperOf } from "../../../domain/device-id.ts";
 import { leadKey } from "../../../domain/lead-key.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { keyringOf } from "../../../infra/runtime/keyring.ts";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { type RunningApi, startApi } from "../../support/api.ts";
 import { apiSuite } from "../../support/api-suite.ts";
 import { asker } from "../../support/ask.ts";

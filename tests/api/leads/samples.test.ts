@@ -1,6 +1,6 @@
 // The samples of docs/push-leads.md, run as they stand there.
 import { beforeAll, expect, test } from "vitest";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { apiSuite } from "../../support/api-suite.ts";
 import { languages, runSample, samplesOf } from "../../support/page-samples.ts";
 import { pusher } from "../../support/push.ts";

@@ -5,13 +5,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { cookiesIn, setCookie, sharedDomain } from "../../../infra/http/direct/cookies.ts";
 import { directHost, send } from "../../../infra/http/direct/direct-host.ts";
 import { perSecond } from "../../../infra/http/direct/per-second.ts";
-import { type Listening, listen } from "../../../infra/http/listen.ts";
+import { type ListeningServer, listen } from "../../../infra/http/listen.ts";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
 import { openLog } from "../../../infra/runtime/log.ts";
 
 const lines: string[] = [];
 const log = openLog({ app: "direct", level: "info", to: { write: (line) => void lines.push(line) } });
-let host: Listening;
+let host: ListeningServer;
 let url: string;
 
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { readmitted } from "../../../modules/intake/path/refused-events.ts";
 import { topics } from "../../../topics.ts";
 import { factsOfTwo, keyring, openPixelHost, type PixelWorld } from "../../support/pixel-host.ts";

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { openObjects } from "../../../infra/objects/open.ts";
 import { openPool, sql, transaction } from "../../../infra/postgres/sql.ts";
 import { keyringOf } from "../../../infra/runtime/keyring.ts";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import {
   readPixelConfig,
   type SavedPixelConfig,

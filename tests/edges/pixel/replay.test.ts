@@ -1,7 +1,7 @@
 // POST /replay over HTTP: the gates of session replay on the host's side, and what every other
 // sender gets to read.
 import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { closedGate, sampleOf } from "../../../modules/intake/recordings/gates.ts";
 import { factsOfTwo, openPixelHost, type PixelWorld } from "../../support/pixel-host.ts";
 

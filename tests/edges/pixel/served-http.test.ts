@@ -3,7 +3,7 @@
 import type { ChildProcess } from "node:child_process";
 import { afterEach, expect, test } from "vitest";
 import { openPool, transaction } from "../../../infra/postgres/sql.ts";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { readPixelConfig, savePixelConfig } from "../../../modules/catalog/pixel/pixel-config.ts";
 import { readSightings } from "../../../modules/catalog/pixel/sightings.ts";
 import { root, spawned } from "../../support/e2e-product.ts";

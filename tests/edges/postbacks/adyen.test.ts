@@ -1,6 +1,6 @@
 // POST /postback/adyen: the third processor, one file of the port.
 import { afterAll, describe, expect, test } from "vitest";
-import { processorOf } from "../../../processors/admit/payments/processors.ts";
+import { providerOf } from "../../../processors/admit/payments/providers.ts";
 import { clientId, hourMs } from "../../support/builders.ts";
 import { openEdgeHost } from "../../support/edge-host.ts";
 import { adyenNotice, type Fields } from "../../support/processor-notices.ts";
@@ -37,7 +37,7 @@ test("the example of Adyen's documents bears its signature", () => {
   const notice = { live: "false", notificationItems: [{ NotificationRequestItem: example }] };
   const ask = (body: unknown, under?: string) => {
     const request = { header: () => undefined, query: () => undefined, receivedAt: 0 };
-    return processorOf("adyen")!.isSigned({ ...request, body: Buffer.from(JSON.stringify(body)) }, under, "nothing");
+    return providerOf("adyen")!.isSigned({ ...request, body: Buffer.from(JSON.stringify(body)) }, under, "nothing");
   };
   expect([ask(notice, key), ask(notice, key.toLowerCase()), ask(notice, key.replace("4", "5")), ask(notice)]).toEqual([
     ...[true, true, false, false],

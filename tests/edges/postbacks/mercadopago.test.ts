@@ -2,7 +2,7 @@
 // is asked of the account's own API.
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
-import type { ProcessorSettings } from "../../../modules/intake/payment-notices/processor-settings.ts";
+import type { ProviderSettings } from "../../../modules/intake/payment-notices/provider-settings.ts";
 import { clientId, hourMs } from "../../support/builders.ts";
 import { openEdgeHost } from "../../support/edge-host.ts";
 import {
@@ -15,7 +15,7 @@ import { clickBefore } from "../../support/shop.ts";
 
 const secret = "c0ffee5d1e7f4a2b9c8d7e6f5a4b3c2d";
 const token = "APP_USR-token";
-let saved: ProcessorSettings | undefined = { secret, access_token: token };
+let saved: ProviderSettings | undefined = { secret, access_token: token };
 let api = new Map<string, Fields>();
 const asked: string[] = [];
 const host = await openEdgeHost(undefined, {

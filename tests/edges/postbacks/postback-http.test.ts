@@ -1,6 +1,6 @@
 // On real servers: one command connects a payment processor, and what it signs is in the log.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { command } from "../../support/command.ts";
 import { addedToLog, type RunningIngest, startIngest } from "../../support/ingest.ts";
 import { mercadopagoHeaders, mercadopagoNotice, mercadopagoPayment } from "../../support/processor-notices.ts";

@@ -3,7 +3,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
 import { readmitted } from "../../../modules/intake/path/refused-events.ts";
-import { type ProcessorSettings, postbackFactsOf } from "../../../modules/intake/payment-notices/processor-settings.ts";
+import { type ProviderSettings, postbackFactsOf } from "../../../modules/intake/payment-notices/provider-settings.ts";
 import { acceptsPostback, admitPostback, envelopeOf } from "../../../processors/admit/payments/postback.ts";
 import { letterHeaders } from "../../../stream/dead-letters.ts";
 import { topics } from "../../../topics.ts";
@@ -21,7 +21,7 @@ import {
 } from "../../support/stripe-notices.ts";
 
 const secret = "whsec_jR8vN2mX5tL9qZ3kB7wY1cH4";
-const settings = new Map<string, ProcessorSettings>([["stripe", { secret }]]);
+const settings = new Map<string, ProviderSettings>([["stripe", { secret }]]);
 const host = await openEdgeHost(undefined, {
   processors: { settingsOf: async (_, processor) => settings.get(processor), dummy: "nothing" },
 });

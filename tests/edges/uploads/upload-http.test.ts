@@ -10,7 +10,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openObjects } from "../../../infra/objects/open.ts";
 import { openPool, transaction } from "../../../infra/postgres/sql.ts";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { createToken } from "../../../modules/access/tokens/tokens.ts";
 import { cancelWithin } from "../../../modules/intake/imports/cancel.ts";
 import { root, spawned } from "../../support/e2e-product.ts";

@@ -6,7 +6,7 @@ import { letterHeaders } from "../../../stream/dead-letters.ts";
 import type { Topology } from "../../../stream/flow.ts";
 import { inMemory } from "../../../stream/memory/in-memory.ts";
 import type { Memories } from "../../../stream/memory/memory.ts";
-import { type Driven, drive } from "../../../stream/testing/drive.ts";
+import { drive, type TopologyDriver } from "../../../stream/testing/drive.ts";
 import { topics } from "../../../topics.ts";
 import { pipeline } from "../../../topology.ts";
 import type { Answers, History } from "./history.ts";
@@ -18,7 +18,7 @@ const senderOf = (data: any): { clientId: number; event: string } => {
   const event = data.event ?? data.attributed?.event ?? data;
   return { clientId: event.client_id, event: event.sender_event_id ?? event.event_id };
 };
-type Read = Pick<Driven, "messages" | "read" | "wire">;
+type Read = Pick<TopologyDriver, "messages" | "read" | "wire">;
 const lettersOf = (driven: Read): Written["letters"] =>
   ["clicks.dlq", "pixel.dlq", "s2s.dlq"].flatMap((name) =>
     driven.messages(name).map(({ value, headers }) => {
@@ -50,7 +50,7 @@ export const inParts = (mostTogether: number): Topology => ({
 export const movesOf = async (
   step: ReturnType<typeof inSteps>[number],
   from: number,
-  { durable, read }: Pick<Memories, "durable"> & Pick<Driven, "read">,
+  { durable, read }: Pick<Memories, "durable"> & Pick<TopologyDriver, "read">,
 ) => {
   const looks = step.filter(([{ topic }]) => topic === "look-up");
   if (looks.length === 0) return [];

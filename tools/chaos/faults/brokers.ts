@@ -2,7 +2,7 @@
 // proof is who leads its partitions meanwhile. Or nothing reaches it; the proof is what did not.
 
 import { lastingAdmin } from "../../../infra/kafka/kafka.ts";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { topics } from "../../../topics.ts";
 import type { Target } from "../target.ts";
 import { type Fault, type Proof, pause, pick, type Scene } from "./fault.ts";

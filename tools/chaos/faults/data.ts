@@ -1,6 +1,6 @@
 // Bad and lost data: garbage in topics, one device that is nearly all traffic, an emptied Redis.
 import { randomBytes } from "node:crypto";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { readGroups } from "../hosting.ts";
 import { GARBAGE } from "../own-letters.ts";
 import { between, type Fault, pause } from "./fault.ts";

@@ -1,17 +1,17 @@
 // A full disk under one folder: the proof is that the system itself says ENOSPC, and that who
 // writes there says so too.
-import { empty, fill, type Mounted } from "../stage/mounts.ts";
+import { empty, fill, type MountedFolder } from "../stage/mounts.ts";
 import { between, type Fault, pause } from "./fault.ts";
 
 /** Whose log is looked into for its own words. */
-const writers: Readonly<Record<Mounted, readonly string[]>> = {
+const writers: Readonly<Record<MountedFolder, readonly string[]>> = {
   kafka: ["kafka"],
   clickhouse: ["clickhouse", "worker-money"],
   objects: ["worker-money"],
   spool: ["ingest"],
 };
 
-const full = (name: Mounted): Fault => ({
+const full = (name: MountedFolder): Fault => ({
   name: `full disk under ${name}`,
   id: "F-13",
   needs: "folders",

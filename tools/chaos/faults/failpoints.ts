@@ -4,7 +4,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { groupNamed } from "../../../modules/log/groups/hosting.ts";
 import { searchPath } from "../config.ts";
 import { sinkGroups, stageGroups } from "../hosting.ts";

@@ -1,17 +1,17 @@
 // Bad weather between the product and one of its stores; the proof is what the proxy has done to
 // the bytes.
 import type { Damage, Weather } from "../stage/proxy.ts";
-import type { Fronted } from "../target.ts";
+import type { FrontedServer } from "../target.ts";
 import { between, type Fault, pause } from "./fault.ts";
 
-const every: readonly Fronted[] = ["kafka", "postgres", "clickhouse", "redis", "registry"];
+const every: readonly FrontedServer[] = ["kafka", "postgres", "clickhouse", "redis", "registry"];
 /** Who is asked all the time; the registry is asked at the start of a process alone. */
 const busy = every.filter((name) => name !== "registry");
 
 interface Storm {
   readonly name: string;
   readonly id: string;
-  readonly of: readonly Fronted[];
+  readonly of: readonly FrontedServer[];
   readonly weather: (random: () => number) => Weather;
   readonly seen: (damage: Damage) => number;
   readonly lasts: readonly [number, number];
@@ -80,7 +80,7 @@ const storms: readonly Storm[] = [
   },
 ];
 
-const fault = (storm: Storm, name: Fronted): Fault => ({
+const fault = (storm: Storm, name: FrontedServer): Fault => ({
   name: `${storm.name} ${name}`,
   before: name,
   id: storm.id,

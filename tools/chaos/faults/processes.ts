@@ -1,7 +1,7 @@
 // Kill -9, orderly stops and pauses of every process; their proof is another process number, the
 // exit, or state T in /proc.
 import { readFileSync } from "node:fs";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { kept, unless } from "../laws/law.ts";
 import { between, type Fault, type Proof, pause, type Scene } from "./fault.ts";
 

@@ -7,7 +7,7 @@ export interface HurtingBody {
   readonly kind: string;
   readonly body: Buffer;
 }
-interface About {
+interface BodyInput {
   readonly random: Random;
   readonly clientId: number;
   readonly now: number;
@@ -21,7 +21,7 @@ const objectOf = (count: number, key: (n: number) => string, value: (n: number) 
   `{${Array.from({ length: count }, (_, n) => `${JSON.stringify(key(n))}:${value(n)}`).join(",")}}`;
 
 /** The n-th piece of JSON of a body; a piece is a value. */
-type Kind = (about: About) => (n: number) => string;
+type Kind = (about: BodyInput) => (n: number) => string;
 
 const shuffled = (random: Random, count: number): readonly number[] => {
   const order = Array.from({ length: count }, (_, n) => n);
@@ -126,11 +126,11 @@ const filled = (piece: (n: number) => string, bytes: number): string => {
   }
   return all.join(",");
 };
-const eventOf = ({ clientId, now }: About, props: string, n = 0): string =>
+const eventOf = ({ clientId, now }: BodyInput, props: string, n = 0): string =>
   `{"t":"install","ts":${now - n},"cid":${clientId},"did":"d${n}","props":${props}}`;
 
 /** Where the pieces stand: what hurts in one place is refused in another. */
-const places: Readonly<Record<string, (about: About, piece: (n: number) => string, bytes: number) => string>> = {
+const places: Readonly<Record<string, (about: BodyInput, piece: (n: number) => string, bytes: number) => string>> = {
   "an event each": (about, piece, bytes) =>
     `{"events":[${filled((n) => eventOf(about, `{"x":${piece(n)}}`, n), bytes)}]}`,
   "the events themselves": (_about, piece, bytes) => `{"events":[${filled(piece, bytes)}]}`,

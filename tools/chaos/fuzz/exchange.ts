@@ -16,7 +16,7 @@ export interface Conversation {
   /** How long it waits for an end, at most. */
   readonly patienceMs: number;
 }
-export interface Said {
+export interface ExchangeResult {
   readonly statuses: readonly number[];
   readonly text: string;
 }
@@ -26,7 +26,10 @@ const MOST_KEPT = 1_000_000;
 const QUIET_MS = 1_500;
 
 /** Never rejects: a connection that breaks has said what it has said. */
-export const converse = ({ port, from }: Address, { steps, ending, patienceMs }: Conversation): Promise<Said> =>
+export const converse = (
+  { port, from }: Address,
+  { steps, ending, patienceMs }: Conversation,
+): Promise<ExchangeResult> =>
   new Promise((resolve) => {
     let text = "";
     let isSent = false;

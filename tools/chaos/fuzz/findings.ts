@@ -1,6 +1,6 @@
 // What a run of the fuzz found, as verdicts: each has its figure, and whether it is as promised.
 import type { Sample } from "./edge-watch.ts";
-import type { Attacked } from "./senders.ts";
+import type { AttackResult } from "./senders.ts";
 
 export interface Verdict {
   readonly says: string;
@@ -14,7 +14,7 @@ const ALLOWED = new Set([100, 200, 204, 400, 401, 403, 404, 405, 409, 413, 415, 
 const INSIDE = /\bat [\w.<>]+ \(|node_modules|\/dist\/|\bSELECT |ECONNREFUSED|kafkajs|ClickHouse|postgres/;
 
 /** What is wrong with the answers to an attack; null when nothing is. */
-export const wrongWith = ({ said }: Attacked): string | null => {
+export const wrongWith = ({ said }: AttackResult): string | null => {
   for (const { statuses, text } of said) {
     const odd = statuses.find((status) => !ALLOWED.has(status));
     if (odd !== undefined) return `it was answered ${odd}`;
@@ -26,7 +26,9 @@ export const wrongWith = ({ said }: Attacked): string | null => {
 };
 
 /** Batch ids of what was accepted. */
-export const acceptedIn = ({ said }: Attacked): readonly { readonly batchId: string; readonly accepted: number }[] =>
+export const acceptedIn = ({
+  said,
+}: AttackResult): readonly { readonly batchId: string; readonly accepted: number }[] =>
   said.flatMap(({ text }) =>
     [...text.matchAll(/"accepted":(\d+),"rejected":\d+.*?"batch_id":"([^"]+)"/gs)]
       .map(([, accepted, batchId]) => ({ batchId: batchId!, accepted: Number(accepted) }))

@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { repositoryRoot } from "../../../infra/embedded/home.ts";
+import { UsageError } from "../../../infra/runtime/command-errors.ts";
 import { print, table } from "../../../infra/runtime/output.ts";
-import { UsageError } from "../../../infra/runtime/refused.ts";
 import { statusText, type Verdict, wrongWith } from "./findings.ts";
 import { BODIES_A_TOKEN, oneByOne } from "./one-by-one.ts";
 import { attackOf, MOST_BYTES, runAttack, type Sender } from "./senders.ts";

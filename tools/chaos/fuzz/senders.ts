@@ -4,7 +4,7 @@ import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { randomFrom } from "../../../infra/runtime/random.ts";
-import { type Address, converse, type Said } from "./exchange.ts";
+import { type Address, converse, type ExchangeResult } from "./exchange.ts";
 import { type Attack, drawAttack } from "./requests.ts";
 
 /** Of one body: the limit of an edge is 25 MiB. */
@@ -118,10 +118,10 @@ export const startGoods = (senders: readonly Sender[], prefix: string) => {
 };
 
 /** What an attack was answered; `place` draws it again: `--only <place>`. */
-export interface Attacked {
+export interface AttackResult {
   readonly place: string;
   readonly attack: Attack;
-  readonly said: readonly Said[];
+  readonly said: readonly ExchangeResult[];
 }
 
 /** The n-th attack of a sender, whatever came before it. */
@@ -138,12 +138,12 @@ export const runAttack = async (
   { address }: Sender,
   { conversations }: Attack,
   port = address.port,
-): Promise<readonly Said[]> => Promise.all(conversations.map((one) => converse({ ...address, port }, one)));
+): Promise<readonly ExchangeResult[]> => Promise.all(conversations.map((one) => converse({ ...address, port }, one)));
 
 interface Storm {
   readonly seed: number;
   readonly mostBytes: number;
-  readonly onAttacked: (attacked: Attacked) => void;
+  readonly onAttacked: (attacked: AttackResult) => void;
   /** Names of the attacks that are under way, by place. */
   readonly underWay: Map<string, string>;
   /** Of the edge that the next attack goes to. */

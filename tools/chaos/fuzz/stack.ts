@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { startStack } from "../../../infra/embedded/supervisor.ts";
 import { openPool } from "../../../infra/postgres/sql.ts";
 import { tell } from "../../../infra/runtime/output.ts";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { createToken, revokeToken } from "../../../modules/access/tokens/tokens.ts";
 import { apps } from "../../../modules/running/installation/product.ts";
 import { steps } from "../../../modules/running/installation/steps.ts";

@@ -5,8 +5,8 @@ import type { Target } from "../target.ts";
 import { type Sample, watchEdge } from "./edge-watch.ts";
 import { acceptedIn, blocked, flat, quantile, slowed, statusText, type Verdict, wrongWith } from "./findings.ts";
 import { progress } from "./progress.ts";
-import { type Attacked, MOST_BYTES, type Sender, startGoods, startHostile } from "./senders.ts";
-import { type AcceptedBatch, receipts, storedOnce } from "./stored.ts";
+import { type AttackResult, MOST_BYTES, type Sender, startGoods, startHostile } from "./senders.ts";
+import { type AcceptedBatch, receipts, storedOnce } from "./stored-once.ts";
 
 interface Settings {
   readonly minutes: number;
@@ -28,7 +28,7 @@ const TELL_MS = 10_000;
 /** What is under way then is named. */
 const TOLD_BLOCK_MS = 300;
 
-interface Counted {
+interface StormCounts {
   attacks: number;
   readonly statuses: Map<number, number>;
   readonly wrong: string[];
@@ -47,12 +47,12 @@ const openHostile = (
   seed: number,
 ): {
   readonly turn: (phase: Phase) => void;
-  readonly counted: Counted;
+  readonly counted: StormCounts;
   readonly stop: () => Promise<void>;
   readonly underWay: ReadonlyMap<string, string>;
 } => {
-  const counted: Counted = { attacks: 0, statuses: new Map(), wrong: [], batches: [] };
-  const count = (attacked: Attacked): void => {
+  const counted: StormCounts = { attacks: 0, statuses: new Map(), wrong: [], batches: [] };
+  const count = (attacked: AttackResult): void => {
     counted.attacks += 1;
     const status = attacked.said.flatMap(({ statuses }) => statuses);
     for (const one of status) counted.statuses.set(one, (counted.statuses.get(one) ?? 0) + 1);

@@ -1,8 +1,8 @@
 // C: what was answered is stored, what is stored was sent, and the sums add up.
 
 import { openObjects } from "../../../infra/objects/open.ts";
-import { until } from "../../../infra/runtime/timing/until.ts";
-import { archiving } from "../../../modules/log/groups/archiving.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
+import { archiving } from "../../../modules/log/groups/archive-group.ts";
 import { checkArchive } from "../../../sinks/archive/check.ts";
 import { elsewhere, kept, type Law, missing, open, unless } from "./law.ts";
 

@@ -3,7 +3,7 @@ import type { Generator } from "../load/generator.ts";
 import type { Journal } from "../load/journal.ts";
 import type { LogPicture } from "../log-picture.ts";
 import type { Target } from "../target.ts";
-import type { Watched } from "../watcher.ts";
+import type { WatchResult } from "../watcher.ts";
 
 /**
  * `open`: nothing of this cycle could prove or break it; `missing`: the part it speaks of does not
@@ -26,7 +26,7 @@ export interface Evidence {
   /** Sender ids of this session begin with it, those of this cycle with the other. */
   readonly session: string;
   readonly cycle: string;
-  readonly watched: Watched;
+  readonly watched: WatchResult;
   /** No other sender uses this installation. */
   readonly isOurs: boolean;
   /**

@@ -9,7 +9,7 @@ export interface Tenant {
   readonly prime: number;
   readonly links: readonly { readonly code: string; readonly linkId: number }[];
 }
-export interface Sent {
+export interface SentEvent {
   readonly event_id: string;
   readonly t: string;
   readonly ts: number;
@@ -36,9 +36,9 @@ export interface Sale {
 }
 export interface Generator {
   /** The next events of one tenant, for one request. */
-  readonly next: (tenant: Tenant, count: number) => readonly Sent[];
+  readonly next: (tenant: Tenant, count: number) => readonly SentEvent[];
   /** Everything sent so far, by its id. */
-  readonly sent: ReadonlyMap<string, Sent>;
+  readonly sent: ReadonlyMap<string, SentEvent>;
   readonly sales: ReadonlyMap<string, Sale>;
   /** Orders of which a refund was sent. */
   readonly refunded: ReadonlySet<string>;
@@ -78,10 +78,10 @@ const decimal = (cents: bigint): string => `${cents / 100n}.${String(cents % 100
 
 /** Draws events, and remembers what must become of them. */
 class EventGenerator implements Generator {
-  readonly sent = new Map<string, Sent>();
+  readonly sent = new Map<string, SentEvent>();
   readonly sales = new Map<string, Sale>();
   readonly refunded = new Set<string>();
-  readonly #recent = new Map<number, { readonly sale: Sale; readonly event: Sent }[]>();
+  readonly #recent = new Map<number, { readonly sale: Sale; readonly event: SentEvent }[]>();
   readonly #random: () => number;
   readonly #now: () => number;
   readonly #key: ReturnType<typeof clickIdKey>;
@@ -101,8 +101,8 @@ class EventGenerator implements Generator {
   readonly heat = (isHot: boolean): void => {
     this.#isHot = isHot;
   };
-  readonly next = (tenant: Tenant, count: number): readonly Sent[] => {
-    const batch: Sent[] = [];
+  readonly next = (tenant: Tenant, count: number): readonly SentEvent[] => {
+    const batch: SentEvent[] = [];
     for (let n = 0; n < count; n += 1) batch.push(this.#one(tenant, batch));
     for (const event of batch) if (!this.sent.has(event.event_id)) this.sent.set(event.event_id, event);
     return batch;
@@ -112,7 +112,7 @@ class EventGenerator implements Generator {
     return from[Math.floor(this.#random() * from.length)];
   }
 
-  #one(tenant: Tenant, batch: readonly Sent[]): Sent {
+  #one(tenant: Tenant, batch: readonly SentEvent[]): SentEvent {
     const prefix = this.#prefix;
     const kind = this.#random();
     const earlier = this.#pick(this.#recent.get(tenant.id) ?? []);
@@ -133,7 +133,7 @@ class EventGenerator implements Generator {
     return { ...base, did, t: "page_view", props: { url: `https://shop.example/${tenant.slug}/${this.#number}` } };
   }
 
-  #base(tenant: Tenant): Omit<Sent, "t" | "props"> {
+  #base(tenant: Tenant): Omit<SentEvent, "t" | "props"> {
     const random = this.#random;
     this.#number += 1;
     // Some come late, by up to three weeks, some by a clock that is up to 23 h fast; few hours are
@@ -154,12 +154,13 @@ class EventGenerator implements Generator {
     };
   }
 
-  #saleOf(tenant: Tenant, base: Omit<Sent, "t" | "props">, forged: boolean): Sent {
+  #saleOf(tenant: Tenant, base: Omit<SentEvent, "t" | "props">, forged: boolean): SentEvent {
     const random = this.#random;
     const order = `${base.event_id}-order`;
     const cents = BigInt(tenant.prime) * BigInt(1 + Math.floor(random() * 200));
     const common = { order_id: order, quantity: 1, revenue: decimal(cents) };
-    const noted = (percent: bigint | null, event: Sent): Sent => this.#note({ order, tenant, cents, percent }, event);
+    const noted = (percent: bigint | null, event: SentEvent): SentEvent =>
+      this.#note({ order, tenant, cents, percent }, event);
     if (tenant.slug === "casa-verde") {
       const hasCoupon = random() < 0.8;
       const coupon = hasCoupon ? { coupon: "VERDE10" } : {};
@@ -187,7 +188,7 @@ class EventGenerator implements Generator {
     return forged ? `${good.slice(0, -4)}${good.endsWith("AAAA") ? "BBBB" : "AAAA"}` : good;
   }
 
-  #note(sale: Sale, event: Sent): Sent {
+  #note(sale: Sale, event: SentEvent): SentEvent {
     this.sales.set(sale.order, sale);
     const kept = this.#recent.get(sale.tenant.id) ?? [];
     this.#recent.set(sale.tenant.id, [...kept.slice(-SALES_REMEMBERED), { sale, event }]);

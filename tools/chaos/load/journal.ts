@@ -7,7 +7,7 @@ import { closeSync, fdatasyncSync, openSync, readFileSync, writeSync } from "nod
 type Outcome = "ok" | "fail" | "unknown";
 
 /** An answer to one request: how many events it took and refused. */
-interface Said {
+interface RequestResult {
   readonly submitted: number;
   readonly accepted: number;
   readonly rejected: number;
@@ -18,7 +18,7 @@ export interface Ending {
   readonly outcome: Outcome;
   /** Ids of those events of an `ok` request that were refused. */
   readonly refused?: readonly string[];
-  readonly said?: Said;
+  readonly said?: RequestResult;
 }
 export interface Journal {
   readonly file: string;
@@ -27,7 +27,7 @@ export interface Journal {
   readonly end: (op: string, ending: Ending) => void;
   /** Event ids by the best that is known of any request that held them. */
   readonly outcomes: () => ReadonlyMap<string, Outcome>;
-  readonly answers: () => readonly Said[];
+  readonly answers: () => readonly RequestResult[];
   readonly close: () => void;
 }
 
@@ -36,7 +36,7 @@ interface Line {
   readonly ids?: readonly string[];
   readonly outcome?: Outcome;
   readonly refused?: readonly string[];
-  readonly said?: Said;
+  readonly said?: RequestResult;
 }
 
 const strength: Readonly<Record<Outcome, number>> = { fail: 0, unknown: 1, ok: 2 };
@@ -49,7 +49,7 @@ export const openJournal = (file: string): Journal => {
   const fd = openSync(file, "a+");
   const open = new Map<string, readonly string[]>();
   const outcomes = new Map<string, Outcome>();
-  const answers: Said[] = [];
+  const answers: RequestResult[] = [];
   const learn = (id: string, outcome: Outcome): void => {
     const before = outcomes.get(id);
     if (before === undefined || strength[outcome] > strength[before]) outcomes.set(id, outcome);

@@ -1,7 +1,7 @@
 // Sends what the generator makes, request after request, and writes down each before and after.
 // What is not answered is tried again, or given up.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Generator, Sent, Tenant } from "./generator.ts";
+import type { Generator, SentEvent, Tenant } from "./generator.ts";
 import type { Ending, Journal } from "./journal.ts";
 
 export interface LoadShape {
@@ -86,7 +86,7 @@ export const startLoad = (settings: LoadSettings): Load => {
   const started = Date.now().toString(36);
   const pause = () => sleep(pauseMs);
 
-  const attempt = async (op: string, url: string, token: string, events: readonly Sent[]): Promise<boolean> => {
+  const attempt = async (op: string, url: string, token: string, events: readonly SentEvent[]): Promise<boolean> => {
     const body = JSON.stringify({ events });
     journal.intend(
       op,

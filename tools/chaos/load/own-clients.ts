@@ -1,7 +1,7 @@
 // The clients that a run sends as: copies of the demo shops with names of their own, archived at
 // its end, so that no figure of another client moves.
 import type pg from "pg";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import type { ReferenceChanges } from "../../../modules/catalog/reference/records.ts";
 import { type SavedChange, writeReference } from "../../../modules/catalog/reference/writer.ts";
 import { demoClients } from "../../../modules/running/installation/demo-clients.ts";

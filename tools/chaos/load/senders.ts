@@ -1,6 +1,6 @@
 // Who sends in a run: clients of its own, and tokens that open the edge to them until its end.
 import { openPool } from "../../../infra/postgres/sql.ts";
-import { until } from "../../../infra/runtime/timing/until.ts";
+import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { createToken, revokeToken } from "../../../modules/access/tokens/tokens.ts";
 import { type Target, urlsOf } from "../target.ts";
 import type { Tenant } from "./generator.ts";

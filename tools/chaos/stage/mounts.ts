@@ -6,8 +6,8 @@ import { join } from "node:path";
 
 /** What each may hold, MiB: a short run fits in, and what is left is filled by one file. */
 const SIZES = { kafka: 700, clickhouse: 500, objects: 100, spool: 60 } as const;
-export type Mounted = keyof typeof SIZES;
-const mountedFolders = Object.keys(SIZES) as readonly Mounted[];
+export type MountedFolder = keyof typeof SIZES;
+const mountedFolders = Object.keys(SIZES) as readonly MountedFolder[];
 const FILLER = "filler-of-the-disk";
 const MIB = 1024 * 1024;
 
@@ -37,7 +37,7 @@ export const mountFolders = (home: string): void => {
 };
 
 /** Fills what is left until the system says ENOSPC; answers what it took, MiB. */
-export const fill = (home: string, name: Mounted): { readonly mib: number; readonly error: string } => {
+export const fill = (home: string, name: MountedFolder): { readonly mib: number; readonly error: string } => {
   const chunk = Buffer.alloc(MIB, 1);
   const file = join(home, name, FILLER);
   writeFileSync(file, "");
@@ -55,4 +55,4 @@ export const fill = (home: string, name: Mounted): { readonly mib: number; reado
   const { bavail } = statfsSync(join(home, name));
   return { mib, error: bavail === 0 ? "ENOSPC, no block is left" : `ENOSPC, ${bavail} blocks are left` };
 };
-export const empty = (home: string, name: Mounted): void => rmSync(join(home, name, FILLER), { force: true });
+export const empty = (home: string, name: MountedFolder): void => rmSync(join(home, name, FILLER), { force: true });

@@ -6,7 +6,7 @@ import { type Stack, startStack } from "../../../infra/embedded/supervisor.ts";
 import { apps } from "../../../modules/running/installation/product.ts";
 import { steps } from "../../../modules/running/installation/steps.ts";
 import { ownConfig } from "../config.ts";
-import { type Fronted, openTarget, type Target } from "../target.ts";
+import { type FrontedServer, openTarget, type Target } from "../target.ts";
 import { mountFolders } from "./mounts.ts";
 import { openProxy, type TcpProxy } from "./proxy.ts";
 
@@ -36,13 +36,14 @@ export const openStage = async (
   { random, tell, isMounted = false, isCluster = false }: StageSettings,
 ): Promise<Stage> => {
   const home = openHome(folder);
-  const fronted: readonly Fronted[] = [...services, ...(isCluster ? moreBrokers : [])];
+  const fronted: readonly FrontedServer[] = [...services, ...(isCluster ? moreBrokers : [])];
   if (isMounted) {
     emptyHome(home);
     mountFolders(home.folder);
   }
-  const proxies: Partial<Record<Fronted, TcpProxy>> = {};
-  const portOf = (name: Fronted): number => readJson<Record<string, number>>(home.path("ports.json"))?.[name] ?? 0;
+  const proxies: Partial<Record<FrontedServer, TcpProxy>> = {};
+  const portOf = (name: FrontedServer): number =>
+    readJson<Record<string, number>>(home.path("ports.json"))?.[name] ?? 0;
   for (const name of fronted) proxies[name] = await openProxy(() => portOf(name), random);
   const closeProxies = () => Promise.all(Object.values(proxies).map((proxy) => proxy.close()));
   let stack: Stack | undefined;

@@ -7,8 +7,8 @@ import { openPool, transaction } from "../../../infra/postgres/sql.ts";
 import { activeCampaigns } from "../../../modules/catalog/clients/client-reads.ts";
 import { snippetOf } from "../../../modules/catalog/pixel/snippet.ts";
 import { writeReference } from "../../../modules/catalog/reference/writer.ts";
-import { happened } from "./happened.ts";
 import { pageOf } from "./pages.ts";
+import { happened } from "./shop-result.ts";
 
 export interface ShopOptions {
   readonly clientId: number;

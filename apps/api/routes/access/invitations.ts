@@ -1,5 +1,5 @@
 // The routes of invitations, the same for both kinds.
-import { acceptInvitation, verifyInvitation } from "../../../../modules/access/invitations/accepting.ts";
+import { acceptInvitation, verifyInvitation } from "../../../../modules/access/invitations/accept.ts";
 import { createInvitation, type InvitationInput } from "../../../../modules/access/invitations/create.ts";
 import {
   type InvitationFilter,
@@ -10,7 +10,7 @@ import {
 import { namedBy, revokeInvitation } from "../../../../modules/access/invitations/revoke.ts";
 import { activatePartner } from "../../../../modules/catalog/partners/activate.ts";
 import * as contracts from "../../contract/access/invitations.ts";
-import { away } from "../../request/arrived.ts";
+import { away } from "../../request/checked-request.ts";
 import { type ApiPorts, type Ask, type Reply, type Route, route } from "../../route.ts";
 
 type Ports = Pick<ApiPorts, "pool" | "keyring" | "portal">;

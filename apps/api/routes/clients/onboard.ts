@@ -16,7 +16,7 @@ import { type PartnerState, partnerStates } from "../../../../modules/catalog/pa
 import { readPixelConfig, savePixelConfig } from "../../../../modules/catalog/pixel/pixel-config.ts";
 import { snippetOf } from "../../../../modules/catalog/pixel/snippet.ts";
 import { lockReference } from "../../../../modules/catalog/reference/open-change.ts";
-import type { Written } from "../../../../modules/catalog/reference/writer.ts";
+import type { WrittenIds } from "../../../../modules/catalog/reference/writer.ts";
 import { clientDetail } from "../../contract/clients/clients.ts";
 import { onboardClient } from "../../contract/clients/onboard.ts";
 import { CLIENT, changesOf, type Plan, placeIn, planOf, warningsIn } from "../../onboarding/plan.ts";
@@ -35,7 +35,7 @@ export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[]
       const known = await checkPartners(work, plan);
       const onboarding = { plan, known, user, keyring };
       // Thousands of rows: only the answer is left for the time behind the stamp.
-      let made: Onboarded | undefined;
+      let made: OnboardResult | undefined;
       await work.change(changesOf(plan, known), CONFLICTS, {
         placeOf: placeIn(plan),
         also: async (written) => {
@@ -59,10 +59,10 @@ interface Onboarding {
   readonly user: User;
   readonly keyring: ApiPorts["keyring"];
 }
-type Onboarded = Awaited<ReturnType<typeof followed>>;
+type OnboardResult = Awaited<ReturnType<typeof followed>>;
 
 /** What belongs to the rows of the change: pixel, secrets, invitations, mails and audit. */
-const followed = async (work: Work, { plan, known, user, keyring }: Onboarding, made: Made) => {
+const followed = async (work: Work, { plan, known, user, keyring }: Onboarding, made: MadeThings) => {
   const { client_id, change_id, campaigns } = made;
   await savePixel(work, plan, client_id);
   const hmac_secret = newClientSecret();
@@ -112,9 +112,9 @@ const archived = (pointer: string): Problem => {
 };
 
 /** What was made, with the ids that it got. */
-type Made = ReturnType<typeof madeOf>;
+type MadeThings = ReturnType<typeof madeOf>;
 
-const madeOf = (plan: Plan, { change_id, idOf, contractIds }: Written) => {
+const madeOf = (plan: Plan, { change_id, idOf, contractIds }: WrittenIds) => {
   const partners = plan.partners.map((partner) => ({ ...partner, id: idOf("partners", partner.partner_id) }));
   const campaigns = plan.campaigns.map(({ campaign_id, given, links }) => ({
     ...{ id: idOf("campaigns", campaign_id), name: given.name, given },
@@ -135,7 +135,7 @@ const savePixel = async ({ tx }: Work, { body, allowed_domains }: Plan, clientId
   await savePixelConfig(tx, clientId, { ...config, tracked_events: [...new Set(config.tracked_events)] });
 };
 
-interface Invited {
+interface InvitationOf {
   readonly invitation_id: number;
   readonly partner_id: number;
   readonly expires_at: number;
@@ -144,10 +144,10 @@ interface Invited {
 /** Invitations of those that are to be invited, their mails, and what the log hears of them. */
 const invite = async (
   { tx }: Work,
-  { plan, client_id, change_id, partners }: Made,
+  { plan, client_id, change_id, partners }: MadeThings,
   user: User,
   keyring: ApiPorts["keyring"],
-): Promise<readonly Invited[]> => {
+): Promise<readonly InvitationOf[]> => {
   const guests = partners.flatMap(({ id, made }) => (made?.status === "invited" ? { id, ...made } : []));
   if (guests.length === 0) return [];
   const { locale, name: inviter } = user;
@@ -183,17 +183,17 @@ const invite = async (
   return made.map((one, n) => ({ ...one, partner_id: guests[n]!.id }));
 };
 
-const launchOf = ({ id, name, given, links }: Made["campaigns"][number]) => ({
+const launchOf = ({ id, name, given, links }: MadeThings["campaigns"][number]) => ({
   ...{ campaign_id: id, version: 1, campaign: name, links },
   ...{ starts_on: given.starts_on ?? null, ends_on: given.ends_on ?? null },
   partner_ids: links.map(({ partner_id }) => partner_id),
 });
 
 const entriesOf = (
-  { plan, client_id, partners, campaigns, contractIds }: Made,
+  { plan, client_id, partners, campaigns, contractIds }: MadeThings,
   known: ReadonlyMap<number, PartnerState>,
   tokenId: number,
-  invited: readonly Invited[],
+  invited: readonly InvitationOf[],
 ): readonly AuditEntry[] => {
   const { body, contracts } = plan;
   const entry = (action: string, entity: string, after: unknown, before?: unknown): AuditEntry => ({
@@ -230,7 +230,7 @@ const entriesOf = (
   ];
 };
 
-const answerOf = async ({ tx }: Work, { plan, client_id, partners, campaigns, contractIds }: Made) => {
+const answerOf = async ({ tx }: Work, { plan, client_id, partners, campaigns, contractIds }: MadeThings) => {
   const { shown } = (await readClient(tx, client_id, [client_id], CLIENT_FIELDS))!;
   const segments = await readSegments(tx, client_id, [client_id]);
   return {

@@ -1,5 +1,5 @@
 // The routes that say whether events of a client come in, and whether its pixel works.
-import { within } from "../../../../infra/runtime/timing/within.ts";
+import { within } from "../../../../infra/runtime/timing/time-limit.ts";
 import { findingsOf } from "../../../../modules/catalog/pixel/findings.ts";
 import { openPixel } from "../../../../modules/catalog/pixel/open-pixel.ts";
 import { readSightings } from "../../../../modules/catalog/pixel/sightings.ts";

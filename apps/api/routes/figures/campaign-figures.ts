@@ -5,7 +5,7 @@ import {
   blockOf,
   CURRENT,
   deltasOf,
-  type Ledgered,
+  type FiguresByPlace,
   ledgered,
   placeOf,
 } from "../../../../modules/figures/reads/blocks.ts";
@@ -19,8 +19,8 @@ import { orderRows, shownOrders, withFraud } from "../../../../modules/figures/r
 import { daysOf } from "../../../../modules/figures/reads/periods.ts";
 import {
   approvalRate,
-  type By,
   commissionStates,
+  type SplitBy,
   soldFigures,
 } from "../../../../modules/figures/reads/sold-figures.ts";
 import * as contracts from "../../contract/figures/campaign-figures.ts";
@@ -30,7 +30,7 @@ import { spanOf } from "../../request/range.ts";
 import { type ApiPorts, type Ask, type Route, route } from "../../route.ts";
 
 type Ports = Pick<ApiPorts, "clickhouse" | "positions" | "keyring">;
-type Asking = Pick<Ask, "read">;
+type ReadAsk = Pick<Ask, "read">;
 
 export const routes = (ports: Ports): readonly Route[] => [
   route(contracts.readStats, async ({ read, params, query }) => {
@@ -40,7 +40,7 @@ export const routes = (ports: Ports): readonly Route[] => [
       "segment",
     ]);
     const { sold, currency, names } = known;
-    const blockAt = (by: By, value: string | null, ofClicks = false) =>
+    const blockAt = (by: SplitBy, value: string | null, ofClicks = false) =>
       blockOf(sold, placeOf(by, value), currency, ofClicks ? clicks.by("partner_id", value ?? "") : undefined);
     // Clicks without a partner are in the totals alone.
     const partners = new Set([...sold.values("partner_id"), ...clicks.values("partner_id")]);
@@ -83,14 +83,14 @@ export const routes = (ports: Ports): readonly Route[] => [
   }),
 ];
 
-const campaignOf = async ({ read }: Asking, id: number) => {
+const campaignOf = async ({ read }: ReadAsk, id: number) => {
   const found = await read((tx, { clients }) => campaignState(tx, id, clients));
   if (found === undefined) throw notFound();
   return found;
 };
 
 interface Figures {
-  readonly sold: Ledgered;
+  readonly sold: FiguresByPlace;
   readonly clicks: ClickFigures;
   readonly stamp: object;
   readonly currency: string;
@@ -102,10 +102,10 @@ interface Figures {
 
 const figuresOf = async (
   ports: Ports,
-  { read }: Asking,
+  { read }: ReadAsk,
   id: number,
   query: { readonly from?: string | undefined; readonly to?: string | undefined },
-  by: readonly By[],
+  by: readonly SplitBy[],
 ): Promise<Figures> => {
   const { client_id } = await campaignOf({ read }, id);
   const frame = await frameOf(ports, query);

@@ -15,10 +15,10 @@ import { whyNotPaid } from "../../../../modules/figures/reads/partner-money.ts";
 import { daysOf } from "../../../../modules/figures/reads/periods.ts";
 import {
   approvalRate,
-  type By,
   type CommissionState,
   commissionStates,
   type Kind,
+  type SplitBy,
   soldFigures,
 } from "../../../../modules/figures/reads/sold-figures.ts";
 import * as contracts from "../../contract/figures/partner-figures.ts";
@@ -29,7 +29,7 @@ import { formerMonthLocks, spanOf } from "../../request/range.ts";
 import { type ApiPorts, type Ask, type Route, route } from "../../route.ts";
 
 type Ports = Pick<ApiPorts, "clickhouse" | "positions" | "keyring">;
-const BY: readonly By[] = ["day", "campaign_id", "event_type", "segment"];
+const BY: readonly SplitBy[] = ["day", "campaign_id", "event_type", "segment"];
 const TOP = 10;
 
 export const routes = (ports: Ports): readonly Route[] => [
@@ -47,7 +47,7 @@ export const routes = (ports: Ports): readonly Route[] => [
       role === "partner" ? undefined : orAway(bandsOf(ports.clickhouse, { ...asked, span: frame.periods.current })),
     ]);
     const sold = ledgered(stored.figures);
-    const listed = (by: By) =>
+    const listed = (by: SplitBy) =>
       sold.values(by).map((value) => ({ [by]: value, ...blockOf(sold, placeOf(by, value), currency) }));
     const campaigns = new Set([...sold.values("campaign_id"), ...clicks.values("campaign_id")]);
     const links = await ask.read((tx) =>

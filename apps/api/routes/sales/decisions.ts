@@ -8,7 +8,7 @@ import { isRelease, namedByReattribution, reattributeSales } from "../../../../m
 import type { DecidedSales, DecisionOutcome } from "../../../../modules/money/decisions/record-decisions.ts";
 import { refundSale } from "../../../../modules/money/decisions/refund.ts";
 import * as contracts from "../../contract/sales/decisions.ts";
-import { away } from "../../request/arrived.ts";
+import { away } from "../../request/checked-request.ts";
 import { type ApiPorts, type Ask, type Reply, type Route, route } from "../../route.ts";
 
 type Ports = Pick<ApiPorts, "clickhouse" | "pool" | "decide">;

@@ -7,7 +7,7 @@ import {
   type Explanation,
   explain,
   explainRemains,
-  type Remains,
+  type SaleRemains,
   type Version,
 } from "../../../../modules/money/explain/explanation.ts";
 import { explainEvent } from "../../contract/sales/explain.ts";
@@ -42,7 +42,7 @@ const entityOfEvent = ({ client: { client_id }, event_id, versions }: Explanatio
   const { order_id, merged_into } = versions[0]!;
   return { client_id, entity: entityOf(client_id, order_id, merged_into ?? event_id) };
 };
-const entityOfRemains = ({ client_id, event_id, order_id }: Remains) => ({
+const entityOfRemains = ({ client_id, event_id, order_id }: SaleRemains) => ({
   ...{ client_id, entity: entityOf(client_id, order_id, event_id) },
 });
 

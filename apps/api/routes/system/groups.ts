@@ -9,7 +9,7 @@ const CACHED_MS = 2_000;
 /** A rate over less says nothing, over more it says nothing of now. */
 const RATE_MS = { least: 1_000, most: 300_000 };
 
-interface Seen {
+interface GroupsAt {
   readonly at: number;
   /** Of each group how far it was. */
   readonly read: ReadonlyMap<string, number>;
@@ -17,10 +17,10 @@ interface Seen {
 
 export const routes = ({ pool, log }: Pick<ApiPorts, "pool" | "log">): readonly Route[] => {
   let asked: { readonly at: number; readonly answer: Promise<readonly object[]> } | undefined;
-  let before: Seen | undefined;
+  let before: GroupsAt | undefined;
   const look = async (): Promise<readonly object[]> => {
     const groups = await log((sources) => groupsNow({ pool, ...sources, topology: pipeline }, Date.now()));
-    const now: Seen = { at: performance.now(), read: new Map(groups.map((one) => [one.group, readOf(one)])) };
+    const now: GroupsAt = { at: performance.now(), read: new Map(groups.map((one) => [one.group, readOf(one)])) };
     const shown = groups.map((one) => ({ ...shownOf(one), rate: rateOf(one.group, before, now) }));
     if (before === undefined || now.at - before.at >= RATE_MS.least) before = now;
     return shown;
@@ -46,7 +46,7 @@ const readOf = ({ partitions }: GroupRead): number =>
   partitions.reduce((sum, { committed, low }) => sum + (committed ?? low), 0);
 
 /** Null also after a rewind: what was gone back by is no rate. */
-const rateOf = (group: string, before: Seen | undefined, now: Seen): number | null => {
+const rateOf = (group: string, before: GroupsAt | undefined, now: GroupsAt): number | null => {
   const was = before?.read.get(group);
   if (before === undefined || was === undefined) return null;
   const ms = now.at - before.at;

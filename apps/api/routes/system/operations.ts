@@ -15,12 +15,12 @@ import {
   PlanRefused,
 } from "../../../../modules/running/log-jobs/moves.ts";
 import { planMove, UnknownTarget } from "../../../../modules/running/log-jobs/plan.ts";
-import { PLAN_MS, type Planned, plannedIn, planToken } from "../../../../modules/running/log-jobs/plan-token.ts";
+import { type MovePlanToken, PLAN_MS, plannedIn, planToken } from "../../../../modules/running/log-jobs/plan-token.ts";
 import { digestOfReprocess, planIdOf } from "../../../../modules/running/log-jobs/reprocess-plan.ts";
 import { pipeline } from "../../../../topology.ts";
 import { listOperations, planOperation, readOperation, startOperation } from "../../contract/system/operations.ts";
 import { fault, notFound } from "../../request/accept.ts";
-import { away } from "../../request/arrived.ts";
+import { away } from "../../request/checked-request.ts";
 import { type ApiPorts, type Ask, type Route, route } from "../../route.ts";
 
 type Ports = Pick<ApiPorts, "pool" | "log" | "planKeys">;
@@ -73,7 +73,7 @@ const plan = async (ports: Ports, { body, user, read }: Ask<typeof planOperation
   if (problem !== null) return { body: { ...shown, plan_token: null, expires_at: null } };
   const expires_at = now + PLAN_MS;
   const before = newest?.operation_id ?? null;
-  const token: Planned = { plan_id: randomUUID(), user_id: user.user_id, expires_at, move, digest, before };
+  const token: MovePlanToken = { plan_id: randomUUID(), user_id: user.user_id, expires_at, move, digest, before };
   return { body: { ...shown, plan_token: planToken(ports.planKeys, token), expires_at } };
 };
 
@@ -148,20 +148,20 @@ const writingOf = (
   if (expires_at < Date.now()) return none;
   const writes = { of: id as string, digest: difference.digest as string };
   const move: Reprocess = { ...request, writes, user_id };
-  const token: Planned = {
+  const token: MovePlanToken = {
     ...{ plan_id: planIdOf(id), user_id, expires_at, move, before: id },
     digest: digestOfReprocess(move),
   };
   return { plan_token: planToken(planKeys, token), expires_at };
 };
 
-interface Shown extends KeptPlan {
+interface OperationRow extends KeptPlan {
   readonly subject: string;
   readonly [field: string]: any;
 }
 
 /** How far each partition is: of a rewind by the offsets of its group, of a replay by its lane. */
-const partitionsOf = async ({ pool, log }: Ports, row: Shown) => {
+const partitionsOf = async ({ pool, log }: Ports, row: OperationRow) => {
   const { partitions, status, replay_id, move, id, subject } = row;
   if (replay_id !== null) {
     const { positions = {} } = (await readReplay(pool, replay_id)) ?? {};

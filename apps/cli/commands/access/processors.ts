@@ -5,26 +5,26 @@ import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import type pg from "pg";
 import { transaction } from "../../../../infra/postgres/sql.ts";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { type AuditEntry, writeAudit } from "../../../../modules/base/audit/audit.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import {
-  type ProcessorSettings,
-  removeProcessorWithin,
-  savedProcessors,
-  saveProcessorWithin,
-} from "../../../../modules/intake/payment-notices/processor-settings.ts";
+  type ProviderSettings,
+  removeProvider,
+  savedProviders,
+  saveProvider,
+} from "../../../../modules/intake/payment-notices/provider-settings.ts";
 import { metadataFields } from "../../../../processors/admit/payments/postback.ts";
-import { processorNames, processorOf } from "../../../../processors/admit/payments/processors.ts";
+import { providerNames, providerOf } from "../../../../processors/admit/payments/providers.ts";
 import { keyring } from "../../config.ts";
 import { minuteOf } from "../../moments.ts";
 import { clientOf, withPool } from "../../pool.ts";
 
-interface Of {
+interface ClientOption {
   readonly client: string;
 }
-interface Saving extends Of {
+interface SaveOptions extends ClientOption {
   readonly metadata?: readonly string[];
 }
 /** Every processor's own are longer: what is shorter was cut, or is none. */
@@ -36,14 +36,14 @@ const audited = (tx: pg.PoolClient, entry: AuditEntry): Promise<void> =>
   writeAudit(tx, { actor: actorOf(), role: "operator", request_id: `cli-${randomUUID()}`, ip: null }, entry);
 
 const knownName = (name: string): string => {
-  if (processorOf(name) === undefined) throw new UsageError(`${name} is none of ${processorNames.join(", ")}`);
+  if (providerOf(name) === undefined) throw new UsageError(`${name} is none of ${providerNames.join(", ")}`);
   return name;
 };
 
 /** A line each: the secret, and for a processor whose API is asked the access token. */
-const secretsIn = async (name: string): Promise<Pick<ProcessorSettings, "secret" | "access_token">> => {
+const secretsIn = async (name: string): Promise<Pick<ProviderSettings, "secret" | "access_token">> => {
   const given = process.stdin.isTTY ? "" : await text(process.stdin);
-  const isAsked = processorOf(name)?.lookUp !== undefined;
+  const isAsked = providerOf(name)?.lookUp !== undefined;
   const lines = given.split(/\r?\n/).flatMap((line) => line.trim() || []);
   const [secret = "", access_token] = lines;
   if (secret === "" || lines.length > (isAsked ? 2 : 1) || lines.some((line) => line.length > LONGEST_SECRET))
@@ -60,7 +60,7 @@ const secretsIn = async (name: string): Promise<Pick<ProcessorSettings, "secret"
 };
 
 /** Of `ours=theirs`. */
-const metadataKeysIn = (given: readonly string[]): Pick<ProcessorSettings, "metadata"> => {
+const metadataKeysIn = (given: readonly string[]): Pick<ProviderSettings, "metadata"> => {
   const pairs = given.map((one): readonly [string, string] => {
     const at = one.indexOf("=");
     const [ours, theirs] = [one.slice(0, at), one.slice(at + 1)];
@@ -71,14 +71,14 @@ const metadataKeysIn = (given: readonly string[]): Pick<ProcessorSettings, "meta
   return pairs.length === 0 ? {} : { metadata: Object.fromEntries(pairs) };
 };
 
-const save = (named: string, { client: slugOrId, metadata = [] }: Saving): Promise<void> =>
+const save = (named: string, { client: slugOrId, metadata = [] }: SaveOptions): Promise<void> =>
   withPool(async (pool) => {
     const processor = knownName(named);
     const keys = metadataKeysIn(metadata);
     const secrets = await secretsIn(processor);
     const { client_id: clientId } = await clientOf(pool, slugOrId);
     await transaction(pool, [clientId], async (tx) => {
-      await saveProcessorWithin(tx, { clientId, processor }, { ...secrets, ...keys }, keyring());
+      await saveProvider(tx, { clientId, processor }, { ...secrets, ...keys }, keyring());
       const entity = `client:${clientId}`;
       const after = { processor, has_access_token: secrets.access_token !== undefined, ...keys };
       await audited(tx, { action: "payment_processor.saved", client_id: clientId, entity, after });
@@ -87,10 +87,10 @@ const save = (named: string, { client: slugOrId, metadata = [] }: Saving): Promi
     tell("saved, in force in every process within a second; have its notices sent there, on the ingest host");
   });
 
-const list = ({ client: slugOrId, json }: Of & { readonly json?: boolean }): Promise<void> =>
+const list = ({ client: slugOrId, json }: ClientOption & { readonly json?: boolean }): Promise<void> =>
   withPool(async (pool) => {
     const { client_id: clientId } = await clientOf(pool, slugOrId);
-    const saved = await transaction(pool, [clientId], savedProcessors);
+    const saved = await transaction(pool, [clientId], savedProviders);
     const rows = saved.map((one) => ({ ...one, path: `/postback/${one.processor}?client_id=${clientId}` }));
     if (json) return printJson({ data: rows });
     print(
@@ -101,12 +101,12 @@ const list = ({ client: slugOrId, json }: Of & { readonly json?: boolean }): Pro
     );
   });
 
-const remove = (named: string, { client: slugOrId }: Of): Promise<void> =>
+const remove = (named: string, { client: slugOrId }: ClientOption): Promise<void> =>
   withPool(async (pool) => {
     const processor = knownName(named);
     const { client_id: clientId, slug } = await clientOf(pool, slugOrId);
     await transaction(pool, [clientId], async (tx) => {
-      if (!(await removeProcessorWithin(tx, { clientId, processor })))
+      if (!(await removeProvider(tx, { clientId, processor })))
         throw new UsageError(`nothing is saved of ${processor} for ${slug}; see: tributary processors list`);
       const entity = `client:${clientId}`;
       await audited(tx, { action: "payment_processor.removed", client_id: clientId, entity, before: { processor } });
@@ -120,7 +120,7 @@ export const processorCommands = (program: Command): void => {
     .description("payment processors of a client: what their notices are signed with");
   processors
     .command("save <processor>")
-    .description(`saves the signing secret that stdin brings (${processorNames.join(", ")}) and prints the path`)
+    .description(`saves the signing secret that stdin brings (${providerNames.join(", ")}) and prints the path`)
     .requiredOption("--client <slug or id>", "whose account it is")
     .option("--metadata <ours=theirs...>", "the shop's own keys, e.g. order_id=orderNumber")
     .addHelpText(

@@ -1,7 +1,7 @@
 // The secrets of the installation: which there are, by fingerprint, and the rotation of the newest.
 import type { Command } from "commander";
+import { CommandRefused, UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
 import { resealClientSecrets } from "../../../../modules/access/secrets/client-secrets.ts";
 import {
   isSilent,
@@ -103,7 +103,7 @@ const ruleOutGone = (instances: readonly string[], { yes, actor, reason }: Rulin
         throw new UsageError(`${instance} is no process that counts; they are listed by: tributary secrets show`);
       const seen = new Date(holder.seen_at).toISOString();
       if (!isSilent(holder, Date.now()))
-        throw new Refused(
+        throw new CommandRefused(
           `${instance} reported at ${seen}, less than ten minutes ago: it runs, so give it the new list`,
         );
       print(`${instance} was last seen at ${seen}`);

@@ -1,8 +1,8 @@
 // Opaque tokens: made once, shown once, revoked everywhere within a second.
 
 import type { Command } from "commander";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { issueToken } from "../../../../modules/access/tokens/issue.ts";
 import { changeTokenLimit } from "../../../../modules/access/tokens/limit.ts";
 import { endToken } from "../../../../modules/access/tokens/revoke.ts";

@@ -2,8 +2,8 @@
 
 import type { Command } from "commander";
 import type pg from "pg";
+import { CommandRefused, UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
 import { changeUser, type UserChange } from "../../../../modules/access/users/change.ts";
 import { createUser } from "../../../../modules/access/users/create.ts";
 import { resetUser } from "../../../../modules/access/users/reset.ts";
@@ -53,7 +53,7 @@ const inWords =
     const { code } = first!;
     if (code === "not_found") throw new UsageError(`<email>: there is no user ${email}; see: tributary users list`);
     const text = `${sentencesOf(error, FLAGS).join("\n")}; see: ${CURES[code]}`;
-    throw code === "last_admin" ? new Refused(text) : new UsageError(text);
+    throw code === "last_admin" ? new CommandRefused(text) : new UsageError(text);
   };
 
 const roleOf = (text: string | undefined): Role => {

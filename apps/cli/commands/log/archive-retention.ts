@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import { openObjects } from "../../../../infra/objects/open.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { archiving } from "../../../../modules/log/groups/archiving.ts";
+import { archiving } from "../../../../modules/log/groups/archive-group.ts";
 import { clientRetentions, purgeArchive } from "../../../../modules/privacy/retention.ts";
 import { keptSinceText } from "../../../../sinks/archive/purge.ts";
 import { objectStoreUrl } from "../../config.ts";

@@ -6,14 +6,14 @@ import { openWire } from "../../../../infra/avro/wire.ts";
 import type { Objects } from "../../../../infra/objects/objects.ts";
 import { openObjects } from "../../../../infra/objects/open.ts";
 import { withLockOrThrow } from "../../../../infra/postgres/advisory-lock.ts";
+import { CommandRefused, UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
 import { actorOf, beginOperation, resumeOperation } from "../../../../modules/base/operations/operations.ts";
-import { archiving } from "../../../../modules/log/groups/archiving.ts";
+import { archiving } from "../../../../modules/log/groups/archive-group.ts";
 import { openSuppressions, type Suppressions, withholdsOf } from "../../../../modules/privacy/suppressions.ts";
+import { filesOf } from "../../../../sinks/archive/archive-reads.ts";
 import { checkArchive } from "../../../../sinks/archive/check.ts";
 import { type ArchiveFile, hourText } from "../../../../sinks/archive/names.ts";
-import { filesOf } from "../../../../sinks/archive/read.ts";
 import {
   planRestore,
   type RestorePlan,
@@ -22,7 +22,7 @@ import {
   restoreState,
   type Window,
 } from "../../../../sinks/archive/restore.ts";
-import { withheldBy } from "../../../../sinks/archive/withheld.ts";
+import { withheldBy } from "../../../../sinks/archive/withheld-filter.ts";
 import { archivedSchema } from "../../../../sinks/archive/write.ts";
 import { topics } from "../../../../topics.ts";
 import { addresses, objectStoreUrl } from "../../config.ts";
@@ -180,12 +180,12 @@ const restoreWindow = (options: RestoreOptions): Promise<void> =>
       if (!options.json) tellPlan(plan, window);
       const recent = await notArchived(window);
       if (recent > 0)
-        throw new Refused(
+        throw new CommandRefused(
           `${recent} events of the window are not archived yet: the log holds them. Give an earlier --to, ` +
             "or come back in a minute",
         );
       if (plan.damaged.length > 0)
-        throw new Refused(
+        throw new CommandRefused(
           `${plan.damaged.length} files are damaged and nothing is brought back; narrow the window, or put ` +
             "good copies in their place",
         );
@@ -204,7 +204,7 @@ const restoreWindow = (options: RestoreOptions): Promise<void> =>
       }
       const isGoingOn = before !== null && before.finished_at === null;
       const suppressions = openSuppressions(pool);
-      const busy = () => new Refused("another restore is under way; wait for it: tributary tail operations");
+      const busy = () => new CommandRefused("another restore is under way; wait for it: tributary tail operations");
       const state = await withLockOrThrow(pool, LOCK, busy, () =>
         bringBack(objects, window, plan, isGoingOn ? before : null, options, suppressions),
       ).finally(() => suppressions.close());

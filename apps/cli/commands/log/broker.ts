@@ -3,8 +3,8 @@
 import type { Command } from "commander";
 import { openRegistry } from "../../../../infra/avro/registry.ts";
 import type { Admin, TopicSetting } from "../../../../infra/kafka/kafka.ts";
+import { CommandRefused } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { Refused } from "../../../../infra/runtime/refused.ts";
 import { topicSettings, topics } from "../../../../topics.ts";
 import { addresses } from "../../config.ts";
 import { kafkaOf } from "../../connections.ts";
@@ -49,7 +49,7 @@ const applyTopics = ({ json, synced = false }: TopicOptions): Promise<void> =>
       ({ topic, setting, declared, found }) => `${topic} ${setting} is ${found}, declared ${declared}`,
     );
     if (left.length > 0)
-      throw new Refused(
+      throw new CommandRefused(
         `left alone: ${differences.join("; ")}. ` +
           "Partition counts are never changed: keys would move away from what is remembered of them.",
       );

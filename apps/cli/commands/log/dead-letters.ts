@@ -4,8 +4,8 @@
 import type { Command } from "commander";
 import type { Redis } from "ioredis";
 import type pg from "pg";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import { discardLetters, findLetter, retryLetters } from "../../../../modules/log/dead-letters/actions.ts";
 import {
@@ -16,7 +16,7 @@ import {
 } from "../../../../modules/log/dead-letters/letter.ts";
 import { countLetters, type LetterFilter, listLetters } from "../../../../modules/log/dead-letters/letter-reads.ts";
 import { type AsidePorts, planAside, setAside } from "../../../../modules/log/dead-letters/set-aside.ts";
-import type { Rewinding } from "../../../../modules/log/rewind/rewinding.ts";
+import type { RewindSources } from "../../../../modules/log/rewind/rewind-ports.ts";
 import type { Position } from "../../../../stream/flow.ts";
 import type { Wire } from "../../../../stream/wire.ts";
 import { topics } from "../../../../topics.ts";
@@ -218,7 +218,7 @@ const placeIn = (text: string): Position => {
   return { topic, partition: Number(partition), offset: Number(offset) };
 };
 
-const asidePorts = async (rewinding: Rewinding, redis: Redis): Promise<AsidePorts> => {
+const asidePorts = async (rewinding: RewindSources, redis: Redis): Promise<AsidePorts> => {
   const { postgresMemory } = await import("../../../../infra/postgres/durable-memory.ts");
   const { redisMemory } = await import("../../../../infra/redis/fast-memory.ts");
   const fast = redisMemory(redis, `${addresses().topicPrefix}memory`);

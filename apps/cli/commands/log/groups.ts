@@ -5,7 +5,7 @@ import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import { type GroupRead, groupsNow } from "../../../../modules/log/groups/group-reads.ts";
 import { groupNamed } from "../../../../modules/log/groups/hosting.ts";
 import { movesOf } from "../../../../modules/log/rewind/rewind-plan.ts";
-import { releaseGroup } from "../../../../modules/log/rewind/rewinding.ts";
+import { releaseGroup } from "../../../../modules/log/rewind/rewind-ports.ts";
 import { pipeline } from "../../../../topology.ts";
 import { kafkaOf, withRewinding } from "../../connections.ts";
 import { spanOf } from "../../moments.ts";

@@ -9,8 +9,8 @@ import {
   relearnable,
   relearnPorts,
   rememberedBy,
-} from "../../../../modules/log/rewind/relearning.ts";
-import type { Found } from "../../../../modules/log/rewind/rewinding.ts";
+} from "../../../../modules/log/rewind/relearn-ports.ts";
+import type { FoundGroup } from "../../../../modules/log/rewind/rewind-ports.ts";
 import type { AnyStage } from "../../../../stream/flow.ts";
 import { topics } from "../../../../topics.ts";
 import { pipeline } from "../../../../topology.ts";
@@ -24,7 +24,11 @@ interface RelearnOptions {
   readonly reason?: string;
 }
 
-const showMemory = (stage: AnyStage, { group, nodes, topic }: Found, rows: readonly RememberedPartition[]): void => {
+const showMemory = (
+  stage: AnyStage,
+  { group, nodes, topic }: FoundGroup,
+  rows: readonly RememberedPartition[],
+): void => {
   print(
     `${stage.name} remembers ${stage.memory!.name} in Redis; it is hosted in ${group} ` +
       `(${nodes.join(", ")}), which reads ${topic}`,

@@ -3,8 +3,8 @@
 
 import type { Command } from "commander";
 import type pg from "pg";
+import { CommandRefused, UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import { untilRollupsComputed } from "../../../../modules/figures/rollups/rollup-marks.ts";
 import { planReplay, type ReplayPlan } from "../../../../modules/log/replays/plan.ts";
@@ -185,7 +185,7 @@ const cancel = async (pool: pg.Pool, replayId: string): Promise<void> => {
   if ((await readReplay(pool, replayId)) === undefined)
     throw new UsageError(`there is no replay ${replayId}; see: tributary replay --list`);
   if (!(await cancelReplay(pool, replayId)))
-    throw new Refused(`${replayId} has ended already; see: tributary replay --list`);
+    throw new CommandRefused(`${replayId} has ended already; see: tributary replay --list`);
   tell(`${replayId} is cancelled; what it has written stays, for it was there before`);
 };
 

@@ -1,14 +1,19 @@
 // `tributary rewind`: sets a stage or sink back in the log. Shows first, does it with --yes.
 import type { Command } from "commander";
+import { CommandRefused } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { Refused } from "../../../../infra/runtime/refused.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import { type RewindRequest, rewindGroup } from "../../../../modules/log/rewind/rewind.ts";
 import { eventsOf, movesOf } from "../../../../modules/log/rewind/rewind-plan.ts";
+import {
+  type FoundGroup,
+  type RewindSources,
+  refuseBehind,
+  rewindPorts,
+} from "../../../../modules/log/rewind/rewind-ports.ts";
 import { previewRewind, type RewindPreview } from "../../../../modules/log/rewind/rewind-preview.ts";
-import { type Found, type Rewinding, refuseBehind, rewindPorts } from "../../../../modules/log/rewind/rewinding.ts";
-import { untilSettled } from "../../../../modules/running/state-hash/settled.ts";
 import { differingTables } from "../../../../modules/running/state-hash/state-hash.ts";
+import { untilSettled } from "../../../../modules/running/state-hash/until-settled.ts";
 import { pipeline } from "../../../../topology.ts";
 import { hostOf, withRewinding } from "../../connections.ts";
 import { rewindToOf } from "../../moments.ts";
@@ -27,7 +32,7 @@ interface RewindOptions {
 
 const SETTLED_WITHIN_MS = 120_000;
 
-const showPlan = ({ group, nodes }: Found, { plan, rewrites }: RewindPreview): void => {
+const showPlan = ({ group, nodes }: FoundGroup, { plan, rewrites }: RewindPreview): void => {
   print(`${group} reads ${plan.topic} and hosts ${nodes.join(", ")}`);
   print(
     table(
@@ -47,8 +52,8 @@ const showPlan = ({ group, nodes }: Found, { plan, rewrites }: RewindPreview): v
 
 /** Shows what would be done. Throws Refused when it may not be. */
 const preview = async (
-  rewinding: Rewinding,
-  request: RewindRequest & Found,
+  rewinding: RewindSources,
+  request: RewindRequest & FoundGroup,
   options: RewindOptions,
   isDry: boolean,
 ) => {
@@ -57,11 +62,11 @@ const preview = async (
   const { plan, gaps, problem, rewrites } = seen;
   if (options.json && isDry) printJson({ ...plan, group, nodes, events: eventsOf(plan), rewrites, gaps, problem });
   else if (!options.json) showPlan(request, seen);
-  if (problem !== null) throw new Refused(problem);
+  if (problem !== null) throw new CommandRefused(problem);
 };
 
 /** Rewinds, and with --verify compares what all tables hold before and after. */
-const carryOut = async (rewinding: Rewinding, request: RewindRequest, options: RewindOptions): Promise<void> => {
+const carryOut = async (rewinding: RewindSources, request: RewindRequest, options: RewindOptions): Promise<void> => {
   const progress = openProgress("events", options.json);
   // A command that ends here leaves the group held and unread: say how it goes on.
   process.once("SIGINT", () => {

@@ -9,14 +9,14 @@ import { orderIdOf } from "../../../../domain/order-id.ts";
 import type { Client } from "../../../../domain/reference/reference.ts";
 import { REFUND_REASONS } from "../../../../domain/refunds.ts";
 import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
+import { CommandRefused, UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import { RefusalError } from "../../../../modules/base/refusal.ts";
 import type { Work } from "../../../../modules/base/work.ts";
 import { referenceNow } from "../../../../modules/catalog/clients/find-client.ts";
 import { assignSale } from "../../../../modules/money/decisions/assign.ts";
-import type { Refunded } from "../../../../modules/money/decisions/decide.ts";
+import type { RefundDecision } from "../../../../modules/money/decisions/decide.ts";
 import type { Sale } from "../../../../modules/money/decisions/find-sales.ts";
 import { followDecisions } from "../../../../modules/money/decisions/follow.ts";
 import { reattributeSales } from "../../../../modules/money/decisions/reattribute.ts";
@@ -43,7 +43,7 @@ interface DecideOptions {
   readonly product?: string;
   readonly amount?: string;
   readonly currency?: string;
-  readonly cause?: Refunded["cause"];
+  readonly cause?: RefundDecision["cause"];
   readonly refundId?: string;
   readonly reason: string;
   readonly id?: string;
@@ -87,7 +87,7 @@ const FLAGS = {
   ...{ partner_id: "--partner", campaign_id: "--campaign" },
 };
 
-interface Deciding {
+interface DecideInput {
   readonly pool: pg.Pool;
   readonly kind: Kind;
   readonly client: Client;
@@ -96,12 +96,12 @@ interface Deciding {
 }
 
 /** Says a refusal in the flags of the command, and what helps. */
-const inWords = async ({ pool, client, kind, options }: Deciding, error: unknown): Promise<void> => {
+const inWords = async ({ pool, client, kind, options }: DecideInput, error: unknown): Promise<void> => {
   if (!(error instanceof RefusalError)) throw error;
   const { slug, client_id } = client;
   const [first] = error.refusals;
   const { code } = first!;
-  if (code === "not_found") throw new Refused(unknownIn(options, slug, kind));
+  if (code === "not_found") throw new CommandRefused(unknownIn(options, slug, kind));
   if (code !== "partner_not_of_client") return byFlags(FLAGS)(error);
   const known = (await referenceNow(pool)).partnersOf(client_id);
   const names = known.map((partner) => `${partner.partner_id} ${partner.name}`).join(", ");
@@ -158,7 +158,7 @@ const showMoney = (money: readonly MoneyBefore[], { currency }: Client): void =>
 const isCredit = (kind: Kind): boolean => kind === "assign" || kind === "reattribute";
 
 /** The use case as it would run: the sale, and its claim. Nothing is saved. */
-const previewed = async ({ pool, decision_id }: Deciding, ports: DecisionPorts, useCase: UseCase) => {
+const previewed = async ({ pool, decision_id }: DecideInput, ports: DecisionPorts, useCase: UseCase) => {
   const claims: Claim[] = [];
   const keep = { ...ports, decide: async (made: readonly Claim[]) => void claims.push(...made) };
   const settings = { isSaved: false, idOf: () => decision_id };
@@ -167,7 +167,12 @@ const previewed = async ({ pool, decision_id }: Deciding, ports: DecisionPorts, 
 };
 
 /** The audit and the log: what cannot be recorded is not decided. Answers how it stands. */
-const put = async (deciding: Deciding, ports: DecisionPorts, useCase: UseCase, { subject }: Sale): Promise<string> => {
+const put = async (
+  deciding: DecideInput,
+  ports: DecisionPorts,
+  useCase: UseCase,
+  { subject }: Sale,
+): Promise<string> => {
   const { pool, kind, client, options, decision_id } = deciding;
   const actor = actorOf(options.actor);
   const what = "order_id" in subject ? `order ${subject.order_id}` : `event ${subject.line.event.event_id}`;
@@ -185,7 +190,7 @@ const put = async (deciding: Deciding, ports: DecisionPorts, useCase: UseCase, {
   return (await followDecisions(pool, made, settings))[0]!.status;
 };
 
-const decideIn = async (deciding: Deciding, ports: DecisionPorts): Promise<void> => {
+const decideIn = async (deciding: DecideInput, ports: DecisionPorts): Promise<void> => {
   const { pool, kind, client, options, decision_id } = deciding;
   const useCase = useCaseOf(kind, client, options);
   const { sale, claim } = await previewed(deciding, ports, useCase);

@@ -7,7 +7,7 @@ import type { Explanation, Version } from "../../../../modules/money/explain/exp
 import type { EntryOf } from "../../../../modules/money/explain/money-of.ts";
 import type { TookNothing } from "../../../../modules/money/explain/taken-back.ts";
 import type { Candidate } from "../../../../schemas/generated.ts";
-import type { Explained } from "./explain.ts";
+import type { ExplanationWithDecisions } from "./explain.ts";
 
 /**
  * Every outcome of a candidate and every reason of an event (docs/design/contracts.md, "Credit"),
@@ -48,7 +48,7 @@ const money = (minor: bigint | null, currency: string | null): string =>
 const section = (title: string, ...lines: readonly string[]): readonly string[] =>
   lines.length === 0 ? [] : ["", title, ...lines.flatMap((line) => line.split("\n")).map((line) => `  ${line}`)];
 
-export const printed = (found: Explained): string => {
+export const printed = (found: ExplanationWithDecisions): string => {
   const newest = found.versions[0]!;
   const partner = (id: number | null): string =>
     id === null ? "no partner" : `partner ${id} ${found.partners[id] ?? ""}`.trimEnd();
@@ -150,7 +150,7 @@ const versionsTable = (versions: readonly Version[]): string =>
     ]),
   );
 
-const decisionsSection = ({ decisions }: Explained, partner: Name): readonly string[] =>
+const decisionsSection = ({ decisions }: ExplanationWithDecisions, partner: Name): readonly string[] =>
   section(
     "Decided by people",
     ...decisions.map(({ at, by, kind, reason, from, to, amount, currency }) => {

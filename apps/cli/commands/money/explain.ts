@@ -6,8 +6,8 @@ import type { Clickhouse } from "../../../../infra/clickhouse/client.ts";
 import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../../../infra/clickhouse/query.ts";
 import { transaction } from "../../../../infra/postgres/sql.ts";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { receiptCounts } from "../../../../modules/figures/receipts/receipts.ts";
 import { entityOf } from "../../../../modules/money/decisions/decide.ts";
 import { type DecisionMade, decisionsAbout } from "../../../../modules/money/decisions/decisions-about.ts";
@@ -30,10 +30,10 @@ interface ExplainOptions {
 }
 
 /** With what people decided about it: the same before and after merges, replays and rebuilds. */
-export type Explained = Explanation & { readonly decisions: readonly DecisionMade[] };
+export type ExplanationWithDecisions = Explanation & { readonly decisions: readonly DecisionMade[] };
 
 /** Of versions the newest alone: older ones are there until the store merges them away. */
-const explained = async (pool: pg.Pool, found: Explanation): Promise<Explained> => {
+const explained = async (pool: pg.Pool, found: Explanation): Promise<ExplanationWithDecisions> => {
   const { client_id } = found.client;
   const newest = found.versions[0]!;
   const entity = entityOf(client_id, newest.order_id, newest.merged_into ?? found.event_id);
@@ -44,7 +44,7 @@ const explained = async (pool: pg.Pool, found: Explanation): Promise<Explained> 
 };
 
 /** When a row was written says nothing about what it says. */
-const lasting = (events: readonly Explained[]): unknown =>
+const lasting = (events: readonly ExplanationWithDecisions[]): unknown =>
   JSON.parse(
     JSON.stringify(events, (name, value) =>
       name === "stored_at" ? undefined : typeof value === "bigint" ? value.toString() : value,
@@ -111,7 +111,7 @@ const explainId = (id: string, { client, order: isOrder = false, json }: Explain
             `${client === undefined ? "" : ` for ${client}`}: it may be on its way (tributary lag), refused at ` +
             "the edge, or without consent to be kept",
         );
-      const events: Explained[] = [];
+      const events: ExplanationWithDecisions[] = [];
       for (const one of found) events.push(await explained(pool, one));
       if (json) return printJson({ events: lasting(events) });
       print(events.map(printed).join("\n\n"));

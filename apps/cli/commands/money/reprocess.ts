@@ -4,8 +4,8 @@
 import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
 import type { Command } from "commander";
+import { CommandRefused, UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, tell } from "../../../../infra/runtime/output.ts";
-import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
 import { actorOf, resumeOperation } from "../../../../modules/base/operations/operations.ts";
 import { type Difference, differenceOf } from "../../../../modules/money/reprocess/difference.ts";
 import {
@@ -21,8 +21,8 @@ import {
   saidOf,
   windowText,
 } from "../../../../modules/money/reprocess/running/apply.ts";
-import { type Opened, openReprocessing } from "../../../../modules/money/reprocess/running/open.ts";
-import type { Written } from "../../../../modules/money/reprocess/write.ts";
+import { type OpenReprocess, openReprocessing } from "../../../../modules/money/reprocess/running/open.ts";
+import type { WriteResult } from "../../../../modules/money/reprocess/write.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
 import { topics } from "../../../../topics.ts";
 import { addresses, reprocessing } from "../../config.ts";
@@ -104,7 +104,7 @@ const reprocess = (options: ReprocessOptions): Promise<void> =>
       if (!options.yes && difference.changes.length > 0)
         tell(`nothing was written; --yes writes ${consequenceOf(difference)}`);
     } catch (error) {
-      throw error instanceof TooMuch ? new Refused(error.message) : error;
+      throw error instanceof TooMuch ? new CommandRefused(error.message) : error;
     } finally {
       await opened.close();
     }
@@ -112,11 +112,11 @@ const reprocess = (options: ReprocessOptions): Promise<void> =>
 
 /** A run that died is simply run again. */
 const write = async (
-  opened: Opened,
+  opened: OpenReprocess,
   settings: ReprocessSettings,
   options: ReprocessOptions,
   difference: Difference,
-): Promise<Written> => {
+): Promise<WriteResult> => {
   const [id, actor] = [`op_${randomUUID()}`, actorOf()];
   const { produce, ports } = opened;
   const progress = openProgress("decisions", options.json);
@@ -128,14 +128,14 @@ const write = async (
     return written;
   } catch (error) {
     await resumeOperation({ wire: ports.wire, produce }, id, auditOf(settings, actor)).end(
-      error instanceof Refused ? "refused" : "failed",
+      error instanceof CommandRefused ? "refused" : "failed",
       { error: (error as Error).message },
     );
     throw error;
   }
 };
 
-const writtenText = (difference: Difference, { applied, overtaken, waiting }: Written): string => {
+const writtenText = (difference: Difference, { applied, overtaken, waiting }: WriteResult): string => {
   const parts = [`\nwrote ${consequenceOf(difference)}`, `applied: ${applied}`];
   if (overtaken > 0)
     parts.push(

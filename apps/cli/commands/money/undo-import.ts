@@ -5,8 +5,8 @@ import type { Command } from "commander";
 import type pg from "pg";
 import { pageOfRows } from "../../../../infra/postgres/rows.ts";
 import { transaction } from "../../../../infra/postgres/sql.ts";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, tell } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { jobRows } from "../../../../modules/base/jobs/jobs.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import type { Work } from "../../../../modules/base/work.ts";
@@ -24,7 +24,7 @@ interface UndoOptions {
   readonly yes?: boolean;
   readonly json?: boolean;
 }
-interface Which {
+interface ImportKey {
   readonly client_id: number;
   readonly import_id: string;
 }
@@ -32,7 +32,7 @@ interface Which {
 const SHOWN = ["id", "filename", "status", "accepted", "stored_revenue", "currency", "other_currencies"] as const;
 const LOOK_MS = 300;
 
-const importOf = (pool: pg.Pool, { client_id, import_id }: Which) =>
+const importOf = (pool: pg.Pool, { client_id, import_id }: ImportKey) =>
   transaction(
     pool,
     [client_id],
@@ -48,7 +48,7 @@ const importOf = (pool: pg.Pool, { client_id, import_id }: Which) =>
 /** The operation is in the log first: what cannot be recorded is not done. Answers the job. */
 const ask = (
   pool: pg.Pool,
-  { client_id, import_id }: Which,
+  { client_id, import_id }: ImportKey,
   { reason, actor: given }: UndoOptions,
 ): Promise<string> => {
   const actor = actorOf(given);
@@ -59,7 +59,7 @@ const ask = (
 };
 
 /** Until it has ended, however long no keeper takes it. */
-const followed = async (pool: pg.Pool, { client_id }: Which, jobId: string, isQuiet: boolean): Promise<void> => {
+const followed = async (pool: pg.Pool, { client_id }: ImportKey, jobId: string, isQuiet: boolean): Promise<void> => {
   const progress = openProgress("rows", isQuiet);
   for (;;) {
     const job = await transaction(pool, [client_id], async (tx) => {
@@ -92,9 +92,9 @@ const undo = (options: UndoOptions) =>
     else print(undoneLines(undone.undone).join("\n"));
   });
 
-type Shown = Readonly<Record<string, any>>;
+type ImportRow = Readonly<Record<string, any>>;
 
-const linesOf = (row: Shown): readonly string[] => [
+const linesOf = (row: ImportRow): readonly string[] => [
   `${row.id} ${row.filename} ${row.status}: ${row.accepted} rows accepted`,
   ...[row, ...row.other_currencies].map((one) => `${one.currency}: ${one.stored_revenue} was taken of it`),
   ...(row.undone_at === null ? [] : ["it is undone"]),
@@ -108,9 +108,9 @@ const WORDS = {
   not_stored: "are not stored: undo it again when they are",
 } as const;
 
-const undoneLines = (undone: Shown): readonly string[] => [
+const undoneLines = (undone: ImportRow): readonly string[] => [
   `${undone.taken_back} sales taken back`,
-  ...undone.sums.map(({ amount, currency }: Shown) => `${currency}: ${amount}`),
+  ...undone.sums.map(({ amount, currency }: ImportRow) => `${currency}: ${amount}`),
   ...Object.entries(WORDS).flatMap(([name, words]) => (undone[name] === 0 ? [] : [`${undone[name]} rows ${words}`])),
 ];
 

@@ -4,10 +4,10 @@ import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { transaction } from "../../../../infra/postgres/sql.ts";
+import { CommandRefused, UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
 import { actorOf, beginOperation } from "../../../../modules/base/operations/operations.ts";
-import { edgesOfDevice, type KnownEdge, recordUnlink } from "../../../../modules/privacy/persons/unlink.ts";
+import { type IdentityLink, linksOfDevice, recordUnlink } from "../../../../modules/privacy/persons/unlink.ts";
 import { withAudit } from "../../connections.ts";
 import { clientOf, withPool } from "../../pool.ts";
 
@@ -23,7 +23,7 @@ interface UnlinkOptions {
 const HASH = /^[0-9a-f]{64}$/;
 const time = (at: number | null): string => (at === null ? "" : new Date(at).toISOString());
 
-const showEdges = (edges: readonly KnownEdge[]): void =>
+const showEdges = (edges: readonly IdentityLink[]): void =>
   print(
     table(
       ["kind", "identifier", "method", "sure", "evidence", "last seen", "holds until", "unlinked", "other devices"],
@@ -34,7 +34,7 @@ const showEdges = (edges: readonly KnownEdge[]): void =>
     ),
   );
 
-const edgeNamed = (edges: readonly KnownEdge[], { identifier }: UnlinkOptions): KnownEdge => {
+const edgeNamed = (edges: readonly IdentityLink[], { identifier }: UnlinkOptions): IdentityLink => {
   const edge = edges.find((one) => one.identifier === identifier);
   if (edge === undefined) throw new UsageError(`--identifier: ${identifier} is none that is linked to this device`);
   return edge;
@@ -49,8 +49,8 @@ const unlink = (options: UnlinkOptions) =>
     ] as const)
       if (!HASH.test(text)) throw new UsageError(`${flag}: give it as events show it, 64 hex digits`);
     const { client_id } = await clientOf(pool, options.client);
-    const edges = await transaction(pool, [client_id], (tx) => edgesOfDevice(tx, client_id, did), { isReadOnly: true });
-    if (edges.length === 0) throw new Refused(`nothing is linked to the device ${did} of ${options.client}`);
+    const edges = await transaction(pool, [client_id], (tx) => linksOfDevice(tx, client_id, did), { isReadOnly: true });
+    if (edges.length === 0) throw new CommandRefused(`nothing is linked to the device ${did} of ${options.client}`);
     if (!options.json) showEdges(edges);
     const edge = identifier === undefined ? undefined : edgeNamed(edges, options);
     const decision_id = randomUUID();

@@ -1,8 +1,8 @@
 // Reads and saves reference data: what the platform API reads and saves, from a shell.
 import type { Command } from "commander";
 import { transaction } from "../../../../infra/postgres/sql.ts";
+import { CommandRefused, UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import { RefusalError } from "../../../../modules/base/refusal.ts";
 import {
@@ -119,7 +119,7 @@ const save = async (given: string, file: string, { yes = false, actor, json }: S
   const { saved, actsFrom } = await withPool((pool) => saveRecords(pool, kind, entries, { act, isSaved: yes })).catch(
     (error: unknown) => {
       if (!(error instanceof RefusalError)) throw error;
-      throw new Refused(`nothing was saved:\n${sentencesOf(error).join("\n")}`);
+      throw new CommandRefused(`nothing was saved:\n${sentencesOf(error).join("\n")}`);
     },
   );
   if (json)

@@ -3,8 +3,8 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { pageOfRows } from "../../../../infra/postgres/rows.ts";
+import { CommandRefused, UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import { RefusalError } from "../../../../modules/base/refusal.ts";
 import type { Work } from "../../../../modules/base/work.ts";
@@ -22,7 +22,7 @@ import {
 } from "../../../../modules/intake/sources/source-fields.ts";
 import { sourceRows } from "../../../../modules/intake/sources/source-reads.ts";
 import { readSourceId } from "../../../../modules/intake/sources/sources.ts";
-import type { Tried } from "../../../../modules/intake/sources/try-mapping.ts";
+import type { MappingTrial } from "../../../../modules/intake/sources/try-mapping.ts";
 import { trySource } from "../../../../modules/intake/sources/try-source.ts";
 import { keyring } from "../../config.ts";
 import { jsonIn } from "../../json-in.ts";
@@ -103,7 +103,7 @@ const save = async (file: string, { yes = false }: { yes?: boolean }): Promise<v
   const saving = input.id === undefined ? created(input, yes) : changed(input.id, input, yes);
   const { before, after } = await saving.catch((error: unknown) => {
     if (!(error instanceof RefusalError)) throw error;
-    throw new Refused(
+    throw new CommandRefused(
       `nothing was saved: ${error.refusals.map(({ path, message }) => `${path}: ${message}`).join("; ")}`,
     );
   });
@@ -165,7 +165,7 @@ const tryDraft = async (id: string, file: string, { json }: { json?: boolean }):
 };
 
 /** One payload: each field as the saved mapping reads it, and as the draft does. */
-const sideBySide = ({ payload_id, received_at, event, saved, field, path, found, hint }: Tried): string => {
+const sideBySide = ({ payload_id, received_at, event, saved, field, path, found, hint }: MappingTrial): string => {
   const names = [...new Set([...Object.keys(saved ?? {}), ...Object.keys(event ?? {})])];
   const rows = names.map((name) => {
     const [now, then] = [saved?.[name] ?? null, event?.[name] ?? null];

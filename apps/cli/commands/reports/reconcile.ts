@@ -6,8 +6,8 @@ import { toMinor } from "../../../../domain/money.ts";
 import { orderIdOf } from "../../../../domain/order-id.ts";
 import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { csvLine } from "../../../../infra/http/csv.ts";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import {
   compareOrders,
   otherEvents,

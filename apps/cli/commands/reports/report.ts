@@ -6,11 +6,17 @@ import { toDecimal } from "../../../../domain/money.ts";
 import type { Client, ReferenceAt } from "../../../../domain/reference/reference.ts";
 import { csvLine } from "../../../../infra/http/csv.ts";
 import { lastingAdmin } from "../../../../infra/kafka/kafka.ts";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { referenceNow } from "../../../../modules/catalog/clients/find-client.ts";
 import type { onTheWay } from "../../../../modules/figures/reports/on-the-way.ts";
-import { type By, bys, type ReportFilter, type ReportRow, report } from "../../../../modules/figures/reports/report.ts";
+import {
+  bys,
+  type ReportBy,
+  type ReportFilter,
+  type ReportRow,
+  report,
+} from "../../../../modules/figures/reports/report.ts";
 import { hostsNow, recordedHostings } from "../../../../modules/log/groups/hosts.ts";
 import { kafkaOf } from "../../connections.ts";
 import { clientOf, withPool } from "../../pool.ts";
@@ -114,10 +120,10 @@ export const refuseStrangers = (
 const minorOf = (text: string): bigint => BigInt(text.replace(".", ""));
 type Cells = readonly (string | number | null)[];
 /** One row a currency: amounts of two currencies are never added. */
-const totals = (rows: readonly ReportRow<By>[], isNamed: boolean): readonly Cells[] =>
+const totals = (rows: readonly ReportRow<ReportBy>[], isNamed: boolean): readonly Cells[] =>
   [...new Set(rows.map(({ currency }) => currency))].map((currency) => {
     const own = rows.filter((row) => row.currency === currency);
-    const sum = (of: (row: ReportRow<By>) => string) =>
+    const sum = (of: (row: ReportRow<ReportBy>) => string) =>
       toDecimal(
         own.reduce((minor, row) => minor + minorOf(of(row)), 0n),
         currency,
@@ -157,7 +163,7 @@ const showReport = async (options: ReportOptions): Promise<void> => {
   if (options.json) return printJson({ rows, on_the_way: waiting });
   const isNamed = by === "partner" || by === "campaign";
   const headers = [by, ...(isNamed ? ["name"] : []), "currency", "orders", "revenue", "refunded", "commission"];
-  const cells = (row: ReportRow<By>): Cells => [
+  const cells = (row: ReportRow<ReportBy>): Cells => [
     ...[row[by], ...(isNamed ? [row.name ?? null] : []), row.currency],
     ...[row.orders, row.revenue, row.refunded, row.commission],
   ];

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
-import { Refused } from "../../../../infra/runtime/refused.ts";
+import { CommandRefused } from "../../../../infra/runtime/command-errors.ts";
 import { homeOf } from "../../config.ts";
 
 interface ChaosOptions {
@@ -18,7 +18,8 @@ interface ChaosOptions {
 const runSuite = (args: readonly string[]): Promise<number> =>
   new Promise((resolve, reject) => {
     const suite = fileURLToPath(new URL("../../../../tools/chaos/main.js", import.meta.url));
-    if (!existsSync(suite)) throw new Refused("the image holds no faults: run this in a clone of the repository");
+    if (!existsSync(suite))
+      throw new CommandRefused("the image holds no faults: run this in a clone of the repository");
     const child = spawn(process.execPath, [suite, "running", ...args], { stdio: "inherit" });
     const passOn = () => child.kill("SIGTERM");
     const stay = () => undefined;

@@ -2,8 +2,8 @@
 
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, tell } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { readRun } from "../../config.ts";
 import { pairsOf } from "../../csv-events.ts";
 import { clientOf, withPool } from "../../pool.ts";

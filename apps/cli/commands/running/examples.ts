@@ -1,7 +1,7 @@
 // Every way of sending events to what runs here, ready to paste.
 import type { Command } from "commander";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { examplesOf, printedExamples } from "../../../../modules/running/installation/examples.ts";
 import { readRun } from "../../config.ts";
 

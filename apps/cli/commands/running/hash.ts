@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { openPool } from "../../../../infra/postgres/sql.ts";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { waitingRollups } from "../../../../modules/figures/rollups/rollup-marks.ts";
 import {
   differingTables,

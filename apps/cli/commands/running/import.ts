@@ -8,8 +8,8 @@ import type { Command } from "commander";
 import type pg from "pg";
 import { pageOfRows } from "../../../../infra/postgres/rows.ts";
 import { transaction } from "../../../../infra/postgres/sql.ts";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { cancellable, importRows, withSums } from "../../../../modules/intake/imports/import-reads.ts";
 import { readRun } from "../../config.ts";
 import { clientOf, withPool } from "../../pool.ts";
@@ -22,7 +22,7 @@ interface ImportOptions {
   readonly url?: string;
   readonly json?: boolean;
 }
-interface Followed {
+interface ImportKey {
   readonly client_id: number;
   readonly import_id: string;
 }
@@ -63,14 +63,14 @@ const uploaded = async (file: string, address: string, token: string, isQuiet: b
   return body.import_id;
 };
 
-const rowOf = (pool: pg.Pool, { client_id, import_id }: Followed) =>
+const rowOf = (pool: pg.Pool, { client_id, import_id }: ImportKey) =>
   transaction(pool, [client_id], async (tx) => {
     const reading = { names: SHOWN, sort: "created_at", clients: [client_id] };
     return withSums((await pageOfRows(tx, importRows({ import_id }), reading, { limit: 1 })).rows[0]!);
   });
 
 /** Until it has ended, however long no process takes it. */
-const followed = async (pool: pg.Pool, which: Followed, isQuiet: boolean) => {
+const followed = async (pool: pg.Pool, which: ImportKey, isQuiet: boolean) => {
   const progress = openProgress("bytes imported", isQuiet);
   for (;;) {
     const row = await rowOf(pool, which);

@@ -4,8 +4,8 @@ import type { Command } from "commander";
 import { stackConfig } from "../../../../infra/embedded/config.ts";
 import { openHome, secretsOf } from "../../../../infra/embedded/home.ts";
 import { demoToken } from "../../../../infra/embedded/servers/login.ts";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { doctor } from "../../../../modules/running/installation/doctor.ts";
 import { homeOf, readRun } from "../../config.ts";
 

@@ -5,13 +5,13 @@ import type { Command } from "commander";
 import { openRegistry } from "../../../../infra/avro/registry.ts";
 import { openWire } from "../../../../infra/avro/wire.ts";
 import { type Admin, type Kafka, peek as peekAt } from "../../../../infra/kafka/kafka.ts";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import type { Operation } from "../../../../schemas/generated.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
 import type { PlacedMessage } from "../../../../stream/messages.ts";
 import type { Wire } from "../../../../stream/wire.ts";
-import { Unreadable } from "../../../../stream/wire.ts";
+import { UnreadableRecord } from "../../../../stream/wire.ts";
 import { topicSettings, topics } from "../../../../topics.ts";
 import { addresses } from "../../config.ts";
 import { kafkaOf } from "../../connections.ts";
@@ -147,7 +147,7 @@ const tail = (topic: string, options: { client?: string; grep?: string; json?: b
   });
 };
 
-interface Done {
+interface OperationAt {
   readonly at: UnixMs;
   readonly operation: Operation;
 }
@@ -159,14 +159,14 @@ export const operationsIn = async (
   wire: Wire,
   records: readonly Pick<PlacedMessage, "topic" | "partition" | "offset" | "value">[],
   say: (text: string) => void,
-): Promise<readonly Done[]> => {
-  const found: Done[] = [];
+): Promise<readonly OperationAt[]> => {
+  const found: OperationAt[] = [];
   for (const record of records)
     try {
       const { at, data } = await decoded(wire, topics.operations, record);
       found.push({ at, operation: data });
     } catch (error) {
-      if (!(error instanceof Unreadable)) throw error;
+      if (!(error instanceof UnreadableRecord)) throw error;
       say(`passed over: ${record.topic}/${record.partition}@${record.offset}: ${error.message}`);
     }
   return found;
@@ -175,7 +175,7 @@ export const operationsIn = async (
 const operations = ({ since, json }: { since?: string; json?: boolean }): Promise<void> => {
   const from = since === undefined ? Number.NEGATIVE_INFINITY : momentOf("--since", since, Date.now());
   return withEyes(async ({ kafka, wire }) => {
-    const found: Done[] = [];
+    const found: OperationAt[] = [];
     await kafka.replay({
       topics: [topics.operations.name],
       onBatch: async ({ topic, partition, messages }) => {

@@ -3,8 +3,8 @@ import type { Command } from "commander";
 import type { Pool } from "pg";
 import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { transaction } from "../../../../infra/postgres/sql.ts";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import { changePixel, type PixelPatch } from "../../../../modules/catalog/pixel/change.ts";
 import { findingsOf } from "../../../../modules/catalog/pixel/findings.ts";
@@ -23,12 +23,12 @@ import { inWork, operatorAct } from "../../work.ts";
 const ASKED_MS = 10_000;
 const WEEK_MS = 7 * 24 * 3_600_000;
 
-interface Named {
+interface ClientOptions {
   readonly client: string;
   readonly json?: boolean;
 }
 
-const doctor = ({ client: named, json }: Named): Promise<void> =>
+const doctor = ({ client: named, json }: ClientOptions): Promise<void> =>
   withPool(async (pool) => {
     const { client_id: id, slug } = await clientOf(pool, named);
     const clickhouse = openClickhouse(addresses().clickhouseUrl, { name: "tributary-ops" });
@@ -86,7 +86,7 @@ const rateIn = (text: string): number => {
   return rate;
 };
 
-interface ConfigOptions extends Named {
+interface ConfigOptions extends ClientOptions {
   readonly allowedDomains?: string;
   readonly trackedEvents?: string;
   readonly trackingType?: string;

@@ -2,7 +2,7 @@
 // under a path that no one can guess. Nothing is loaded from elsewhere, and nothing of it runs.
 import { readFileSync } from "node:fs";
 import { type DirectRoute, directHost, send, type Visit } from "../../../../infra/http/direct/direct-host.ts";
-import { type Listening, listen } from "../../../../infra/http/listen.ts";
+import { type ListeningServer, listen } from "../../../../infra/http/listen.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
 import { refusalOf } from "../../../../infra/http/same-machine.ts";
 import type { Log } from "../../../../infra/runtime/log.ts";
@@ -29,7 +29,7 @@ const readPlayer = (): Buffer => {
 };
 
 /** `token`: a part of the path, random. */
-export const serveRecording = (recording: OpenedRecording, token: string, log: Log): Promise<Listening> => {
+export const serveRecording = (recording: OpenedRecording, token: string, log: Log): Promise<ListeningServer> => {
   const player = readPlayer();
   const { pages } = recording;
   const route = (name: string, type: string, body: string | Buffer): DirectRoute => ({

@@ -4,9 +4,9 @@ import type { Command } from "commander";
 import type pg from "pg";
 import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { openObjects } from "../../../../infra/objects/open.ts";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { openLog } from "../../../../infra/runtime/log.ts";
 import { print, tell } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import {
   clientsOfRecording,

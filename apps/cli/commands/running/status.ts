@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { print, printJson, table } from "../../../../infra/runtime/output.ts";
 import { type ControlAddress, controlOf, type ProcessStatus } from "../../../../infra/runtime/stack-control.ts";
-import { within } from "../../../../infra/runtime/timing/within.ts";
+import { within } from "../../../../infra/runtime/timing/time-limit.ts";
 import { type IngestPath, ingestPath } from "../../../../modules/intake/path/ingest-path.ts";
 import { listProbes, type ProbeRow } from "../../../../modules/running/repair/probe-states.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
@@ -30,7 +30,7 @@ const fromStarter = (control: ControlAddress | undefined): Promise<readonly Proc
     ? Promise.resolve(null)
     : within(STARTER_MS, controlOf({ control }).status(), "no answer").catch(() => null);
 
-export interface Known {
+export interface StatusParts {
   readonly run: Run;
   readonly processes: readonly ProcessStatus[] | null;
   /** Null while Postgres cannot be asked. */
@@ -38,7 +38,7 @@ export interface Known {
   readonly path: IngestPath | null;
 }
 
-const ask = async (): Promise<Known> => {
+const ask = async (): Promise<StatusParts> => {
   const run = readRun();
   const [processes, stored] = await Promise.all([
     fromStarter(run.control),
@@ -79,7 +79,7 @@ const probeLines = (probes: readonly ProbeRow[] | null, now: UnixMs): readonly s
 };
 
 /** `paused`: held by SIGSTOP, alive and deaf. */
-const stateOf = ({ processes }: Known, name: string, pid: number | null | undefined): string => {
+const stateOf = ({ processes }: StatusParts, name: string, pid: number | null | undefined): string => {
   if (processes?.some((one) => one.name === name && one.state === "paused")) return "paused";
   return isAlive(pid) ? "runs" : pid ? "gone" : "outside";
 };
@@ -89,7 +89,11 @@ const GONE =
   "Start it again, it ends what is left and keeps the data: npm start";
 
 /** Everything that is wrong in a word each; empty when all is well. */
-const troubles = (known: Known, states: readonly (readonly [string, string])[], now: UnixMs): readonly string[] => [
+const troubles = (
+  known: StatusParts,
+  states: readonly (readonly [string, string])[],
+  now: UnixMs,
+): readonly string[] => [
   ...(known.processes === null ? ["the starter"] : []),
   ...states.flatMap(([name, state]) => (["gone", "paused"].includes(state) ? `${name} (${state})` : [])),
   ...(known.probes ?? []).flatMap(({ name, state }) => (state === "healthy" ? [] : `${name} (${state})`)),
@@ -99,7 +103,7 @@ const troubles = (known: Known, states: readonly (readonly [string, string])[], 
 ];
 
 /** As it is printed; the last line says `ready`, `ready, but not well: ...` or `starting`. */
-export const statusText = (known: Known, now: UnixMs): string => {
+export const statusText = (known: StatusParts, now: UnixMs): string => {
   const { run, processes, probes, path } = known;
   const apps = Object.entries(run.apps).map(([name, { url, pid }]) => ({ name, address: url, pid }));
   const services = Object.entries(run.services).map(([name, service]) => ({

@@ -28,7 +28,7 @@ const faults = {
 type Fault = keyof typeof faults;
 
 /** A row within a piece: where it ends, where the next one begins, how many lines it has. */
-interface Found {
+interface RowSpan {
   readonly end: number;
   readonly next: number;
   readonly lines: number;
@@ -118,7 +118,7 @@ class Cutter {
 }
 
 /** Undefined: the rest of the row is not there yet. */
-const findRow = (bytes: Buffer, at: number, delimiters: readonly number[], isEnd: boolean): Found | undefined => {
+const findRow = (bytes: Buffer, at: number, delimiters: readonly number[], isEnd: boolean): RowSpan | undefined => {
   const newline = bytes.indexOf(LF, at);
   const quote = bytes.indexOf(QUOTE, at);
   const stop = newline < 0 ? bytes.length : newline;
@@ -128,25 +128,25 @@ const findRow = (bytes: Buffer, at: number, delimiters: readonly number[], isEnd
   return rowEnding(bytes, at, stop, 1);
 };
 
-const tooLong = (at: number): Found => {
+const tooLong = (at: number): RowSpan => {
   const end = at + MAX_ROW_BYTES;
   return { end, next: end, lines: 0, fault: "row_too_long", isCut: true };
 };
-const rowEnding = (bytes: Buffer, at: number, stop: number, lines: number, fault: Fault | null = null): Found => {
+const rowEnding = (bytes: Buffer, at: number, stop: number, lines: number, fault: Fault | null = null): RowSpan => {
   const isLine = stop < bytes.length;
   const end = stop > at && bytes[stop - 1] === CR ? stop - 1 : stop;
   return { end, next: isLine ? stop + 1 : stop, lines: isLine ? lines : lines - 1, fault };
 };
 
 /** A row that cannot be read ends with its first line; the next one is read as if it were good. */
-const broken = (bytes: Buffer, at: number, isEnd: boolean, fault: Fault): Found | undefined => {
+const broken = (bytes: Buffer, at: number, isEnd: boolean, fault: Fault): RowSpan | undefined => {
   const newline = bytes.indexOf(LF, at);
   const stop = newline < 0 ? bytes.length : newline;
   if (newline < 0 && !isEnd && stop - at <= MAX_ROW_BYTES) return undefined;
   return stop - at > MAX_ROW_BYTES ? tooLong(at) : rowEnding(bytes, at, stop, 1, fault);
 };
 
-const quotedRow = (bytes: Buffer, at: number, delimiters: readonly number[], isEnd: boolean): Found | undefined => {
+const quotedRow = (bytes: Buffer, at: number, delimiters: readonly number[], isEnd: boolean): RowSpan | undefined => {
   let isQuoted = false;
   let lines = 1;
   const most = Math.min(bytes.length, at + MAX_ROW_BYTES);

@@ -18,7 +18,7 @@ export interface RowOfFile {
  * new: first taken by this row, in any file of the client. under_way: another import has it and has
  * not counted it, so it may not be in the log yet, or ever.
  */
-export type Claimed = "new" | "taken" | "under_way";
+export type ClaimResult = "new" | "taken" | "under_way";
 
 /**
  * What each row is: the same answer however often one import asks about a row of its own.
@@ -28,7 +28,7 @@ export const claimRows = (
   pool: Pool,
   taken: RowTaker,
   rows: readonly RowOfFile[],
-): Promise<readonly Claimed[] | undefined> =>
+): Promise<readonly ClaimResult[] | undefined> =>
   transaction(
     pool,
     [taken.client_id],

@@ -8,7 +8,7 @@ import type { Log } from "../../../../infra/runtime/log.ts";
 import type { Resource } from "../../../../infra/runtime/scope.ts";
 import { BadFile } from "../csv/csv-head.ts";
 import { beat, failImport, giveBack, type TakenImport, takeImport } from "../imports.ts";
-import { removeLeftOver, removePieces } from "./left-over.ts";
+import { removeLeftOver, removePieces } from "./clean-up.ts";
 import { type ImportPorts, runImport } from "./run-import.ts";
 
 export interface ImporterPorts extends ImportPorts {

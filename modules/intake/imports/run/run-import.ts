@@ -19,7 +19,7 @@ import { BadFile, type Head, readHead } from "../csv/csv-head.ts";
 import { type CsvLine, cellsIn, csvLines } from "../csv/csv-lines.ts";
 import { subjectsIn } from "../erase-rejected.ts";
 import { errorsKey, fileFrom, type RejectedRow, rejectedText } from "../import-file.ts";
-import { countRows, noteHash, type Standing, type TakenImport } from "../imports.ts";
+import { countRows, type ImportStanding, noteHash, type TakenImport } from "../imports.ts";
 import { claimRows } from "./claimed-rows.ts";
 
 export interface ImportPorts {
@@ -45,13 +45,13 @@ export const runImport = async (
   ports: ImportPorts,
   taken: TakenImport,
   isClosing: () => boolean,
-): Promise<Standing> => {
+): Promise<ImportStanding> => {
   const { objects } = ports;
   const { import_id: importId, parts } = taken;
   if (taken.sha256 === null) await checkHash(ports, taken);
   const head = taken.checkpoint ?? (await readHead(fileFrom(objects, importId, parts, 0), taken.mapping));
   const lines = csvLines(fileFrom(objects, importId, parts, head.next.offset), head.next, head.delimiter);
-  let before: Promise<Standing> = Promise.resolve("goes on");
+  let before: Promise<ImportStanding> = Promise.resolve("goes on");
   let last: CsvLine["next"] = head.next;
   try {
     for await (const batch of batches(lines)) {
@@ -97,21 +97,21 @@ interface AdmittedRow {
   readonly data: EventReceived;
   readonly message: OutputMessage;
 }
-interface Admitted {
+interface AdmittedRows {
   readonly firstLine: number;
   readonly rows: readonly AdmittedRow[];
   readonly rejected: readonly RejectedRow[];
   readonly kind: Parameters<Path["store"]>[1] | undefined;
   readonly fileSums: ReadonlyMap<string, bigint>;
 }
-const nothing: Admitted = { firstLine: 0, rows: [], rejected: [], kind: undefined, fileSums: new Map() };
+const nothing: AdmittedRows = { firstLine: 0, rows: [], rejected: [], kind: undefined, fileSums: new Map() };
 
 const admitLines = async (
   { wire, facts, clock }: ImportPorts,
   taken: TakenImport,
   { ours, delimiter }: Head,
   lines: readonly CsvLine[],
-): Promise<Admitted> => {
+): Promise<AdmittedRows> => {
   const now = clock();
   const client = facts(taken.client_id, now);
   if (!client) throw new BadFile("client_archived", "the client of this import is archived");
@@ -125,7 +125,7 @@ const admitLines = async (
   const events: readonly Row[] = readable.map(({ line, text }) => ({ line, cells: cellsIn(text, delimiter) }));
   const messages: OutputMessage[] = [];
   const accepted: EventReceived[] = [];
-  let kind: Admitted["kind"];
+  let kind: AdmittedRows["kind"];
   const edge = hostEdge(edges, "upload", {
     wire,
     path: {
@@ -168,10 +168,10 @@ const sumOf = (amounts: readonly Amount[]): ReadonlyMap<string, bigint> => {
 const finish = async (
   { pool, objects, path }: ImportPorts,
   taken: TakenImport,
-  { firstLine, rows, rejected, kind, fileSums }: Admitted,
+  { firstLine, rows, rejected, kind, fileSums }: AdmittedRows,
   checkpoint: Head,
   isEnd: boolean,
-): Promise<Standing> => {
+): Promise<ImportStanding> => {
   hit("import-admitted");
   const claimed = rows.map(({ line, data }) => ({ line, event_id: data.event_id }));
   const rowsAre = rows.length === 0 ? [] : await claimRows(pool, taken, claimed);

@@ -1,12 +1,12 @@
 // Writes a difference: the start in the audit, the decisions, the end in the audit.
 import { createHash } from "node:crypto";
-import { Refused } from "../../../../infra/runtime/refused.ts";
+import { CommandRefused } from "../../../../infra/runtime/command-errors.ts";
 import { commitOf, versionOf } from "../../../../infra/runtime/version.ts";
 import { beginOperation, type OperationPlan } from "../../../base/operations/operations.ts";
 import { closedMonthsOf, type Difference } from "../difference.ts";
 import type { ReprocessSettings } from "../ports.ts";
-import { type Written, writeChanges } from "../write.ts";
-import type { Opened } from "./open.ts";
+import { type WriteResult, writeChanges } from "../write.ts";
+import type { OpenReprocess } from "./open.ts";
 
 export const windowText = ({ from, to }: Pick<ReprocessSettings, "from" | "to">): string =>
   `${new Date(from).toISOString()}/${new Date(to).toISOString()}`;
@@ -39,7 +39,7 @@ export const digestOf = ({ changes }: Difference): string => {
   return createHash("sha256").update(ids.join("\n")).digest("base64url");
 };
 
-interface Applying {
+interface ApplyInput {
   readonly settings: ReprocessSettings;
   readonly actor: string;
   /** The id of the operation. */
@@ -51,7 +51,7 @@ interface Applying {
 export const refuseClosedMonths = (difference: Difference, isAllowed: boolean): void => {
   const closed = closedMonthsOf(difference);
   if (closed.length > 0 && !isAllowed)
-    throw new Refused(
+    throw new CommandRefused(
       `nothing was written: money of closed months would move (${closed.join(", ")}). Allow it, to book it there as ` +
         "further entries (--allow-closed-months, or allow_closed_months), or choose a later beginning",
     );
@@ -63,10 +63,10 @@ export const refuseClosedMonths = (difference: Difference, isAllowed: boolean): 
  * that was not completed.
  */
 export const applyDifference = async (
-  { ports, produce }: Pick<Opened, "ports" | "produce">,
+  { ports, produce }: Pick<OpenReprocess, "ports" | "produce">,
   difference: Difference,
-  { settings, actor, id, onProgress }: Applying,
-): Promise<Written> => {
+  { settings, actor, id, onProgress }: ApplyInput,
+): Promise<WriteResult> => {
   const money = difference.money.map((one) => ({ ...one, commission_minor: one.commission_minor.toString() }));
   const operation = await beginOperation(
     { wire: ports.wire, produce },

@@ -17,7 +17,7 @@ import { clickKeys, clickKeysOf } from "../../../../processors/attribute/click-k
 import { identityKeys, identityKeysOf } from "../../../../processors/enrich/identity-keys.ts";
 import { places } from "../../../../processors/enrich/places.ts";
 import { latestRows } from "../../../../sinks/analytics/latest-rows.ts";
-import { hoursOf, pastOf } from "../../../../sinks/archive/read.ts";
+import { hoursOf, pastOf } from "../../../../sinks/archive/archive-reads.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
 import type { Produce } from "../../../../stream/messages.ts";
 import { topics } from "../../../../topics.ts";
@@ -28,15 +28,15 @@ import { openReference, readOf } from "../../../catalog/reference/reference.ts";
 import { openSuppressions, withholdsOf } from "../../../privacy/suppressions.ts";
 import { defaultLimits, type Limits, type ReprocessPorts } from "../ports.ts";
 import type { Progress } from "../span.ts";
-import { type Archived, spansOf } from "../span.ts";
+import { type ArchiveReader, spansOf } from "../span.ts";
 
-export interface Opened {
+export interface OpenReprocess {
   readonly ports: ReprocessPorts;
   readonly produce: Produce;
   readonly close: () => Promise<void>;
 }
 
-const archiveOf = (objects: Objects): Archived => ({
+const archiveOf = (objects: Objects): ArchiveReader => ({
   since: (at) => pastOf(objects, { since: () => at }),
   begins: async (topic) => {
     for await (const hour of hoursOf(objects, topic)) return hour;
@@ -73,7 +73,7 @@ export const openReprocessing = async (
   pool: pg.Pool,
   { kafka, registryUrl, topicPrefix, clickhouseUrl, keyring, objectStoreUrl, files, log }: Installation,
   { now, needed, progress, limits = defaultLimits }: Opening,
-): Promise<Opened> => {
+): Promise<OpenReprocess> => {
   await refuseOtherPepper(pool, keyring);
   await refuseWithoutNewest(pool, keyring);
   const objects = objectStoreUrl === undefined ? null : openObjects(objectStoreUrl);

@@ -1,0 +1,96 @@
+// Lists what waits for its sale or for a person: refunds, decisions and held lines, each with its
+// age and reason.
+import type { Command } from "commander";
+import { toDecimal } from "../../../../domain/money.ts";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
+import { print, printJson, table } from "../../../../infra/runtime/output.ts";
+import { type WaitingOfOrder, waitingOrders } from "../../../../modules/money/orders/waiting-items.ts";
+import { clientOf, withPool } from "../../pool.ts";
+
+interface Options {
+  readonly client?: string;
+  readonly olderThan: string;
+  readonly json?: boolean;
+}
+/** By reason; what only a person can know is asked of the sender. */
+const CURES: Readonly<Record<string, string>> = {
+  no_sale: "its order is not known: ask for the sale, or for the right order id",
+  no_such_event:
+    "the event that it names made no line here: the keeper moves the refund within the hour once the event is known; " +
+    "else ask for the right event id, or tributary decide take-back --event",
+  no_such_line: "its order has no such product: ask for the right one, or for a refund without a product",
+  other_currency: "no line is in its currency: ask for the amount in the currency of the sale",
+  exceeds_its_lines: "nothing is owed: the refunds exceed what the order was worth",
+};
+const OF_HELD = "tributary explain, then tributary decide release, reattribute or reject";
+const cureOf = ({ kind, reason }: WaitingOfOrder): string =>
+  kind === "held" ? OF_HELD : kind === "decision" ? "decide again about the right order" : (CURES[reason] ?? "");
+
+const HOUR_MS = 3_600_000;
+/** More do not help a person who decides one after the other. */
+const MOST = 10_000;
+
+const hoursOf = (text: string): number => {
+  if (!/^\d{1,5}$/.test(text)) throw new UsageError(`--older-than: ${text} is not a number of hours`);
+  return Number(text);
+};
+
+const age = (ms: number): string =>
+  ms < 48 * HOUR_MS ? `${Math.floor(ms / HOUR_MS)} h` : `${Math.floor(ms / (24 * HOUR_MS))} d`;
+
+/** An amount that named no currency came with the decimals of the default one. */
+const amount = ({ amount_minor, currency }: WaitingOfOrder): string | null =>
+  amount_minor === null
+    ? null
+    : `${toDecimal(amount_minor, currency ?? "MXN")}${currency === null ? "" : ` ${currency}`}`;
+
+const list = (options: Options): Promise<void> =>
+  withPool(async (pool) => {
+    const now = Date.now();
+    const latest = now - hoursOf(options.olderThan) * HOUR_MS;
+    const client = options.client === undefined ? undefined : await clientOf(pool, options.client);
+    const found: WaitingOfOrder[] = [];
+    for await (const one of waitingOrders(pool, now, { ...(client && { clientId: client.client_id }) })) {
+      if (one.since > latest) continue;
+      found.push(one);
+      if (found.length === MOST) break;
+    }
+    found.sort((a, b) => a.since - b.since);
+    if (options.json)
+      return printJson(
+        found.map(({ amount_minor, since, ...one }) => ({
+          ...one,
+          amount: amount_minor === null ? null : toDecimal(amount_minor, one.currency ?? "MXN"),
+          cure: cureOf({ ...one, amount_minor, since }),
+          since: new Date(since).toISOString(),
+          age_seconds: Math.floor((now - since) / 1_000),
+        })),
+      );
+    if (found.length === 0) return print("nothing waits");
+    print(
+      table(
+        ["kind", "age", "client", "order", "product", "partner", "amount", "reason", "id"],
+        found.map((one) => [
+          ...[one.kind, age(now - one.since), one.client_id, one.order_key, one.product_id, one.partner_id],
+          ...[amount(one), one.reason, one.id],
+        ]),
+      ),
+    );
+    for (const [reason, cure] of new Map(found.map((one) => [`${one.kind} ${one.reason}`, cureOf(one)])))
+      print(`${reason}: ${cure}`);
+    if (found.length === MOST) print(`the first ${MOST} that were found; narrow it with --client or --older-than`);
+  });
+
+export const waitingCommands = (program: Command): void => {
+  program
+    .command("waiting")
+    .description("lists refunds and decisions that found no line, lines that are held, and refunds that are void")
+    .option("--client <slug or id>", "of one client")
+    .option("--older-than <hours>", "only what has waited longer", "0")
+    .option("--json", "as JSON")
+    .addHelpText(
+      "before",
+      "Examples:\n  $ tributary waiting --older-than 48\n  $ tributary waiting --client casa-verde --json\n",
+    )
+    .action(list);
+};

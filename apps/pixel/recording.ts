@@ -1,0 +1,86 @@
+// POST /replay: one chunk of a recorded visit. The gates that the script has asked are asked again,
+// and nothing is answered before it is stored.
+import { maskInForce } from "../../domain/personal/consent.ts";
+import { send, type Visit } from "../../infra/http/direct/direct-host.ts";
+import { perSecond } from "../../infra/http/direct/per-second.ts";
+import { orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts";
+import { withBody } from "../../infra/http/read-body.ts";
+import { senderOf } from "../../infra/http/sender.ts";
+import type { PixelSettings } from "../../modules/catalog/pixel/pixel-picture.ts";
+import type { AskClientFacts } from "../../modules/intake/path/facts.ts";
+import { type Chunk, chunkIn } from "../../modules/intake/recordings/chunk.ts";
+import { closedGate } from "../../modules/intake/recordings/gates.ts";
+import type { NotTaken, TakenChunk } from "../../modules/intake/recordings/recording-store.ts";
+import { corsOf, isPageAllowed, originOf } from "./pages.ts";
+
+export interface RecordingPorts {
+  readonly facts: AskClientFacts;
+  /** Undefined while no configuration is known. */
+  readonly settingsOf: (clientId: number) => PixelSettings | undefined;
+  /** Undefined: stored. */
+  readonly store: (taken: TakenChunk) => Promise<NotTaken | undefined>;
+  readonly now: () => number;
+}
+
+/** The first chunk of a page holds all of it. */
+const MAX_BYTES = 1024 * 1024;
+/** Of an address; a page sends one in five seconds. */
+const CHUNKS_A_SECOND = 20;
+/** Read, and waiting for Postgres and object storage. */
+const MOST_UNDER_WAY = 32;
+
+const REFUSALS: Readonly<Record<NotTaken, string>> = {
+  visit_too_long: "sid: nothing more is recorded of this visit",
+  too_many_visits: "cid: this client records no further visits today",
+  other_device: "did: this visit is that of another device",
+  erased: "sid: this visit was erased",
+};
+const refused = (code: string, message: string): Problem => new Problem("forbidden", message, { code });
+
+/** Throws Problem: 400 names the field, 403 the gate that is closed, and 429 and 503 pass. */
+export const takeRecording = (ports: RecordingPorts): ((visit: Visit) => Promise<void>) => {
+  const chunks = perSecond(CHUNKS_A_SECOND);
+  let underWay = 0;
+
+  const admit = (visit: Visit, chunk: Chunk): TakenChunk => {
+    const receivedAt = ports.now();
+    const known = ports.facts(chunk.clientId, receivedAt);
+    const settings = ports.settingsOf(chunk.clientId);
+    if (settings === undefined) throw unavailable("the clients are not known here yet", 1);
+    if (known === undefined || known === null) throw refused("unknown_client", "cid: names no client");
+    if (!isPageAllowed(originOf(visit), settings.allowed_domains))
+      throw refused("domain_not_allowed", "Origin: this page is not on the client's list of domains");
+    const { headers } = visit.request;
+    const signals = {
+      hasGpc: chunk.hasGpc || headers["sec-gpc"]?.toString().trim() === "1",
+      hasDnt: chunk.hasDnt || headers.dnt?.toString().trim() === "1",
+    };
+    const mask = maskInForce(chunk.consent ?? known.consentDefault, signals);
+    const { sessionId } = chunk;
+    const closed = closedGate(settings, { mask, isChosen: chunk.consent !== null, sessionId });
+    if (closed !== undefined) throw refused(closed.code, closed.message);
+    return { chunk, device: known.identify.plain(chunk.did), mask, receivedAt };
+  };
+
+  return async (visit) => {
+    // The script sends with credentials within its site, and has to read why it should stop.
+    for (const [name, value] of Object.entries(corsOf(visit, []))) visit.response.setHeader(name, value);
+    if (!chunks.take(senderOf(visit.address)))
+      throw new Problem("rate_limited", `an address sends ${CHUNKS_A_SECOND} chunks in a second`, {
+        headers: { "Retry-After": "1" },
+      });
+    const storeRaw = async (raw: Buffer): Promise<NotTaken | undefined> => {
+      const taken = admit(visit, chunkIn(raw));
+      if (underWay >= MOST_UNDER_WAY) throw unavailable("too many recordings are being stored", 2);
+      underWay += 1;
+      return ports.store(taken).finally(() => {
+        underWay -= 1;
+      });
+    };
+    const notTaken = await withBody(visit.request, { address: visit.address }, storeRaw, MAX_BYTES).catch(
+      orUnavailable("recordings cannot be stored now", 5),
+    );
+    if (notTaken !== undefined) throw refused(notTaken, REFUSALS[notTaken]);
+    send(visit, 204, {});
+  };
+};

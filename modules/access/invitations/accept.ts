@@ -1,0 +1,168 @@
+// What happens to an invitation by its token alone: it is looked at, and accepted once.
+import type { Pool, PoolClient } from "pg";
+import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { Keyring } from "../../../infra/runtime/keyring.ts";
+import { type Act, writeAudit } from "../../base/audit/audit.ts";
+import { queueMail } from "../../base/mails/mails.ts";
+import { conflict, missing, RefusalError } from "../../base/refusal.ts";
+import { insertUser } from "../users/create.ts";
+import { asUsers, type Locale, type Role } from "../users/users.ts";
+import { hashOfToken, invitationToken, tokenOfSeed } from "./invitation-token.ts";
+import { type InvitationKind, type InvitationState, stateOf } from "./invitations.ts";
+
+interface InvitationRow {
+  readonly invitation_id: number;
+  readonly kind: InvitationKind;
+  readonly email: string;
+  readonly partner_id: number | null;
+  readonly client_id: number | null;
+  readonly locale: Locale;
+  readonly invited_by: string;
+  readonly expires_at: number;
+  readonly status: InvitationState;
+}
+/** What an invitation leads to. */
+interface Target {
+  readonly name: string;
+  readonly status: string;
+  readonly client_ids: readonly number[];
+}
+const found = sql`i.invitation_id, i.kind, i.email, i.partner_id, i.client_id, i.locale, i.invited_by, i.expires_at,
+  ${stateOf} as status`;
+
+/** Why an invitation cannot be accepted any more. */
+const ended = (kind: InvitationKind, state: Exclude<InvitationState, "pending"> | "archived"): RefusalError => {
+  if (state === "archived") return conflict(`${kind}_archived`, `this ${kind} is archived`);
+  return conflict(`invitation_${state === "accepted" ? "used" : state}`, `this invitation is ${state}`);
+};
+
+/** Throws RefusalError: missing, also for a token of the other kind. */
+const find = async (tx: Pick<PoolClient, "query">, kind: InvitationKind, token: string): Promise<InvitationRow> => {
+  const { rows } = await tx.query<InvitationRow>(sql`
+    select ${found} from invitations i where sha256 = ${hashOfToken(token)} and kind = ${kind}`);
+  if (rows[0] === undefined || !invitationToken.test(token)) throw missing();
+  return rows[0];
+};
+
+/** No tenant is known yet, so the role that may read all of them asks. */
+const targetOf = async (tx: PoolClient, { partner_id, client_id }: InvitationRow): Promise<Target> => {
+  await tx.query("set local role tributary_reference");
+  const { rows } = await tx.query<Target>(
+    client_id !== null
+      ? sql`select name, status, array[client_id] as client_ids from clients where client_id = ${client_id}
+          order by version desc limit 1`
+      : sql`select name, status, client_ids from partners where partner_id = ${partner_id}
+          order by version desc limit 1`,
+  );
+  await tx.query("set local role none");
+  return rows[0]!;
+};
+
+export interface InvitationView extends Pick<InvitationRow, "kind" | "email" | "expires_at" | "status"> {
+  readonly name: string;
+}
+/** What a token leads to; writes nothing. Throws RefusalError: missing. */
+export const verifyInvitation = (pool: Pool, kind: InvitationKind, token: string): Promise<InvitationView> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const { email, expires_at, status, ...rest } = await asUsers(tx, () => find(tx, kind, token));
+      const { name } = await targetOf(tx, { email, expires_at, status, ...rest });
+      return { kind, email, name, expires_at, status };
+    },
+    { isReadOnly: true },
+  );
+
+export interface Acceptance {
+  readonly kind: InvitationKind;
+  readonly token: string;
+  /** Of the person. */
+  readonly name: string;
+}
+/** Makes a partner active that was invited: modules/catalog/partners/activate.ts. */
+export type ActivatePartner = (
+  tx: PoolClient,
+  partner: { readonly partner_id: number; readonly clients: readonly number[]; readonly actor: string },
+) => Promise<void>;
+
+/**
+ * Makes the user that the invitation names and marks it as accepted, of however many that try it at
+ * once by one. A partner that was invited is active from then on. Throws RefusalError: missing,
+ * invalid `bad_user`, conflict `invitation_used`, `invitation_revoked`, `invitation_expired`,
+ * `partner_archived`, `client_archived`, and `email_in_use` when there is a user of this address by
+ * now.
+ */
+export const acceptInvitation = (
+  pool: Pool,
+  activate: ActivatePartner,
+  { kind, token, name }: Acceptance,
+  act: Pick<Act, "request_id" | "ip">,
+): Promise<{ readonly email: string }> =>
+  transaction(pool, null, async (tx) => {
+    const invitation = await asUsers(tx, () => take(tx, kind, token));
+    const { invitation_id: id, email, partner_id, client_id, locale } = invitation;
+    const target = await targetOf(tx, invitation);
+    if (target.status === "archived") throw ended(kind, "archived");
+    const role: Role = kind === "partner" ? "partner" : "client_user";
+    const wanted = { email, name, role, locale, partner_id, client_ids: client_id === null ? [] : [client_id] };
+    // It was there when the invitation was made, and nothing is ever removed.
+    const known = { client: () => true, partner: () => true };
+    const user = await asUsers(tx, async () => {
+      const made = await insertUser(tx, wanted, known).catch(ofInvitation);
+      const inviter = await localeOf(tx, invitation.invited_by);
+      await queueMail(tx, {
+        happening: `invitation-accepted:${id}`,
+        recipient: invitation.invited_by,
+        template: "invitation_accepted",
+        locale: inviter ?? locale,
+        facts: { inviter: made.name, name: target.name },
+      });
+      return made;
+    });
+    await tx.query(sql`select set_config('app.clients', ${target.client_ids.join(",")}, true)`);
+    const after = { user_id: user.user_id, role, partner_id, client_id };
+    await writeAudit(
+      tx,
+      { actor: email, role, ...act },
+      { action: "invitation.accepted", client_id, entity: `invitation:${id}`, after },
+    );
+    // Last, for what follows a change of reference data has to be short.
+    if (target.status === "invited")
+      await activate(tx, { partner_id: partner_id!, clients: target.client_ids, actor: email });
+    return { email };
+  });
+
+/** The address is that of the invitation, and not of the input. */
+const ofInvitation = (error: unknown): never => {
+  if (!(error instanceof RefusalError)) throw error;
+  throw new RefusalError(error.refusals.map((one) => (one.path === "/email" ? { ...one, path: "" } : one)));
+};
+
+/** A conditional UPDATE: of many at once one finds the invitation pending. */
+const take = async (tx: Pick<PoolClient, "query">, kind: InvitationKind, token: string): Promise<InvitationRow> => {
+  const invitation = await find(tx, kind, token);
+  const { rowCount } = await tx.query(sql`
+    update invitations i set accepted_at = clock_timestamp()
+    where invitation_id = ${invitation.invitation_id} and ${stateOf} = 'pending'`);
+  if (rowCount === 1) return invitation;
+  const { status } = await find(tx, kind, token);
+  throw ended(kind, status === "pending" ? "accepted" : status);
+};
+
+const localeOf = async (tx: Pick<PoolClient, "query">, email: string): Promise<Locale | undefined> =>
+  (
+    await tx.query<{ locale: Locale }>(sql`
+      select locale from users where email = ${email} order by removed_at is null desc, user_id desc limit 1`)
+  ).rows[0]?.locale;
+
+/** The token of a pending invitation, for its mail; under the role tributary_tokens. */
+export const tokenForMail = async (
+  tx: Pick<PoolClient, "query">,
+  invitationId: number,
+  keyring: Keyring,
+): Promise<string | undefined> => {
+  const { rows } = await tx.query<{ seed: string; sha256: Buffer }>(sql`
+    select seed, sha256 from invitations i where invitation_id = ${invitationId} and ${stateOf} = 'pending'`);
+  return rows[0] && tokenOfSeed(keyring, rows[0].seed, rows[0].sha256);
+};

@@ -1,0 +1,32 @@
+// Orders as settle remembers them, read where its memory lies.
+import type { PoolClient } from "pg";
+import { unpacked } from "../../../infra/postgres/packed-values.ts";
+import { sql } from "../../../infra/postgres/sql.ts";
+import { isInParts, keysOfOrder, orderFrom } from "../../../processors/settle/memory/order.ts";
+import { type Line, type OrderState, rowOf } from "../../../processors/settle/order.ts";
+
+const valuesOf = async (tx: PoolClient, keys: readonly string[]): Promise<ReadonlyMap<string, Buffer>> => {
+  const { rows } = await tx.query<{ key: string; value: Buffer }>(
+    sql`select key, value from memory_state where stage = 'settle' and key = any (${keys})`,
+  );
+  return new Map(rows.map((row) => [row.key, unpacked(row.value)]));
+};
+
+/** By key, e.g. `7:o:A-1001`; an order that settle never met is not in it. */
+export const rememberedOrders = async (
+  tx: PoolClient,
+  keys: readonly string[],
+): Promise<ReadonlyMap<string, OrderState>> => {
+  const heads = await valuesOf(tx, keys);
+  const large = [...heads].filter(([, head]) => isInParts(head)).map(([key]) => key);
+  const parts = large.length === 0 ? new Map<string, Buffer>() : await valuesOf(tx, large.flatMap(keysOfOrder));
+  const found = new Map<string, OrderState>();
+  for (const key of heads.keys()) {
+    const order = orderFrom(key, (one) => heads.get(one) ?? parts.get(one));
+    if (order !== undefined) found.set(key, order);
+  }
+  return found;
+};
+
+/** Of the row that the line was last written as. */
+export const versionOf = (line: Line): number => rowOf(line).version;

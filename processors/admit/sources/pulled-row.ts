@@ -1,0 +1,77 @@
+// The edge of pulls: a row of an external source becomes an event whose id follows from what the
+// row says, so that a row which is pulled again is the same event.
+import { hash } from "node:crypto";
+import { sentEventId } from "../../../domain/ids.ts";
+import { type MappedPayload, type MappingFault, mapPayload } from "../../../domain/sources/map-payload.ts";
+import type { ReadMapping } from "../../../domain/sources/source.ts";
+import type { EventReceived } from "../../../schemas/generated.ts";
+import type { Refusal, UnixMs } from "../../../stream/flow.ts";
+import { admitEvent } from "../event.ts";
+import { type RequestFacts, requestTerms } from "../request-terms.ts";
+import { mappedEvent } from "./mapped-event.ts";
+
+/** Of whom rows are pulled, and how they are read. */
+export interface PulledFrom {
+  readonly sourceId: number;
+  readonly mapping: ReadMapping;
+}
+export type PulledRow =
+  | { readonly kind: "accepted"; readonly event: EventReceived; readonly saleHash: string }
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+const refused = (code: string, field: string, message: string): PulledRow => ({
+  kind: "refused",
+  refusal: { code, field, message, retryable: false },
+});
+const missing = (field: string, message: string): PulledRow => refused("missing_field", field, message);
+const ofFault = ({ code, field, path, found, hint }: MappingFault): PulledRow =>
+  refused(code, field, `${path ?? "no path"}: found ${found}; ${hint}`);
+
+/**
+ * Pure: the same row is the same event, whenever it is pulled. A row needs a time of its own and an
+ * order, a key or a device, which are what it is known by. Refusals quote no value of the row.
+ */
+export const admitPulled = (from: PulledFrom, receivedAt: UnixMs, facts: RequestFacts) => {
+  const { clientId } = facts;
+  const arrival = { receivedAt, sender: String(clientId), address: null, header: () => undefined };
+  const texts = { mayBeBroken: true, mayHoldEmail: true };
+  const terms = requestTerms({ texts, source: "pull", isClientSide: false, batchId: null }, arrival, facts);
+  return (row: unknown): PulledRow => {
+    const mapped = mapPayload(row, from.mapping, { needsKey: false });
+    if ("hint" in mapped) return ofFault(mapped);
+    const known = mapped.order_id ?? mapped.dedup_key ?? mapped.did;
+    if (known === undefined) return missing("order_id", "a row needs an order_id, a dedup_key or a did");
+    if (mapped.ts === undefined) return missing("ts", "a row needs the time at which it happened");
+    const did = `pull:${from.sourceId}:${known}`;
+    const admitted = admitEvent(mappedEvent(mapped, { clientId, receivedAt, did }), terms);
+    if (admitted.kind === "refused") return { kind: "refused", refusal: admitted.refusal };
+    return { kind: "accepted", ...identified(admitted.data, mapped, { ...from, known }) };
+  };
+};
+
+/** The id and the key of a row, from the amount as it was read: "12.5" and 12.50 are the same. */
+const identified = (
+  event: EventReceived,
+  mapped: MappedPayload,
+  { sourceId, known }: PulledFrom & { readonly known: string },
+) => {
+  const { client_id, custom_name, t, value_minor, currency, ts, product_id } = event;
+  const said = [sourceId, client_id, known, custom_name ?? t, value_minor?.toString() ?? null, currency, ts];
+  // Two lines of one order may cost the same.
+  const saleHash = hash("sha256", JSON.stringify(product_id === null ? said : [...said, product_id]), "hex");
+  const sender_event_id = `pull-${saleHash}`;
+  const event_id = sentEventId(client_id, sender_event_id);
+  const partner_ref = mapped.partner_param ?? null;
+  return { saleHash, event: { ...event, event_id, sender_event_id, sale_hash: saleHash, partner_ref } };
+};
+
+/** The feed of pulls: an event that was admitted, and when. */
+export interface PulledEvent {
+  readonly receivedAt: UnixMs;
+  readonly event: EventReceived;
+}
+export const pulledRecord = ({ receivedAt, event }: PulledEvent) => ({
+  at: Math.min(event.ts, receivedAt),
+  receivedAt,
+  data: event,
+});

@@ -1,0 +1,91 @@
+// What of an order still waits: for its sale, for a person, or for nothing any more, since a refund
+// was too large.
+
+import type { UnixMs } from "../../stream/flow.ts";
+import { COMPLETE_AFTER_MS, firstReceiptOf, type Line, type OrderState, type Refund } from "./order.ts";
+import { namesLine, spread } from "./spread.ts";
+
+export interface WaitingItem {
+  /** refund and decision: no line that they are about; held: for a person; void: for nothing. */
+  readonly kind: "refund" | "decision" | "held" | "void";
+  /** The refund, the decision, or the event that made the line; null: of all refunds together. */
+  readonly id: string | null;
+  readonly reason: string;
+  readonly product_id: string | null;
+  readonly partner_id: number | null;
+  readonly amount_minor: bigint | null;
+  readonly currency: string | null;
+  readonly since: UnixMs;
+}
+
+const reasonOf = (refund: Refund, lines: readonly Line[]): string => {
+  if (refund.line_event_id !== null && !lines.some((line) => namesLine(refund, line))) return "no_such_event";
+  if (lines.length === 0) return "no_sale";
+  return lines.some((line) => namesLine(refund, line)) ? "other_currency" : "no_such_line";
+};
+
+const held = (line: Line): readonly WaitingItem[] =>
+  line.review === null || line.status !== "credited"
+    ? []
+    : [
+        {
+          kind: "held",
+          id: line.event_id,
+          reason: line.review,
+          product_id: line.product_key === "" ? null : line.product_key,
+          partner_id: line.partner_id,
+          amount_minor: line.value_minor - line.refunded_minor,
+          currency: line.currency,
+          since: line.received_at,
+        },
+      ];
+
+/** `now`: what refunds exceed an order's lines by is void once these are complete. */
+export const waitingOf = ({ lines, refunds, decisions }: OrderState, now: UnixMs): readonly WaitingItem[] => {
+  const first = firstReceiptOf(lines);
+  const { unmet, excess } = spread(lines, refunds);
+  const unfound = decisions.filter(
+    ({ product_key, name, event_id }) =>
+      !lines.some(
+        (line) =>
+          product_key === null ||
+          line.event_id === event_id ||
+          (line.product_key === product_key && line.name === name),
+      ),
+  );
+  return [
+    ...unmet.map(
+      (refund): WaitingItem => ({
+        kind: "refund",
+        id: refund.event_id,
+        reason: reasonOf(refund, lines),
+        product_id: refund.product_key,
+        partner_id: null,
+        amount_minor: refund.amount_minor,
+        currency: refund.currency,
+        since: refund.received_at === 0 && lines.length > 0 ? first : refund.received_at,
+      }),
+    ),
+    ...unfound.map(
+      ({ decision, product_key }): WaitingItem => ({
+        kind: "decision",
+        id: decision.decision_id,
+        reason: lines.length === 0 ? "no_sale" : "no_such_line",
+        product_id: product_key,
+        partner_id: decision.partner_id,
+        amount_minor: null,
+        currency: null,
+        since: decision.at,
+      }),
+    ),
+    ...lines.flatMap(held),
+    ...(now > first + COMPLETE_AFTER_MS
+      ? [...excess].map(
+          ([currency, amount_minor]): WaitingItem => ({
+            ...{ kind: "void", id: null, reason: "exceeds_its_lines", product_id: null, partner_id: null },
+            ...{ amount_minor, currency, since: first + COMPLETE_AFTER_MS },
+          }),
+        )
+      : []),
+  ];
+};

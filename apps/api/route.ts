@@ -12,9 +12,7 @@ import type { Role, User } from "../../modules/access/users/users.ts";
 import type { Deliver } from "../../modules/base/alerts/delivery.ts";
 import type { Act } from "../../modules/base/audit/audit.ts";
 import type { OperationPorts } from "../../modules/base/operations/operations.ts";
-import type { Scope, Work as UnitOfWork } from "../../modules/base/work.ts";
-import type { ReferenceChanges } from "../../modules/catalog/reference/records.ts";
-import type { SavedChange, WrittenIds } from "../../modules/catalog/reference/writer.ts";
+import type { Scope, Work } from "../../modules/base/work.ts";
 import type { PositionReads } from "../../modules/figures/reads/positions.ts";
 import type { Leads } from "../../modules/intake/leads/leads.ts";
 import type { OpenTrials } from "../../modules/money/trials/open-trials.ts";
@@ -72,27 +70,6 @@ export type Caller =
   | { readonly kind: "client"; readonly client_id: number }
   | { readonly kind: "user"; readonly user: User };
 
-interface MoreOfChange {
-  /** Where an entry of the changes stands in the body, e.g. /commissions/2; else it is the body. */
-  readonly placeOf?: (entity: string, n: number) => string;
-  /** Writes what belongs to the change and takes long, before the change has its time. */
-  readonly also?: (written: WrittenIds) => Promise<void>;
-}
-
-/** A unit of work, with the change of reference data of handlers that are no use cases yet. */
-export interface Work extends UnitOfWork {
-  /**
-   * Saves reference data, within the scope of the caller. Throws Problem 400 or 409; `conflicts`
-   * names the domain code of a field that another thing has already. What follows it in the
-   * transaction has half a second.
-   */
-  readonly change: (
-    changes: ReferenceChanges,
-    conflicts?: Readonly<Record<string, string>>,
-    more?: MoreOfChange,
-  ) => Promise<Omit<SavedChange, "isLate">>;
-}
-
 /** A request that is let through, as its contract reads it. */
 export interface Ask<C extends Contract = Contract> {
   readonly caller: Caller;
@@ -110,8 +87,6 @@ export interface Ask<C extends Contract = Contract> {
   readonly fields: readonly string[];
   /** The version that the caller has seen, of If-Match or the body; undefined: any. */
   readonly version: number | undefined;
-  /** Throws Problem 409 `version_conflict` when the caller has seen another version than this. */
-  readonly checkVersion: (current: number) => void;
   /** Runs `work` in a read-only snapshot that sees the clients of the caller and no others. */
   readonly read: <T>(work: (tx: PoolClient, scope: Scope) => Promise<T>) => Promise<T>;
   /**
@@ -128,8 +103,8 @@ export interface Ask<C extends Contract = Contract> {
 interface Write {
   (useCase: (work: Work) => Promise<Reply>): Promise<Reply>;
   <Result>(
-    useCase: (work: UnitOfWork) => Promise<Result>,
-    answer: (result: Result, work: UnitOfWork) => Reply | Promise<Reply>,
+    useCase: (work: Work) => Promise<Result>,
+    answer: (result: Result, work: Work) => Reply | Promise<Reply>,
   ): Promise<Reply>;
 }
 type Row = Readonly<Record<string, any>>;

@@ -9,10 +9,12 @@ import { type Reference, reference } from "../../domain/reference/reference.ts";
 import { openPool, sql, transaction } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { openTokens } from "../../modules/access/tokens/tokens.ts";
+import { runWork } from "../../modules/base/work.ts";
+import { actsFrom, changeReference } from "../../modules/catalog/reference/change.ts";
 import { recordChange, tookTooLong } from "../../modules/catalog/reference/open-change.ts";
 import { entities, type ReferenceChanges, ReferenceRefused } from "../../modules/catalog/reference/records.ts";
 import { type OpenReference, openReference, readOf } from "../../modules/catalog/reference/reference.ts";
-import { writeReference, writeReferenceWithin } from "../../modules/catalog/reference/writer.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { seed } from "../../modules/running/installation/seed.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
@@ -821,14 +823,22 @@ describe("the order of changes", () => {
     isEnded = true;
     await expect(stalled).rejects.toThrow("and was not saved");
   });
+  const operator = { role: "operator", request_id: "test", ip: null };
   test("what follows a change in its transaction has half a second, what belongs to it more", async () => {
     const followedBy = (seconds: number, beforeIt = 0) =>
-      transaction(pool, null, async (tx) => {
-        const also = async () => void (await tx.query(sql`select pg_sleep(${beforeIt})`));
-        const saved = await writeReferenceWithin(tx, "followed", shop(), { clients: [], also });
-        await tx.query(sql`select pg_sleep(${seconds})`);
-        return saved;
-      });
+      transaction(pool, null, (tx) =>
+        runWork(
+          { tx, scope: { clients: [], isAll: true }, act: { actor: "followed", ...operator }, idOf: String },
+          async (work) => {
+            await changeReference(work, shop());
+            await tx.query(sql`select pg_sleep(${beforeIt})`);
+          },
+          async (_, work) => {
+            await tx.query(sql`select pg_sleep(${seconds})`);
+            return { recorded_at: actsFrom(work)! };
+          },
+        ),
+      );
     await inTime(() => followedBy(0.1));
     await expect(followedBy(0.7)).rejects.toMatchObject({ code: "25P04" });
     const begun = await databaseNow();

@@ -91,15 +91,6 @@ export const expectedVersion = (request: IncomingMessage, body: unknown): number
   return version;
 };
 
-/** Throws Problem 409 when another version than the expected one is there. */
-export const checkVersion = (expected: number | undefined, current: number): void => {
-  if (expected === undefined || expected === current) return;
-  throw new Problem("conflict", `this has changed: version ${current} is there now`, {
-    code: "version_conflict",
-    members: { current_version: current },
-  });
-};
-
 /** `Idempotency-Key`, when there is one. */
 export const idempotencyKey = (request: IncomingMessage): string | undefined => {
   const given = request.headersDistinct["idempotency-key"] ?? [];

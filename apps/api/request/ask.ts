@@ -6,7 +6,7 @@ import { transaction } from "../../../infra/postgres/sql.ts";
 import { enterScope } from "../../../modules/access/scope.ts";
 import { fieldsOf } from "../contract/contract.ts";
 import type { Ask, Reply } from "../route.ts";
-import { accepted, checkVersion, expectedVersion, paramsIn, queryIn } from "./accept.ts";
+import { accepted, expectedVersion, paramsIn, queryIn } from "./accept.ts";
 import { type AskPorts, away, type CheckedRequest, roleOf } from "./checked-request.ts";
 import { behindOf, listReply } from "./list.ts";
 import { type Writing, writeReply } from "./write.ts";
@@ -39,7 +39,6 @@ export const askOf = (ports: AskPorts, arrived: CheckedRequest): Ask => {
     bytes: arrived.bytes?.length ?? 0,
     fields: fieldsOf(contract, role),
     version: expected,
-    checkVersion: (current) => checkVersion(expected, current),
     read: (work) =>
       transaction(ports.pool, null, async (tx) => work(tx, await enterScope(tx, user())), { isReadOnly: true }).catch(
         away,

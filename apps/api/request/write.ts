@@ -6,15 +6,13 @@ import type { PoolClient } from "pg";
 import { uuidOf } from "../../../domain/ids.ts";
 import { Problem, unavailable } from "../../../infra/http/problem.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
-import { enterScope, keepScope } from "../../../modules/access/scope.ts";
+import { enterScope } from "../../../modules/access/scope.ts";
 import type { User } from "../../../modules/access/users/users.ts";
 import type { Act } from "../../../modules/base/audit/audit.ts";
 import { claimKey, type KeyOfRequest, keepAnswer } from "../../../modules/base/idempotency/idempotency.ts";
-import { runWork, type Work as UnitOfWork, type WorkParts } from "../../../modules/base/work.ts";
+import { runWork, type Work } from "../../../modules/base/work.ts";
 import { tookTooLong } from "../../../modules/catalog/reference/open-change.ts";
-import { ReferenceRefused } from "../../../modules/catalog/reference/records.ts";
-import { type WrittenIds, writeReferenceWithin } from "../../../modules/catalog/reference/writer.ts";
-import type { Reply, Work } from "../route.ts";
+import type { Reply } from "../route.ts";
 import { idempotencyKey } from "./accept.ts";
 import { type AskPorts, away, type CheckedRequest, rendered } from "./checked-request.ts";
 
@@ -33,7 +31,7 @@ class TwinAtWork extends Error {}
 /** What a handler gives to `write`. */
 export interface Writing {
   readonly useCase: (work: Work) => Promise<unknown>;
-  readonly answer: (result: any, work: UnitOfWork) => Reply | Promise<Reply>;
+  readonly answer: (result: any, work: Work) => Reply | Promise<Reply>;
 }
 
 export const writeReply = async (
@@ -111,50 +109,7 @@ const done = async (
 ): Promise<Reply> => {
   const scope = await enterScope(tx, user);
   const act: Act = { actor: user.email, role: user.role, request_id: requestId, ip: request.ip ?? null };
-  const parts: WorkParts & Pick<Work, "change"> = {
-    ...{ tx, scope, act },
-    idOf: (n) => (key === undefined ? randomUUID() : uuidOf("api", key.owner, key.key, ...key.request, n)),
-    change: async (changes, conflicts = {}, { placeOf = () => "", also } = {}) => {
-      const scoped = async (written: WrittenIds): Promise<void> => {
-        await keepScope(tx, scope);
-        await also?.(written);
-      };
-      try {
-        const within = { clients: scope.clients, also: also && scoped };
-        const saved = await writeReferenceWithin(tx, user.email, changes, within);
-        await keepScope(tx, scope);
-        return saved;
-      } catch (error) {
-        throw error instanceof ReferenceRefused ? refused(error, conflicts, placeOf) : error;
-      }
-    },
-  };
-  return runWork(parts, (work) => useCase(work as Work), answer);
-};
-
-type PlaceOf = (entity: string, n: number) => string;
-
-/** `clients[0].attribution.click_window_days` is /attribution/click_window_days of the body. */
-const pointerOf = (field: string, placeOf: PlaceOf): string => {
-  const [, entity = "", n, rest = ""] = /^(\w+)\[(\d+)\](.*)$/.exec(field) ?? [];
-  return placeOf(entity, Number(n)) + rest.replace(/\[(\d+)\]/g, ".$1").replaceAll(".", "/");
-};
-
-/** A field that another thing has is 409 with the code of the domain, everything else 400. */
-const refused = (
-  { problems }: ReferenceRefused,
-  conflicts: Readonly<Record<string, string>>,
-  placeOf: PlaceOf,
-): Problem => {
-  const errors = problems.map(({ code, field, message }) => ({
-    pointer: pointerOf(field, placeOf),
-    code,
-    detail: message,
-  }));
-  for (const { pointer, code, detail } of errors) {
-    const known = conflicts[pointer.slice(pointer.lastIndexOf("/") + 1)];
-    if (code === "conflict" && known !== undefined)
-      return new Problem("conflict", detail, { code: known, errors: [{ pointer, code: known, detail }] });
-  }
-  return new Problem("validation_failed", "the body is not acceptable", { errors });
+  const idOf = (n: number): string =>
+    key === undefined ? randomUUID() : uuidOf("api", key.owner, key.key, ...key.request, n);
+  return runWork({ tx, scope, act, idOf }, useCase, answer);
 };

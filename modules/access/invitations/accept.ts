@@ -1,10 +1,12 @@
 // What happens to an invitation by its token alone: it is looked at, and accepted once.
+import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
-import { type Act, writeAudit } from "../../base/audit/audit.ts";
+import type { Act } from "../../base/audit/audit.ts";
 import { queueMail } from "../../base/mails/mails.ts";
 import { conflict, missing, RefusalError } from "../../base/refusal.ts";
+import { runWork, type Work } from "../../base/work.ts";
 import { insertUser } from "../users/create.ts";
 import { asUsers, type Locale, type Role } from "../users/users.ts";
 import { hashOfToken, invitationToken, tokenOfSeed } from "./invitation-token.ts";
@@ -81,10 +83,7 @@ export interface Acceptance {
   readonly name: string;
 }
 /** Makes a partner active that was invited: modules/catalog/partners/activate.ts. */
-export type ActivatePartner = (
-  tx: PoolClient,
-  partner: { readonly partner_id: number; readonly clients: readonly number[]; readonly actor: string },
-) => Promise<void>;
+export type ActivatePartner = (work: Work, partnerId: number) => Promise<void>;
 
 /**
  * Makes the user that the invitation names and marks it as accepted, of however many that try it at
@@ -97,41 +96,57 @@ export const acceptInvitation = (
   pool: Pool,
   activate: ActivatePartner,
   { kind, token, name }: Acceptance,
-  act: Pick<Act, "request_id" | "ip">,
+  sender: Pick<Act, "request_id" | "ip">,
 ): Promise<{ readonly email: string }> =>
   transaction(pool, null, async (tx) => {
     const invitation = await asUsers(tx, () => take(tx, kind, token));
-    const { invitation_id: id, email, partner_id, client_id, locale } = invitation;
     const target = await targetOf(tx, invitation);
     if (target.status === "archived") throw ended(kind, "archived");
+    const { email } = invitation;
     const role: Role = kind === "partner" ? "partner" : "client_user";
-    const wanted = { email, name, role, locale, partner_id, client_ids: client_id === null ? [] : [client_id] };
-    // It was there when the invitation was made, and nothing is ever removed.
-    const known = { client: () => true, partner: () => true };
-    const user = await asUsers(tx, async () => {
-      const made = await insertUser(tx, wanted, known).catch(ofInvitation);
-      const inviter = await localeOf(tx, invitation.invited_by);
-      await queueMail(tx, {
-        happening: `invitation-accepted:${id}`,
-        recipient: invitation.invited_by,
-        template: "invitation_accepted",
-        locale: inviter ?? locale,
-        facts: { inviter: made.name, name: target.name },
-      });
-      return made;
-    });
-    await tx.query(sql`select set_config('app.clients', ${target.client_ids.join(",")}, true)`);
-    const after = { user_id: user.user_id, role, partner_id, client_id };
-    await writeAudit(
-      tx,
-      { actor: email, role, ...act },
-      { action: "invitation.accepted", client_id, entity: `invitation:${id}`, after },
+    const scope = { clients: target.client_ids, isAll: false };
+    const parts = { tx, scope, act: { actor: email, role, ...sender }, idOf: () => randomUUID() };
+    return runWork(
+      parts,
+      (work) => accept(work, activate, { invitation, target, name, role }),
+      () => ({ email }),
     );
-    // Last, for what follows a change of reference data has to be short.
-    if (target.status === "invited")
-      await activate(tx, { partner_id: partner_id!, clients: target.client_ids, actor: email });
-    return { email };
   });
+
+interface Accepting {
+  readonly invitation: InvitationRow;
+  readonly target: Target;
+  /** Of the person. */
+  readonly name: string;
+  readonly role: Role;
+}
+const accept = async (
+  work: Work,
+  activate: ActivatePartner,
+  { invitation, target, name, role }: Accepting,
+): Promise<void> => {
+  const { tx } = work;
+  const { invitation_id: id, email, partner_id, client_id, locale } = invitation;
+  const wanted = { email, name, role, locale, partner_id, client_ids: client_id === null ? [] : [client_id] };
+  // It was there when the invitation was made, and nothing is ever removed.
+  const known = { client: () => true, partner: () => true };
+  const user = await asUsers(tx, async () => {
+    const made = await insertUser(tx, wanted, known).catch(ofInvitation);
+    const inviter = await localeOf(tx, invitation.invited_by);
+    await queueMail(tx, {
+      happening: `invitation-accepted:${id}`,
+      recipient: invitation.invited_by,
+      template: "invitation_accepted",
+      locale: inviter ?? locale,
+      facts: { inviter: made.name, name: target.name },
+    });
+    return made;
+  });
+  await tx.query(sql`select set_config('app.clients', ${target.client_ids.join(",")}, true)`);
+  if (target.status === "invited") await activate(work, partner_id!);
+  const after = { user_id: user.user_id, role, partner_id, client_id };
+  await work.audit({ action: "invitation.accepted", client_id, entity: `invitation:${id}`, after });
+};
 
 /** The address is that of the invitation, and not of the input. */
 const ofInvitation = (error: unknown): never => {

@@ -9,7 +9,7 @@ type ClientRecord = Omit<NonNullable<ReferenceChanges["clients"]>[number], "clie
 export type ClientInput = ClientRecord & { readonly name: string; readonly slug: string };
 
 /** Codes of the domain for names that another client has. */
-const CLIENT_CONFLICTS = { slug: "slug_taken" };
+export const CLIENT_CONFLICTS = { slug: "slug_taken" };
 
 /**
  * Answers its id. Throws RefusalError: `slug_taken`, and what is wrong with its fields.

@@ -1,11 +1,8 @@
 // A partner that was invited works from now on.
 import type { ActivatePartner } from "../../access/invitations/accept.ts";
-import { writeReferenceWithin } from "../reference/writer.ts";
+import { changeReference } from "../reference/change.ts";
 
-/**
- * In the transaction that accepts the invitation, as its last step: what follows a change of
- * reference data is short.
- */
-export const activatePartner: ActivatePartner = async (tx, { partner_id, clients, actor }) => {
-  await writeReferenceWithin(tx, actor, { partners: [{ partner_id, status: "active" }] }, { clients });
+/** In the transaction that accepts the invitation. */
+export const activatePartner: ActivatePartner = async (work, partner_id) => {
+  await changeReference(work, { partners: [{ partner_id, status: "active" }] });
 };

@@ -46,7 +46,7 @@ const MOST_EVENTS = 100;
  * The configuration with the patch, each host and event once. `place` is that of the patch in the
  * input. Throws RefusalError: invalid `invalid_value` and `too_big`.
  */
-const patched = (config: PixelConfig, { allowed_domains, ...patch }: PixelPatch, place = ""): PixelConfig => {
+export const patched = (config: PixelConfig, { allowed_domains, ...patch }: PixelPatch, place = ""): PixelConfig => {
   const tracked_events = [...new Set(patch.tracked_events ?? config.tracked_events)];
   if (tracked_events.length > MOST_EVENTS)
     throw invalid(`${place}/tracked_events`, "too_big", `at most ${MOST_EVENTS} events`);

@@ -76,23 +76,9 @@ export const stampChange = async (tx: pg.PoolClient, { change_id }: OpenChange):
 };
 
 /**
- * Runs `work` as one change inside a transaction: others wait. `work` adds rows with `change_id`
- * and has 2 s for that; what follows in the transaction has 500 ms.
- */
-export const changeWithin = async <T>(
-  tx: pg.PoolClient,
-  actor: string,
-  work: (tx: pg.PoolClient, change: OpenChange) => Promise<T>,
-): Promise<StampedChange<T>> => {
-  const change = await beginChange(tx, actor);
-  const result = await work(tx, change);
-  return { change_id: change.change_id, recorded_at: await stampChange(tx, change), result };
-};
-
-/**
- * Runs `work` as one change: others wait, and its last statement writes when it takes effect.
- * `work` adds rows with `change_id`. Throws when it is not done in time; then nothing is saved and
- * the same change can be tried again.
+ * Runs `work` as one change in a transaction of its own: others wait. `work` adds rows with
+ * `change_id`, and the last statement writes when they take effect. Throws when it is not done in
+ * time; then nothing is saved and the same change can be tried again.
  */
 export const recordChange = async <T>(
   pool: pg.Pool,
@@ -102,9 +88,11 @@ export const recordChange = async <T>(
   let stampedAt = 0;
   try {
     const saved = await transaction(pool, null, async (tx) => {
-      const stamped = await changeWithin(tx, actor, work);
+      const change = await beginChange(tx, actor);
+      const result = await work(tx, change);
+      const recorded_at = await stampChange(tx, change);
       stampedAt = performance.now();
-      return stamped;
+      return { change_id: change.change_id, recorded_at, result };
     });
     return { ...saved, isLate: performance.now() - stampedAt > allowanceMs };
   } catch (error) {

@@ -10,7 +10,7 @@ import { announcedBy } from "./announcements.ts";
 import { outOfScope, problemsBetween, segmentsAfter } from "./checks.ts";
 import { draftRecords, draftSegments, type KnownRows, type RecordDraft, type SegmentDraft } from "./draft.ts";
 import { takenNames } from "./names.ts";
-import { changeWithin, type OpenChange, recordChange } from "./open-change.ts";
+import { type OpenChange, recordChange } from "./open-change.ts";
 import {
   type Columns,
   type EntityName,
@@ -51,32 +51,6 @@ export const writeReference = async (pool: pg.Pool, actor: string, changes: Refe
 
 /** What is known of a change before it has its stamp. */
 export type WrittenIds = Pick<SavedChange, "change_id" | "idOf" | "contractIds">;
-
-interface WriteScope {
-  /** Whose rows the caller may touch, beside making new ones. */
-  readonly clients: readonly number[];
-  /** Writes what belongs to the change, under the same tenants and before its stamp. */
-  readonly also?: ((written: WrittenIds) => Promise<void>) | undefined;
-}
-
-/**
- * The same inside a transaction of the caller: rows of other clients are as unknown as what does
- * not exist. Afterwards the transaction sees the clients of the change. What follows must be short:
- * see `changeWithin`; what is long goes into `also`.
- */
-export const writeReferenceWithin = async (
-  tx: pg.PoolClient,
-  actor: string,
-  changes: ReferenceChanges,
-  { clients, also }: WriteScope,
-): Promise<Omit<SavedChange, "isLate">> => {
-  const { result, ...saved } = await changeWithin(tx, actor, async (_tx, change) => {
-    const written = await insertChange(tx, changes, change, new Set(clients));
-    await also?.({ change_id: change.change_id, ...written });
-    return written;
-  });
-  return { ...saved, ...result };
-};
 
 /**
  * Validates and inserts the rows of a change that has begun; `clients` are those that the caller

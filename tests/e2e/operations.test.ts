@@ -89,7 +89,13 @@ test("rows that were lost are back, although the API and the keeper are killed o
   expect([...before].filter((one) => !after.has(one))).toEqual([]);
   const said = (await product.read<Operation>("operations")).map(({ event }) => event().data);
   const own = said.filter(({ operation_id }) => operation_id === id);
-  expect(own.filter(({ phase }) => phase === "succeeded")).toHaveLength(1);
+  // A keeper that is killed between the record of its end and the row of the move leaves both to
+  // the next one: the log has the record at least once, and each time the same one.
+  const ends = own.filter(({ phase }) => phase !== "started");
+  expect(ends.length).toBeGreaterThan(0);
+  expect(new Set(ends.map(({ phase, target }) => `${phase} ${target}`))).toEqual(
+    new Set([`succeeded ${ends[0]!.target}`]),
+  );
   expect(new Set(own.map(({ actor }) => actor))).toEqual(new Set(["admin@demo.tributary.test"]));
   await until("no group is held any more", PATIENCE_MS, async () => {
     const held = await product.rows("select * from group_holds");

@@ -5,8 +5,11 @@ import { topic } from "../../infra/avro/codec.ts";
 import { IncompatibleSchema, openRegistry, type Registry, RegistryAway } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
 import { classify } from "../../infra/runtime/errors.ts";
+import type { EventReceived } from "../../schemas/generated.ts";
+import { schemas } from "../../schemas/generated-avro.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { UnknownSchema, UnreadableRecord } from "../../stream/wire.ts";
+import { topics } from "../../topics.ts";
 import { workshop } from "../stack/home-for-test.ts";
 
 interface Payment {
@@ -76,6 +79,20 @@ test("a reader of yesterday learns today's schema by its id and reads what it kn
   const old = yesterday.encode(payments, payment({ id: "p2", amount_minor: -1n }), null);
   await today.learn(old.readUInt32BE(1));
   expect(today.decode(withNote, old, read)).toEqual(payment({ id: "p2", amount_minor: -1n, note: "" }));
+});
+
+test("how a field is stored and merged is no part of what is registered", async () => {
+  const { eventsRaw } = topics;
+  const { fields } = schemas.EventReceived;
+  const withAttributes = topic<EventReceived>({
+    ...{ ...eventsRaw, checked: false },
+    record: { ...schemas.EventReceived, fields: fields.map((field) => ({ ...field, merge: "fill", column: true })) },
+  });
+  await registry.apply([eventsRaw]);
+  expect(await registry.plan([eventsRaw, withAttributes])).toMatchObject([
+    { state: "registered" },
+    { state: "changed" },
+  ]);
 });
 
 test("an id that the registry does not know makes a value unreadable for good", async () => {

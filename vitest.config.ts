@@ -7,6 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { quickStart } from "./tests/support/broker-jvm.ts";
 
 const folders = ["contracts", "guarantees", "e2e", "stack", "api", "drills"];
 const measures = "tests/bench/**/*.test.ts";
@@ -55,6 +56,8 @@ const lane = {
   testTimeout: 180_000,
   hookTimeout: 300_000,
 };
+
+process.env.JDK_JAVA_OPTIONS ??= quickStart;
 
 export default defineConfig({
   resolve: { alias: { "#failpoint": new URL("./stream/failpoint.ts", import.meta.url).pathname } },

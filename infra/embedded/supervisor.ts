@@ -357,6 +357,7 @@ async function startServices({ own, place, config }: Layout, add: Crew["add"]): 
             HOME: config.inherited.HOME,
             TMPDIR: config.inherited.TMPDIR,
             JAVA_HOME: config.JAVA_HOME,
+            JDK_JAVA_OPTIONS: config.inherited.JDK_JAVA_OPTIONS,
           }),
           readyWithinMs: SERVICE_READY_MS,
           stopSignal: service.stopSignal,

@@ -24,6 +24,7 @@ import { lockFile } from "../../infra/runtime/lock.ts";
 import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { steps } from "../../modules/running/installation/steps.ts";
 import { ownConfig } from "../stack/home-for-test.ts";
+import { archivingClasses } from "./broker-jvm.ts";
 
 const root = repositoryRoot();
 const shelf = join(root, ".tributary", "golden");
@@ -69,13 +70,11 @@ const build = async (golden: string): Promise<void> => {
   const draft = `${golden}.new`;
   rmSync(draft, { recursive: true, force: true });
   try {
-    const stack = await startStack({
-      home,
-      config: ownConfig(),
-      services: ["kafka", "postgres", "clickhouse", "redis", "registry"],
-      steps,
+    await archivingClasses(ownConfig(), async (config) => {
+      const services = ["kafka", "postgres", "clickhouse", "redis", "registry"] as const;
+      const stack = await startStack({ home, config, services, steps });
+      await stack.stop();
     });
-    await stack.stop();
     for (const name of KEPT) {
       mkdirSync(dirname(join(draft, name)), { recursive: true, mode: 0o700 });
       await copy(realpathSync(join(home, name)), join(draft, name));

@@ -1,9 +1,9 @@
 // Kafka 4.1 from the jars that Maven fetched: one process that is broker and controller, or a
 // cluster of them.
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import type { BrokerName, Place, Service } from "../service.ts";
 import { fetchJars } from "./jars.ts";
@@ -129,8 +129,13 @@ const jvm = (place: Place): string[] => [
   "-Dorg.slf4j.simpleLogger.showDateTime=true",
   "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
   "-Dorg.slf4j.simpleLogger.showThreadName=false",
+  // One by one and sorted: a JVM takes classes from an archive only when the class path is the same.
   "-cp",
-  join(place.home.jars, "*"),
+  readdirSync(place.home.jars)
+    .filter((name) => name.endsWith(".jar"))
+    .sort()
+    .map((name) => join(place.home.jars, name))
+    .join(delimiter),
 ];
 
 /**
@@ -203,7 +208,6 @@ const broker = (name: BrokerName, all: readonly BrokerName[]): Service => {
       args: [
         "-Xms256m",
         all.length === 1 ? "-Xmx1g" : "-Xmx512m",
-        "-XX:+UseG1GC",
         "-XX:MaxGCPauseMillis=50",
         // The broker is ready in half the time and loses nothing later: classes are shared, and
         // compiling goes on in the background.

@@ -10,10 +10,10 @@ import { repositoryRoot } from "../../infra/embedded/home.ts";
 const archive = join(repositoryRoot(), ".tributary", "jars", "kafka.jsa");
 const QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 
-/** The `java` launcher reads JDK_JAVA_OPTIONS. A JVM ignores an archive that is missing or not its own. */
+/** For JDK_JAVA_OPTIONS. A JVM ignores an archive that is missing or not its own. */
 export const quickStart = `${QUICK} -XX:SharedArchiveFile=${archive}`;
 
-/** Runs `work` with a configuration whose broker writes the archive when it ends, unless there is one. */
+/** Unless there is an archive, the broker of this configuration writes it when it ends. */
 export const archivingClasses = async (config: StackConfig, work: (config: StackConfig) => Promise<void>) => {
   if (existsSync(archive)) return work(config);
   const draft = `${archive}.${process.pid}.new`;

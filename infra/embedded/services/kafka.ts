@@ -129,7 +129,7 @@ const jvm = (place: Place): string[] => [
   "-Dorg.slf4j.simpleLogger.showDateTime=true",
   "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
   "-Dorg.slf4j.simpleLogger.showThreadName=false",
-  // One by one and sorted: a JVM takes classes from an archive only when the class path is the same.
+  // Sorted: a JVM reads classes from an archive only when the class path is the same.
   "-cp",
   readdirSync(place.home.jars)
     .filter((name) => name.endsWith(".jar"))

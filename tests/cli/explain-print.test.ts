@@ -1,7 +1,6 @@
 // An explanation as a person reads it: a refund credits no one, and a decision is no receipt.
 import { expect, test } from "vitest";
-import type { ExplanationWithDecisions } from "../../apps/cli/commands/money/explain.ts";
-import { printed } from "../../apps/cli/commands/money/explain-print.ts";
+import { type ExplanationWithDecisions, printed } from "../../apps/cli/commands/money/explain-print.ts";
 
 const SALE_AT = Date.parse("2026-11-23T05:01:17.242Z");
 const DECIDED_AT = Date.parse("2026-11-23T05:04:12.063Z");

@@ -2,7 +2,7 @@
 // real Postgres.
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ReferenceChanges } from "../../modules/catalog/reference/records.ts";
+import type { ReferenceChanges } from "../../modules/catalog/reference/entities.ts";
 import { openReference } from "../../modules/catalog/reference/reference.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { contracts } from "../../processors/commission/contracts.ts";

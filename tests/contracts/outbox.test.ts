@@ -14,7 +14,7 @@ import {
   relayOutbox,
   waitingOutbox,
 } from "../../modules/base/outbox/outbox.ts";
-import { ReferenceRefused } from "../../modules/catalog/reference/records.ts";
+import { ReferenceRefused } from "../../modules/catalog/reference/problem.ts";
 import { openReference } from "../../modules/catalog/reference/reference.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import type { DomainChanged, ReferenceChanged } from "../../schemas/generated.ts";

@@ -2,7 +2,7 @@
 // with --yes the ledger is right.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
-import type { ReferenceChanges } from "../../modules/catalog/reference/records.ts";
+import type { ReferenceChanges } from "../../modules/catalog/reference/entities.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { apps } from "../../modules/running/installation/product.ts";
 import { type RunningApi, startApi } from "../support/api.ts";

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { clickIdKey, verify } from "../../domain/click-id.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/wait-until.ts";
-import type { ReferenceChanges } from "../../modules/catalog/reference/records.ts";
+import type { ReferenceChanges } from "../../modules/catalog/reference/entities.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { addedToLog, pidOf, whileFrozen } from "../support/ingest.ts";

@@ -6,7 +6,7 @@ import { reference } from "../../domain/reference/reference.ts";
 import { topic } from "../../infra/avro/codec.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { openKafka, stageReading } from "../../infra/kafka/kafka.ts";
-import type { ReferenceChanges } from "../../modules/catalog/reference/records.ts";
+import type { ReferenceChanges } from "../../modules/catalog/reference/entities.ts";
 import { openReference } from "../../modules/catalog/reference/reference.ts";
 import { type SavedChange, writeReference } from "../../modules/catalog/reference/writer.ts";
 import { chain } from "../../stream/chain.ts";

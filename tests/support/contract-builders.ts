@@ -4,7 +4,7 @@ import { monthOf } from "../../domain/calendar.ts";
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
 import { capOf, termColumns, tiersOf } from "../../modules/catalog/contracts/contract-terms.ts";
-import { entities } from "../../modules/catalog/reference/records.ts";
+import { entities } from "../../modules/catalog/reference/entities.ts";
 import { smaller } from "../../processors/commission/worth.ts";
 import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";

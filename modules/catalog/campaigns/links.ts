@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { Work } from "../../base/work.ts";
 import { namedPartners, refuseInactive, refuseRepeated } from "../partners/named-partners.ts";
-import type { ReferenceChanges } from "../reference/records.ts";
+import type { ReferenceChanges } from "../reference/entities.ts";
 import { type CampaignState, linksOf } from "./campaign-reads.ts";
 
 /** 72 bits: no one finds a link by guessing. */

@@ -4,7 +4,7 @@ import { checkVersion, conflict, forbidden, invalid } from "../../base/refusal.t
 import type { Work } from "../../base/work.ts";
 import { changeReference } from "../reference/change.ts";
 import { newestRecords } from "../reference/newest-records.ts";
-import type { Columns } from "../reference/records.ts";
+import type { Columns } from "../reference/problem.ts";
 import { hasConversions } from "./client-reads.ts";
 import type { ClientInput } from "./create.ts";
 import { clientArchived, entityOf, lockClient } from "./open-client.ts";

@@ -2,7 +2,7 @@
 import { invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { changeReference } from "../reference/change.ts";
-import type { ReferenceChanges } from "../reference/records.ts";
+import type { ReferenceChanges } from "../reference/entities.ts";
 import { entityOf } from "./open-client.ts";
 
 type ClientRecord = Omit<NonNullable<ReferenceChanges["clients"]>[number], "client_id" | "valid_from">;

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { toDecimal, toMinor } from "../../../domain/money.ts";
 import type { Cap, Tier } from "../../../domain/reference/reference.ts";
-import type { Columns, ReferenceProblem } from "../reference/records.ts";
+import type { Columns, ReferenceProblem } from "../reference/problem.ts";
 
 /** Decimal(18,4), as reports and exports hold amounts: 14 digits before the point. */
 const WHOLE_DIGITS = 14;

@@ -6,7 +6,7 @@ import type { Work } from "../../base/work.ts";
 import { namedClients } from "../clients/open-client.ts";
 import { openPartner, partnerArchived } from "../partners/open-partner.ts";
 import { changeReference } from "../reference/change.ts";
-import type { ReferenceChanges } from "../reference/records.ts";
+import type { ReferenceChanges } from "../reference/entities.ts";
 import { closedMonthOf, daysChanged, fieldOf } from "./closed-month.ts";
 import { type ContractKey, contractOf, type NotApplied, settledBefore } from "./contract-reads.ts";
 import { refuseApproved } from "./fixed-days.ts";

@@ -2,8 +2,8 @@
 import type { Work } from "../../base/work.ts";
 import { namedClients } from "../clients/open-client.ts";
 import { changeReference } from "../reference/change.ts";
+import type { ReferenceChanges } from "../reference/entities.ts";
 import { lockReference } from "../reference/open-change.ts";
-import type { ReferenceChanges } from "../reference/records.ts";
 import { entityOf, onlyOf } from "./open-partner.ts";
 import { newReferralCode, PARTNER_CONFLICTS, type PayoutInput, payoutOf, refuseTaken } from "./partner-fields.ts";
 

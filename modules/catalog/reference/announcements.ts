@@ -1,7 +1,7 @@
 // What the log hears of a saved change of reference data: each new row once, and once for each
 // client it concerns.
 import type { Announcement } from "../../base/outbox/outbox.ts";
-import type { Columns } from "./records.ts";
+import type { Columns } from "./problem.ts";
 
 /** What a table's rows are called in the log, and the column that bears their id. */
 const kinds: Readonly<Record<string, readonly [entity: string, id: string]>> = {

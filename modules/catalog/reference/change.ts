@@ -4,8 +4,9 @@ import type { UnixMs } from "../../../stream/flow.ts";
 import { keepScope } from "../../access/scope.ts";
 import { conflict, type Refusal, RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
+import type { ReferenceChanges } from "./entities.ts";
 import { beginChange, type OpenChange, stampChange } from "./open-change.ts";
-import { type ReferenceChanges, type ReferenceProblem, ReferenceRefused } from "./records.ts";
+import { type ReferenceProblem, ReferenceRefused } from "./problem.ts";
 import { insertChange, type WrittenIds } from "./writer.ts";
 
 export interface ChangeWords {

@@ -1,7 +1,8 @@
 // What must hold between reference rows: who belongs to whom. Pure.
 import { amountProblems } from "../contracts/contract-terms.ts";
 import type { KnownRows, RecordDraft, SegmentDraft } from "./draft.ts";
-import type { Columns, EntityName, ReferenceProblem } from "./records.ts";
+import type { EntityName } from "./entities.ts";
+import type { Columns, ReferenceProblem } from "./problem.ts";
 
 /** The newest row of a thing as it will be once the change is saved. */
 export type Newest = (entity: EntityName, id: number) => Columns | undefined;

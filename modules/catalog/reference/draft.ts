@@ -1,8 +1,9 @@
 // Turns a wanted change into rows, or into all that is wrong with it. Pure: what the database holds
 // is given.
 import type { z } from "zod";
-import type { Columns, EntityName, ReferenceChanges, ReferenceProblem } from "./records.ts";
-import { entities, segmentRecord } from "./records.ts";
+import { type EntityName, entities, type ReferenceChanges } from "./entities.ts";
+import type { Columns, ReferenceProblem } from "./problem.ts";
+import { segmentRecord } from "./records.ts";
 
 /** Newest rows by id, of the things that the change names and of the things these name. */
 export type KnownRows = Readonly<Record<EntityName, ReadonlyMap<number, Columns>>> & {

@@ -3,7 +3,8 @@
 import type pg from "pg";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { RecordDraft } from "./draft.ts";
-import type { EntityName, ReferenceProblem } from "./records.ts";
+import type { EntityName } from "./entities.ts";
+import type { ReferenceProblem } from "./problem.ts";
 
 interface Holder {
   readonly id: number;

@@ -1,7 +1,8 @@
 // The kinds of reference data that an operator reads and saves, and their newest records.
 import type { PoolClient } from "pg";
 import { named, type Sql, sql } from "../../../infra/postgres/sql.ts";
-import { type Columns, type EntityName, entities } from "./records.ts";
+import { type EntityName, entities } from "./entities.ts";
+import type { Columns } from "./problem.ts";
 
 export type Kind = EntityName | "segments";
 export const kinds: readonly Kind[] = ["clients", "segments", "partners", "campaigns", "links", "contracts", "rules"];

@@ -2,7 +2,9 @@
 import { z } from "zod";
 import { type Refusal, RefusalError } from "../../base/refusal.ts";
 import { merged } from "./draft.ts";
-import { type Columns, type EntityName, entities, segmentRecord } from "./records.ts";
+import { type EntityName, entities } from "./entities.ts";
+import type { Columns } from "./problem.ts";
+import { segmentRecord } from "./records.ts";
 
 /**
  * The saved record with the given fields, validated; without a saved one the fields alone. Throws

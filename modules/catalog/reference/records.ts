@@ -1,5 +1,5 @@
-// The records that people and the API save (docs/design/contracts.md, "Records"): their fields,
-// their limits, and the columns they become.
+// The records that people and the API save (docs/design/contracts.md, "Records"): their fields and
+// their limits.
 import { z } from "zod";
 import { parseCondition } from "../../../domain/conditions/condition.ts";
 import { digitsOf } from "../../../domain/currencies.ts";
@@ -8,7 +8,7 @@ import { nightlyDefaults } from "../../../domain/reference/thresholds.ts";
 import { eventTypeOf } from "../../../processors/admit/event-types.ts";
 import { rangeOf } from "../../../processors/score/exclusions.ts";
 import { rules as fraudRules } from "../../../processors/score/rules.ts";
-import { checkTerms, termFields, termsOf } from "../contracts/contract-terms.ts";
+import { checkTerms, termFields } from "../contracts/contract-terms.ts";
 
 /** Days that calendars of all processes know: one that they refuse would stop their pictures. */
 const day = z.iso
@@ -35,7 +35,7 @@ const eventType = z
   .regex(/^[a-z][a-z0-9_.:-]{0,63}$/, "give an event name: lower case, digits and _ . : -, up to 64 characters");
 
 /** Undefined when the type can earn, and so has contracts and a hold of its own. */
-const earnsNothing = (type: string): string | undefined => {
+export const earnsNothing = (type: string): string | undefined => {
   if (EARNING_TYPES.includes(type)) return undefined;
   if (type === "ext_purchase") return "ext_purchase has the contracts and the hold of purchase: give purchase";
   if (type !== "custom" && eventTypeOf(type) === undefined) return undefined;
@@ -86,7 +86,7 @@ const exclusion = z.discriminatedUnion("kind", [
     reason: words(500),
   }),
 ]);
-const client = z.strictObject({
+export const clientRecord = z.strictObject({
   slug: z.string().regex(/^[a-z0-9-]{2,40}$/, "2 to 40 lower-case letters, digits and hyphens"),
   name: words(200),
   status: z.enum(["active", "paused", "archived"]).default("active"),
@@ -130,12 +130,12 @@ const client = z.strictObject({
   retention_months: z.int().min(1).max(24, "events are kept 24 months at most").default(24),
   plan: words(40).default("standard"),
 });
-const segment = z.strictObject({
+export const segmentRecord = z.strictObject({
   code: z.string().regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits"),
   name: words(200),
   active: z.boolean().default(true),
 });
-const partner = z.strictObject({
+export const partnerRecord = z.strictObject({
   name: words(200),
   email: z.email("give an e-mail address").max(254),
   status: z.enum(["invited", "active", "paused", "archived"]).default("active"),
@@ -155,7 +155,7 @@ const partner = z.strictObject({
     .nullable()
     .default(null),
 });
-const campaign = z
+export const campaignRecord = z
   .strictObject({
     client_id: id,
     name: words(200),
@@ -180,7 +180,7 @@ const campaign = z
     path: ["ends_on"],
     error: "end on the first day or later; both days belong to the campaign",
   });
-const link = z.strictObject({
+export const linkRecord = z.strictObject({
   campaign_id: id,
   partner_id: id,
   code: z.string().regex(/^[A-Za-z0-9_-]{3,64}$/, "3 to 64 letters, digits, _ and -"),
@@ -198,7 +198,7 @@ const backwards = {
   path: ["effective_to"],
   error: "end after effective_from: it is the first day on which this is no longer in force",
 };
-const contract = z
+export const contractRecord = z
   .strictObject({
     partner_id: id,
     client_id: id,
@@ -215,7 +215,7 @@ const contract = z
     if (why !== undefined) context.addIssue({ code: "custom", path: ["event_type"], message: why });
     checkTerms(terms, (path, message) => context.addIssue({ code: "custom", path: [...path], message }));
   });
-const rule = z
+export const ruleRecord = z
   .strictObject({
     client_id: id,
     name: words(200),
@@ -234,193 +234,3 @@ const rule = z
     archived: z.boolean().default(false),
   })
   .refine(isForwards, backwards);
-
-/** Null in rows of before this could be archived. */
-const withArchived = ({ archived, ...rest }: any): any => ({ ...rest, archived: archived === true });
-
-/** What a row says, as JSON: column names, plain values. */
-export type Columns = Readonly<Record<string, any>>;
-
-/**
- * One entity: where its rows are, which fields a saved record has and how it lies in columns where
- * the two differ.
- */
-export interface Entity {
-  readonly table: string;
-  readonly id: string;
-  readonly record: z.ZodType<any>;
-  readonly toColumns: (record: any) => Columns;
-  readonly toRecord: (columns: Columns) => any;
-  /**
-   * Fields that a later row of the same id may not change: what is already in the log points at
-   * them.
-   */
-  readonly fixed: readonly string[];
-}
-const same = (value: any): any => value;
-
-export const entities = {
-  clients: {
-    table: "clients",
-    id: "client_id",
-    record: client,
-    fixed: ["slug"],
-    toColumns: ({ attribution, fraud, ...rest }) => ({
-      ...rest,
-      ...attribution,
-      fraud_review: fraud.review,
-      fraud_reject: fraud.reject,
-      fraud_nightly: fraud.nightly,
-      fraud_rules: fraud.rules,
-      fraud_exclusions: fraud.exclusions,
-    }),
-    toRecord: ({
-      click_window_days,
-      install_window_days,
-      identity_link,
-      fraud_review,
-      fraud_reject,
-      fraud_nightly,
-      fraud_rules,
-      fraud_exclusions,
-      segments: _,
-      hold_days,
-      ...rest
-    }) => ({
-      ...rest,
-      hold_days: Object.fromEntries(
-        // What has no effect may have been saved before this was asked, and is left out.
-        Object.entries(hold_days).filter(([type]) => earnsNothing(type) === undefined),
-      ),
-      attribution: { click_window_days, install_window_days, identity_link },
-      fraud: {
-        review: fraud_review,
-        reject: fraud_reject,
-        nightly: fraud_nightly,
-        rules: fraud_rules,
-        exclusions: fraud_exclusions,
-      },
-    }),
-  },
-  partners: {
-    table: "partners",
-    id: "partner_id",
-    record: partner,
-    fixed: [],
-    toColumns: ({ payout, ...rest }) => ({
-      ...rest,
-      payout_currency: payout.currency,
-      payout_min_amount: payout.min_amount,
-    }),
-    toRecord: ({ payout_currency, payout_min_amount, known_to: _, ...rest }) => ({
-      ...rest,
-      payout: { currency: payout_currency, min_amount: String(payout_min_amount) },
-    }),
-  },
-  campaigns: {
-    table: "campaigns",
-    id: "campaign_id",
-    record: campaign,
-    fixed: ["client_id"],
-    toColumns: same,
-    toRecord: withArchived,
-  },
-  links: {
-    table: "links",
-    id: "link_id",
-    record: link,
-    fixed: ["campaign_id", "partner_id", "code"],
-    toColumns: same,
-    toRecord: ({ client_id: _, ...rest }) => rest,
-  },
-  contracts: {
-    table: "segment_commissions",
-    id: "contract_id",
-    record: contract,
-    fixed: ["partner_id", "client_id", "segment", "event_type", "effective_from"],
-    // Amounts need the client's currency: the writer adds the columns of what is paid.
-    toColumns: ({ partner_id, client_id, segment, event_type, status, effective_from, effective_to }) => ({
-      partner_id,
-      client_id,
-      segment,
-      event_type,
-      status,
-      effective_from,
-      effective_to,
-    }),
-    toRecord: ({ partner_id, client_id, segment, event_type, status, effective_from, effective_to, ...terms }) => ({
-      partner_id,
-      client_id,
-      segment,
-      event_type,
-      status,
-      effective_from,
-      effective_to,
-      ...termsOf(terms),
-    }),
-  },
-  rules: { table: "rules", id: "rule_id", record: rule, fixed: ["client_id"], toColumns: same, toRecord: withArchived },
-} satisfies Readonly<Record<string, Entity>> as Readonly<Record<EntityName, Entity>>;
-export type EntityName = "clients" | "partners" | "campaigns" | "links" | "contracts" | "rules";
-export const segmentRecord = segment;
-
-type New<Schema extends z.ZodType> = z.input<Schema>;
-/**
- * From which event time on the saved row says how things are (RFC 3339); left out: always for a new
- * thing, from now on for a change.
- */
-interface ValidFrom {
-  readonly valid_from?: string;
-}
-/**
- * A record with its id: a known one changes the fields given and keeps the rest; a negative one,
- * chosen freely, makes a new thing.
- */
-type RecordInput<Id extends string, Schema extends z.ZodType> = ValidFrom & { readonly [K in Id]: number } & Readonly<
-    Partial<New<Schema>>
-  >;
-
-/**
- * One saved change: all or nothing. A negative id stands for a new thing and may be referred to
- * anywhere else in the same change.
- */
-export interface ReferenceChanges {
-  readonly clients?: readonly RecordInput<"client_id", typeof client>[];
-  /** A new client without any gets MX, VD, DA, HA, IT and NW. */
-  readonly segments?: readonly (ValidFrom & {
-    readonly client_id: number;
-    readonly code: string;
-    readonly name?: string;
-    readonly active?: boolean;
-  })[];
-  readonly partners?: readonly RecordInput<"partner_id", typeof partner>[];
-  readonly campaigns?: readonly RecordInput<"campaign_id", typeof campaign>[];
-  readonly links?: readonly RecordInput<"link_id", typeof link>[];
-  /**
-   * Without an id: the contract of this partner, client, segment, event type and effective_from, or
-   * a new one.
-   */
-  readonly contracts?: readonly (Omit<RecordInput<"contract_id", typeof contract>, "contract_id"> & {
-    readonly contract_id?: number;
-  })[];
-  readonly rules?: readonly RecordInput<"rule_id", typeof rule>[];
-}
-
-/**
- * One thing wrong with a change. `field` is its place (`contracts[0].rate`), `message` says what
- * would be right.
- */
-export interface ReferenceProblem {
-  readonly code: "invalid" | "unknown" | "conflict";
-  readonly field: string;
-  readonly message: string;
-}
-/** The change was refused and nothing of it was saved. */
-export class ReferenceRefused extends Error {
-  readonly problems: readonly ReferenceProblem[];
-  constructor(problems: readonly ReferenceProblem[]) {
-    super(problems.map(({ field, message }) => `${field}: ${message}`).join("\n"));
-    this.name = "ReferenceRefused";
-    this.problems = problems;
-  }
-}

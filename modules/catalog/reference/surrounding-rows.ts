@@ -3,7 +3,8 @@
 import type pg from "pg";
 import { named, type Sql, sql } from "../../../infra/postgres/sql.ts";
 import { isId, type KnownRows, names, type RecordDraft } from "./draft.ts";
-import { type Columns, type EntityName, entities, type ReferenceChanges } from "./records.ts";
+import { type EntityName, entities, type ReferenceChanges } from "./entities.ts";
+import type { Columns } from "./problem.ts";
 
 /** Every new thing gets its id from its sequence. */
 export const idsFor = async (

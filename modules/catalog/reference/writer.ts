@@ -9,16 +9,10 @@ import { termColumns } from "../contracts/contract-terms.ts";
 import { announcedBy } from "./announcements.ts";
 import { outOfScope, problemsBetween, segmentsAfter } from "./checks.ts";
 import { draftRecords, draftSegments, type KnownRows, type RecordDraft, type SegmentDraft } from "./draft.ts";
+import { type EntityName, entities, type ReferenceChanges } from "./entities.ts";
 import { takenNames } from "./names.ts";
 import { type OpenChange, recordChange } from "./open-change.ts";
-import {
-  type Columns,
-  type EntityName,
-  entities,
-  type ReferenceChanges,
-  type ReferenceProblem,
-  ReferenceRefused,
-} from "./records.ts";
+import { type Columns, type ReferenceProblem, ReferenceRefused } from "./problem.ts";
 import { freshIds, idsFor, ownRows, rowsAround } from "./surrounding-rows.ts";
 
 export interface SavedChange {

@@ -3,8 +3,8 @@ import { conflict, missing, type RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { openClient } from "../clients/open-client.ts";
 import { namedPartners, refuseInactive } from "../partners/named-partners.ts";
+import type { ReferenceChanges } from "../reference/entities.ts";
 import { lockReference } from "../reference/open-change.ts";
-import type { ReferenceChanges } from "../reference/records.ts";
 import { activeBeside, type SavedRule, savedRule } from "./rule-reads.ts";
 
 type RuleRecord = NonNullable<ReferenceChanges["rules"]>[number];

@@ -1,5 +1,5 @@
 // The three shops of the demonstration, as changes of reference data.
-import type { ReferenceChanges } from "../../catalog/reference/records.ts";
+import type { ReferenceChanges } from "../../catalog/reference/entities.ts";
 
 /**
  * Older than any sale that the pipeline accepts (24 months back), so that every contract and rule

@@ -2,7 +2,7 @@
 // its end, so that no figure of another client moves.
 import type pg from "pg";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
-import type { ReferenceChanges } from "../../../modules/catalog/reference/records.ts";
+import type { ReferenceChanges } from "../../../modules/catalog/reference/entities.ts";
 import { type SavedChange, writeReference } from "../../../modules/catalog/reference/writer.ts";
 import { demoClients } from "../../../modules/running/installation/demo-clients.ts";
 import { untilInForce } from "../../../modules/running/installation/seed.ts";

@@ -3,11 +3,14 @@
 import { dayOf, startOfDay } from "../../../../domain/calendar.ts";
 import { toDecimal } from "../../../../domain/money.ts";
 import { table } from "../../../../infra/runtime/output.ts";
+import type { DecisionMade } from "../../../../modules/money/decisions/decisions-about.ts";
 import type { Explanation, Version } from "../../../../modules/money/explain/explanation.ts";
 import type { EntryOf } from "../../../../modules/money/explain/money-of.ts";
 import type { TookNothing } from "../../../../modules/money/explain/taken-back.ts";
 import type { Candidate } from "../../../../schemas/generated.ts";
-import type { ExplanationWithDecisions } from "./explain.ts";
+
+/** With what people decided about it: the same before and after merges, replays and rebuilds. */
+export type ExplanationWithDecisions = Explanation & { readonly decisions: readonly DecisionMade[] };
 
 /**
  * Every outcome of a candidate and every reason of an event (docs/design/contracts.md, "Credit"),

@@ -10,14 +10,14 @@ import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { receiptCounts } from "../../../../modules/figures/receipts/receipts.ts";
 import { entityOf } from "../../../../modules/money/decisions/decide.ts";
-import { type DecisionMade, decisionsAbout } from "../../../../modules/money/decisions/decisions-about.ts";
+import { decisionsAbout } from "../../../../modules/money/decisions/decisions-about.ts";
 import { eventsOfBatch, eventsOfOrder } from "../../../../modules/money/explain/batch-and-order.ts";
 import { type Explanation, explain } from "../../../../modules/money/explain/explanation.ts";
 import { allClients } from "../../../../modules/money/explain/money-of.ts";
 import { batchIdKey, readBatchId } from "../../../../processors/admit/batch-id.ts";
 import { addresses, keyring } from "../../config.ts";
 import { clientOf, withPool } from "../../pool.ts";
-import { printed } from "./explain-print.ts";
+import { type ExplanationWithDecisions, printed } from "./explain-print.ts";
 
 interface Stores {
   readonly clickhouse: Clickhouse;
@@ -28,9 +28,6 @@ interface ExplainOptions {
   readonly order?: boolean;
   readonly json?: boolean;
 }
-
-/** With what people decided about it: the same before and after merges, replays and rebuilds. */
-export type ExplanationWithDecisions = Explanation & { readonly decisions: readonly DecisionMade[] };
 
 /** Of versions the newest alone: older ones are there until the store merges them away. */
 const explained = async (pool: pg.Pool, found: Explanation): Promise<ExplanationWithDecisions> => {

@@ -13,7 +13,7 @@ import {
   kinds,
   newestRecords,
 } from "../../../../modules/catalog/reference/newest-records.ts";
-import type { Columns } from "../../../../modules/catalog/reference/records.ts";
+import type { Columns } from "../../../../modules/catalog/reference/problem.ts";
 import { jsonIn } from "../../json-in.ts";
 import { clientOf, withPool } from "../../pool.ts";
 import { sentencesOf } from "../../refusals.ts";

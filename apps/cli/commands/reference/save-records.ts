@@ -13,7 +13,7 @@ import {
   newestRecords,
 } from "../../../../modules/catalog/reference/newest-records.ts";
 import { lockReference, tookTooLong } from "../../../../modules/catalog/reference/open-change.ts";
-import type { Columns } from "../../../../modules/catalog/reference/records.ts";
+import type { Columns } from "../../../../modules/catalog/reference/problem.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
 import { inWork } from "../../work.ts";
 import { type RecordEntry, useCasesOf } from "./use-cases.ts";

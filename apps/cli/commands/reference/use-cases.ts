@@ -17,7 +17,7 @@ import { changePartner } from "../../../../modules/catalog/partners/change.ts";
 import { createPartner } from "../../../../modules/catalog/partners/create.ts";
 import type { Kind, KnownRecord } from "../../../../modules/catalog/reference/newest-records.ts";
 import { parseRecord, parseSegment } from "../../../../modules/catalog/reference/parse-record.ts";
-import type { Columns } from "../../../../modules/catalog/reference/records.ts";
+import type { Columns } from "../../../../modules/catalog/reference/problem.ts";
 import { archiveRule } from "../../../../modules/catalog/rules/archive.ts";
 import { createRule } from "../../../../modules/catalog/rules/create.ts";
 import { replaceRule } from "../../../../modules/catalog/rules/replace.ts";

@@ -11,7 +11,7 @@ import { refuseRepeated } from "../../partners/named-partners.ts";
 import { newReferralCode, type Payout, payoutOf } from "../../partners/partner-fields.ts";
 import type { PartnerState } from "../../partners/partner-reads.ts";
 import { hostsIn } from "../../pixel/hosts.ts";
-import type { ReferenceChanges } from "../../reference/records.ts";
+import type { ReferenceChanges } from "../../reference/entities.ts";
 import type {
   OnboardingCampaign,
   OnboardingCommission,

@@ -1,10 +1,10 @@
-// The stages that one worker hosts in a row: a topic between two of them is skipped, its events are
-// handed over in memory.
+// A chain: the stages that one worker hosts in a row. The topic between two of them is skipped, and
+// its events are passed on in memory.
 import type { AnyStage, AnyTopic, Node, Topology } from "./flow.ts";
 import type { HostedStage } from "./fold.ts";
 
 export interface Chain {
-  /** Of the first stage: a consumer group is named after it. */
+  /** The name of the first stage, which also names the consumer group. */
   readonly name: string;
   readonly reads: AnyTopic;
   readonly writes: readonly AnyTopic[];
@@ -15,7 +15,7 @@ const writes = (node: Node, topic: AnyTopic): boolean =>
   node.is === "stage" ? Object.values(node.to).includes(topic) : node.is === "edge" && node.to === topic;
 const reads = (node: Node, topic: AnyTopic): boolean => node.is !== "edge" && node.from === topic;
 
-/** What speaks against handing the events of one stage to the next in memory. */
+/** Lists the reasons why the events of one stage cannot be passed to the next stage in memory. */
 const problemsBetween = (nodes: readonly Node[], stage: AnyStage, next: AnyStage): readonly string[] => {
   const skipped = next.from;
   if (!Object.values(stage.to).includes(skipped))
@@ -35,9 +35,9 @@ const problemsBetween = (nodes: readonly Node[], stage: AnyStage, next: AnyStage
 };
 
 /**
- * Throws one Error that lists every problem: a name that is no stage or stands twice, stages that
- * do not follow each other on one key, memory on another key than its topic, a skipped topic that
- * something else reads or writes.
+ * Builds the chain of the named stages. Throws one Error that lists every problem: a name that is
+ * no stage or appears twice, neighbouring stages with different keys, a memory with another key
+ * than its topic, or a skipped topic that another node reads or writes.
  */
 export const chain = ({ nodes }: Topology, names: readonly string[]): Chain => {
   const problems: string[] = [];

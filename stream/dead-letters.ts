@@ -1,13 +1,13 @@
-// Makes the message that keeps what was refused: the bytes as they came, and headers that say
-// where, why and how often.
+// Builds dead letters: the rejected bytes as they arrived, with headers that say where, why and how
+// often they were rejected.
 
 import type { UnreadRecord } from "./decode.ts";
 import type { Recorded, UnixMs } from "./flow.ts";
 import type { InputBatch, InputMessage, Letter, OutputMessage } from "./messages.ts";
 import type { LogPorts } from "./ports.ts";
 
-// Names of Kafka Connect, which tools that look into dead letters already know; what Connect has no
-// name for begins with `tributary-`.
+// Header names of Kafka Connect, because dead-letter tools already read them. Headers that Connect
+// does not define begin with `tributary-`.
 export const letterHeaders = {
   topic: "__connect.errors.topic",
   partition: "__connect.errors.partition",
@@ -18,23 +18,29 @@ export const letterHeaders = {
   code: "tributary-code",
   attempt: "tributary-attempt",
   firstFailedAt: "tributary-first-failed-at",
-  /** On what is sent again: which letter it is. It stays when that fails again. */
+  /**
+   * Marks a letter that was sent again with the id of the original letter. The header stays if the
+   * message fails again.
+   */
   letter: "tributary-letter",
-  /** Of what no stage has read: which client it names. */
+  /** The client that the message names, when no stage has read it. */
   client: "tributary-client",
-  /** Of what an edge refused: whose settings read it. */
+  /** The client or address whose settings the edge used when it refused the event. */
   sender: "tributary-sender",
 } as const;
 
-/** A message may quote what it could not read; the bytes themselves are in the value. */
+/**
+ * An error message may quote the input, so it is cut here. The value of the letter holds the bytes
+ * in full.
+ */
 const LONGEST_MESSAGE = 1_000;
 
 const textOf = (header: Buffer | string | undefined): string | undefined => header?.toString();
 
 /**
- * `tributary-kind` is the name of the dead-letter topic without its ending. A letter that was sent
- * again and failed again carries its earlier headers:
- * its attempt counts on and its first failure stays.
+ * Turns a rejected message into a dead letter. `tributary-kind` is the name of the dead-letter
+ * topic without its suffix. A message that fails again after a resend keeps the headers of its
+ * first failure, and its attempt count goes up.
  */
 export const deadLetterOf = (letter: Letter, now: UnixMs): OutputMessage => {
   const { headers, position } = letter;
@@ -59,17 +65,17 @@ export const deadLetterOf = (letter: Letter, now: UnixMs): OutputMessage => {
   };
 };
 
-/** What a stage, a sink or a reader refused. */
+/** A message that a stage, a sink or a reader rejected. */
 export interface RefusedMessage {
   readonly by: string;
   readonly code: string;
-  /** The code, when left out. */
+  /** The code, if absent. */
   readonly message?: string;
-  /** Undefined: it could not be read. */
+  /** Undefined if the message could not be decoded. */
   readonly event: Recorded<any> | undefined;
   readonly batch: Pick<InputBatch, "topic" | "partition">;
   readonly source: InputMessage;
-  /** The bytes that it was given, where they are not those of the log. */
+  /** The bytes that the stage received, if they differ from those in the log. */
   readonly given?: Pick<InputMessage, "key" | "value">;
 }
 
@@ -88,7 +94,7 @@ export const letterOf = (
     headers: source.headers,
   });
 
-/** The letter of bytes that cannot be read, as a chain or a group of sinks met them. */
+/** Builds the dead letter for a message that a chain or a group of sinks could not decode. */
 export const unreadLetter = (
   ports: Pick<LogPorts, "deadLetter" | "deadLetters">,
   by: string,

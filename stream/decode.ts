@@ -1,5 +1,5 @@
-// Reads the messages of a batch; what cannot be read is set apart, and a schema not met before is
-// learnt outside the loop.
+// Decodes the messages of a batch. Unreadable messages are returned apart, and schemas that this
+// process has not seen are fetched outside the decoding loop.
 
 import type { AnyTopic, Position, Recorded } from "./flow.ts";
 import type { StageInput } from "./fold.ts";
@@ -20,8 +20,8 @@ export interface DecodedBatch {
 }
 
 /**
- * Schemas that are missing are learnt once a batch at most, in a step that `retried` may repeat: it
- * holds the batch while the registry is away.
+ * Decodes one batch. Missing schemas are fetched at most once a batch. `retried` may repeat that
+ * step, so the batch waits while the schema registry is down.
  */
 export const decodeBatch = async (
   topic: AnyTopic,

@@ -1,10 +1,10 @@
-// Ends the process at the n-th passing of a named place, as if it had been killed; loaded under
-// `node --conditions=faults` only.
+// Kills the process when it passes a named place for the n-th time. Loaded only under `node
+// --conditions=faults`.
 import { appendFileSync } from "node:fs";
 
 /**
- * FAILPOINTS="after-produce=3,before-commit=1": the process dies at the third passing of the one or
- * the first of the other.
+ * FAILPOINTS="after-produce=3,before-commit=1" kills the process at the third pass of
+ * `after-produce` or the first pass of `before-commit`.
  */
 const armed = new Map(
   (process.env.FAILPOINTS ?? "")
@@ -19,8 +19,8 @@ const armed = new Map(
 const passed = new Map<string, number>();
 
 /**
- * Writes each passing to the file FAILPOINT_LOG before anything else, so that a test can prove that
- * its fault has happened.
+ * Records each pass in the file FAILPOINT_LOG before it does anything else, so that a test can
+ * prove that its fault really happened.
  */
 export const hit = (name: string): void => {
   const count = (passed.get(name) ?? 0) + 1;
@@ -28,6 +28,7 @@ export const hit = (name: string): void => {
   const dies = armed.get(name) === count;
   if (process.env.FAILPOINT_LOG !== undefined)
     appendFileSync(process.env.FAILPOINT_LOG, `${process.pid} ${name} ${count}${dies ? " killed" : ""}\n`);
-  // SIGKILL: no exit listener, no flush, no goodbye to the group.
+  // SIGKILL runs no exit listener and flushes nothing, and the process does not leave its consumer
+  // group.
   if (dies) process.kill(process.pid, "SIGKILL");
 };

@@ -1,10 +1,10 @@
-// The grammar: what a pipeline is made of. Types and constructors; it knows no domain and opens
-// nothing.
+// The building blocks of a pipeline: types and constructors. This file contains no domain logic and
+// opens no connections.
 
-/** Milliseconds since 1970 in UTC; a number, because a Date can be changed by its holder. */
+/** Milliseconds since 1970 in UTC. A number, because anyone who holds a Date can change it. */
 export type UnixMs = number;
 
-/** Where a record stands in the log. Offsets stay below 2^53, so a number holds them exactly. */
+/** The place of a record in the log. Offsets stay below 2^53, so a number holds them exactly. */
 export interface Position {
   readonly topic: string;
   readonly partition: number;
@@ -12,9 +12,9 @@ export interface Position {
 }
 
 /**
- * One event as the runner hands it over. `at` is event time, `receivedAt` when an edge took it,
- * `position` where it entered its chain (so that it does not depend on how stages are hosted); none
- * of them is "now".
+ * One event as the runner passes it to a stage. `at` is the event time and `receivedAt` the time
+ * when an edge accepted the event; neither is the current time. `position` is where the event
+ * entered its chain, so it does not depend on how stages are hosted.
  */
 export interface Recorded<T> {
   readonly id: string;
@@ -26,48 +26,50 @@ export interface Recorded<T> {
 }
 
 /**
- * A name, a key and a codec in one constant. `encode` and `decode` together make T invariant: a
- * stage reads and writes exactly this record.
- * Both are synchronous and pure: `body` is Avro without the wire header, which infra/avro/wire.ts
- * adds once schema ids are resolved at start.
+ * One constant holds a topic's name, key and codec. `encode` and `decode` together make T
+ * invariant, so a stage reads and writes exactly this record.
+ * Both are synchronous and pure. `body` is Avro without the wire header; infra/avro/wire.ts adds
+ * the header once it has looked up the schema ids at start.
  */
 export interface Topic<T> {
   readonly name: string;
   /**
-   * What the key means, e.g. `client_id:did`; stages are chained only where this stays the same.
+   * The meaning of the key, e.g. `client_id:did`. Stages can only be chained where it stays the
+   * same.
    */
   readonly keyedBy: string;
   readonly partitions: number;
-  /** The Avro schema of a value, envelope included, as registered under `<name>-value`. */
+  /** The Avro schema of a value including its envelope, registered under `<name>-value`. */
   readonly schema: object;
   readonly idOf: (data: T) => string;
   readonly keyOf: (data: T) => string;
   /**
-   * Writes the Avro body into `into` at `offset`; returns the end, or a negative number when it
-   * does not fit. Throws on data that is not a T.
+   * Writes the Avro body into `into` at `offset`. Returns the end, or a negative number when the
+   * body does not fit. Throws if the data is not a valid T.
    */
   readonly encode: (event: Recorded<T>, origin: Position | null, into: Buffer, offset: number) => number;
   /**
-   * Reads an Avro body that was written under `writer` (null: this topic's own schema). Throws
-   * Unreadable on anything else.
+   * Decodes an Avro body that was written under the schema `writer` (null: this topic's own
+   * schema). Throws Unreadable for any other input.
    */
   readonly decode: (body: Buffer, read: Position, writer: object | null) => Recorded<T>;
   /**
-   * What `decode` answers for the body of this topic's own schema that begins at `from`, read where
-   * it lies, a field when it is asked for. Null for what `decode` is to read instead, or to refuse.
+   * Reads the body at `from` lazily: same result as `decode`, but each field is decoded in place on
+   * first access. Only for bodies written under this topic's own schema. Returns null when the
+   * caller must use `decode`, which may also refuse the bytes.
    */
   readonly view: (value: Buffer, from: number, read: Position) => Recorded<T> | null;
 }
 
 /**
- * `Out` maps output names to records, so an emitted event says where it goes and cannot carry
- * another output's data.
+ * `Out` maps output names to records. So an emitted event names its output, and the compiler
+ * refuses data that belongs to another output.
  */
 export type Emitted<Out> = {
   [Name in keyof Out]: {
     readonly output: Name;
     readonly data: Out[Name];
-    /** Event time, when it is not that of the input: a refund carries the time of its sale. */
+    /** The event time, if it differs from the input's: a refund carries the time of its sale. */
     readonly at?: UnixMs;
   };
 }[keyof Out];
@@ -89,14 +91,14 @@ export interface Reject<Reason> {
 }
 
 /**
- * Every event ends in exactly one of these. A throw is none of them: it is retried, then stops the
- * worker. The state as received means: no new version.
+ * Every event ends in exactly one of these outcomes. A throw is not an outcome: the runner retries
+ * it and then stops the worker. Returning the state object unchanged writes no new version.
  */
 export type Outcome<Out, State, Reason> = Emit<Out, State> | Drop<State, Reason> | Reject<Reason>;
 
 /**
- * Pure and synchronous: no clock, no I/O, no randomness. Same arguments, same outcome, for ever.
- * Null means "none".
+ * Pure and synchronous: no clock, no I/O and no randomness. The same arguments always give the same
+ * outcome. A null type parameter means that the processor has no state or no facts.
  */
 export type Processor<In, Out, State = null, Facts = null, Reason extends string = never> = (
   event: Recorded<In>,
@@ -105,33 +107,37 @@ export type Processor<In, Out, State = null, Facts = null, Reason extends string
 ) => Outcome<Out, State, Reason>;
 
 /**
- * What a stage may remember. `keysOf` names the values that an event meets: its record key for
- * `remembers`, several sub-keys inside it for `remembersBy`, none when the event has no use for
- * memory (then nothing is read). A value that `changes` returns becomes a new version.
- * `durable` decides money: it also answers an event decided before with its recorded outcome.
+ * Declares what a stage may remember. `keysOf` names the values that an event reads: its record key
+ * for `remembers`, several sub-keys for `remembersBy`, and none when the event needs no memory
+ * (then nothing is loaded). Each value that `changes` returns becomes a new version. The `durable`
+ * driver is for decisions about money: an event that was decided before gets its recorded outcome
+ * again.
  */
 export interface MemoryOf<State> {
   readonly name: string;
-  /** The same as its topic's: memory never crosses partitions. */
+  /** Must equal the key of the stage's topic, because memory never crosses partitions. */
   readonly keyedBy: string;
   readonly driver: "fast" | "durable";
   readonly keysOf: (event: Recorded<any>) => readonly string[];
   /**
-   * More keys that the event meets, named by the values of `keysOf`. What `stateOf` and `changes`
-   * get is `keysOf`, then these.
+   * Names further keys to read, which depend on the values of `keysOf`. `stateOf` and `changes`
+   * receive the keys of `keysOf` first, then these.
    */
   readonly furtherKeysOf?: (event: Recorded<any>, values: readonly any[]) => readonly string[];
   /**
-   * Durable values are read and written once a batch, however many events meet them: what `decode`
-   * makes of the bytes of `encode` must be no different to a processor.
+   * Durable values are read and written once a batch, however many events use them. So a processor
+   * must see no difference between a value and the result of encoding and decoding it.
    */
   readonly decode: (bytes: Uint8Array) => unknown;
   readonly encode: (value: any) => Uint8Array;
-  /** Assembles the state from the values of `keys` (undefined: nothing remembered yet). */
+  /**
+   * Builds the state from the values of `keys`. A value is undefined if nothing is remembered under
+   * its key.
+   */
   readonly stateOf: (keys: readonly string[], values: readonly any[]) => State;
   /**
-   * The keys whose value differs from `before`, with the value to remember. Compared by reference:
-   * the state as received means nothing new.
+   * Returns the keys whose value differs from `before`, with their new values. Values are compared
+   * by reference, so returning the state object unchanged changes nothing.
    */
   readonly changes: (
     keys: readonly string[],
@@ -141,8 +147,8 @@ export interface MemoryOf<State> {
 }
 
 /**
- * A read-only picture that the app knows how to take, e.g. of reference data; `View` is what a
- * facts loader gets.
+ * Names a read-only snapshot, e.g. of reference data, that the app knows how to load. A facts
+ * loader receives a `View`.
  */
 export interface View<T> {
   readonly view: string;
@@ -150,25 +156,25 @@ export interface View<T> {
 }
 
 /**
- * Supplied by the app: a view that is known to hold everything recorded before `asOf`. A topology
- * opens nothing.
+ * Loads a snapshot that contains at least everything recorded before `asOf`. The app supplies this
+ * function, because a topology opens no connections.
  */
 export type Read = <T>(view: View<T>, asOf: UnixMs) => Promise<T>;
 
 /**
- * What a stage may look up: one bulk read for the batch, then a pure picture for each event: valid
- * at its event time, as known when it was received.
+ * What a stage looks up: one bulk read for the batch, then a pure function of each event. The facts
+ * are those valid at event time, as known when the event was received.
  */
 export interface FactsFor<In, Facts> {
   readonly name: string;
-  /** A store that is asked for each batch: the stage stands still while that one is away. */
+  /** The store that is queried for each batch. The stage waits while this store is down. */
   readonly store?: "redis";
   readonly load: (batch: readonly Recorded<In>[], read: Read) => Promise<(event: Recorded<In>) => Facts>;
 }
 
 /**
- * Bound to one transaction or insert, which the runner opens and ends. `table` holds what its store
- * needs to write it, rows are positional or named as its driver says.
+ * Writes rows inside one transaction or insert, which the runner opens and ends. `table` holds what
+ * its store needs for the write. The driver decides whether rows are arrays or objects.
  */
 export type Write = (table: { readonly name: string }, rows: readonly unknown[]) => Promise<void>;
 
@@ -177,46 +183,51 @@ type Needs<Field extends string, Value, Source> = [Value] extends [null]
   : { readonly [F in Field]: Source };
 type Outputs<Out> = { readonly [Name in keyof Out]: Topic<Out[Name]> };
 
-/** An id that stands for two things: the dead letter's code, and a message that names the first. */
+/**
+ * One id stands for two different events: `reason` is the dead letter's code, and `message` names
+ * the first event.
+ */
 export interface Conflict {
   readonly reason: string;
   readonly message: string;
 }
 
 /**
- * The processor's type decides and the wires must fit: NoInfer puts each error on the wrong wire.
- * `name` is part of ids and groups: never rename it.
+ * The processor's type decides, and the topics must fit it. NoInfer makes the compiler report each
+ * error at the topic that does not fit. `name` is part of ids and consumer groups, so it never
+ * changes.
  */
 export type Stage<In, Out, State, Facts, Reason extends string> = {
   readonly name: string;
   /**
-   * Raise it when what the stage decides changes: the past is then left to `tributary reprocess`,
-   * and a rewind over the change is refused. 1 when left out.
+   * Raise this number whenever the stage's decisions change. Then past events are corrected by
+   * `tributary reprocess` only, and a rewind across the change is refused. The default is 1.
    */
   readonly revision?: number;
   readonly from: Topic<NoInfer<In>>;
   readonly run: Processor<In, Out, State, Facts, Reason>;
   readonly to: NoInfer<Outputs<Out>>;
   /**
-   * With durable memory: why an event whose id was decided before is another event than the one
-   * that left these outputs; null: it is the same, and answered with them.
+   * For stages with durable memory: the event's id was decided before and led to `outputs`. Returns
+   * why this event differs from that first one, or null if both are the same; then the recorded
+   * outputs are sent again.
    */
   readonly conflict?: (event: Recorded<NoInfer<In>>, outputs: readonly Recorded<unknown>[]) => Conflict | null;
 } & NoInfer<Needs<"memory", State, MemoryOf<State>>> &
   NoInfer<Needs<"facts", Facts, FactsFor<In, Facts>>>;
 
-/** What an edge knows of a request beside its body. Headers are lower-case. */
+/** What an edge knows about a request apart from its body. Header names are lower-case. */
 export interface Arrival {
   readonly receivedAt: UnixMs;
-  /** Who is authenticated: a client id for a token, else an address. */
+  /** The authenticated sender: a client id for a token, otherwise an address. */
   readonly sender: string;
   readonly address: string | null;
   readonly header: (name: string) => string | undefined;
 }
 
 /**
- * Why an edge refused one event of a body, in the words of the sender: where it is, what is wrong,
- * whether sending it again can help.
+ * Why an edge refused one event of a body, in the sender's words: where the problem is, what is
+ * wrong, and whether a resend can help.
  */
 export interface Refusal {
   readonly code: string;
@@ -225,8 +236,8 @@ export interface Refusal {
   readonly retryable: boolean;
 }
 /**
- * The body as a whole cannot be used: nothing of it is taken. `pointer` is a JSON Pointer to the
- * place; the code `bad_json` means that there is no place, for it cannot be parsed.
+ * Nothing of this body can be accepted. `pointer` is a JSON Pointer to the problem. The code
+ * `bad_json` has no pointer, because the body cannot be parsed.
  */
 export class BadBody extends Error {
   readonly code: string;
@@ -243,19 +254,19 @@ export type Admission<Out> =
   | { readonly kind: "accepted"; readonly id: string; readonly at: UnixMs; readonly data: Out }
   | { readonly kind: "refused"; readonly id: string | null; readonly refusal: Refusal };
 
-/** What a request brings, parsed; one that brings a single event has a list of one. */
+/** The parsed content of a request. A request with a single event becomes a list of one. */
 export interface Events {
   readonly events: readonly unknown[];
 }
 
 /**
- * Where requests of others enter. Thin: `accepts` parses and throws BadBody with the place of the
- * problem, `admit` is pure and answers for each event of the body, in order, as it is asked for.
- * A sender is answered once its events are stored: in the log, else on the disk of the edge, else
- * in object storage (modules/intake/path/host-edge.ts runs it).
+ * The entry point for requests from outside. `accepts` parses the body and throws BadBody with the
+ * place of the problem. `admit` is pure and answers for each event of the body in order, lazily.
+ * The sender gets an answer once its events are stored: in the log, else on the edge's disk, else
+ * in object storage (see modules/intake/path/host-edge.ts).
  */
 export interface Edge<Body extends Events, Facts, Out> {
-  /** Also the `source` of its events, by which their dead letters are routed. */
+  /** Also the `source` of its events, which decides where their dead letters go. */
   readonly name: string;
   readonly on: `${"GET" | "POST" | "PUT" | "GET|POST"} /${string}`;
   readonly accepts: (body: unknown) => Body;
@@ -264,13 +275,13 @@ export interface Edge<Body extends Events, Facts, Out> {
 }
 
 /**
- * Where records of our own enter: nothing of them is refused, and the same given again is the same
- * record. `at` is when it was decided or saved, and when it was received unless `receivedAt` says
- * otherwise.
+ * The entry point for records that Tributary itself writes. It refuses nothing, and the same input
+ * always gives the same record. `at` is the time of the decision or the save, and also the receipt
+ * time unless `receivedAt` differs.
  */
 export interface Feed<Given, Out> {
   readonly name: string;
-  /** In words, or `table <name>` where an outbox feeds it. */
+  /** A description in words, or `table <name>` if an outbox feeds it. */
   readonly on: string;
   readonly record: (given: Given) => { readonly at: UnixMs; readonly receivedAt?: UnixMs; readonly data: Out };
   readonly to: Topic<NoInfer<Out>>;
@@ -284,8 +295,9 @@ export interface Sink<T, Row> {
 }
 
 /**
- * Writing the same rows twice leaves the table as writing them once: `key` names the columns that
- * make it so. `tenantOf` feeds row-level security.
+ * A table that a sink fills. Writing the same rows twice has the same effect as writing them once;
+ * `key` names the columns that guarantee this. `tenantOf` supplies the tenant for row-level
+ * security.
  */
 export interface Table<Row> {
   readonly name: string;
@@ -293,24 +305,24 @@ export interface Table<Row> {
   readonly key: readonly (keyof Row & string)[];
   readonly tenantOf: (row: Row) => number;
   /**
-   * May call `write` several times; all calls belong to one transaction (Postgres) or are one
-   * insert each (ClickHouse).
+   * May call `write` several times. In Postgres all calls share one transaction; in ClickHouse each
+   * call is one insert.
    */
   readonly write: (rows: readonly Row[], write: Write) => Promise<void>;
   /**
-   * What keeps summaries of this table has to know what was touched: written once the rows are
-   * stored, and before the offsets move.
+   * Tells the jobs that keep summaries of this table which rows changed. Written after the rows are
+   * stored and before the offsets move.
    */
   readonly marks?: Marks<Row>;
-  /** Why the state hash leaves this table out; without a reason it is hashed. */
+  /** Why the state hash leaves this table out. A table without a reason is included. */
   readonly unhashed?: string;
-  /** No figure is read from it: `as_of` of figures does not wait for its sink. */
+  /** No figure reads this table, so `as_of` of figures does not wait for its sink. */
   readonly isBesideFigures?: true;
 }
 
 /**
- * Rows of another table, in whatever store, that name what some rows of this one touched. Naming
- * too much costs work and is never wrong.
+ * Rows of a second table, in any store, that name what changed in the first. Naming too much costs
+ * extra work but is never wrong.
  */
 export interface Marks<Row> {
   readonly of: (rows: readonly Row[]) => readonly any[];
@@ -318,8 +330,8 @@ export interface Marks<Row> {
 }
 
 /**
- * A sink of the records themselves, byte for byte: nothing is decoded, so what cannot be read is
- * kept too.
+ * A sink that stores records byte for byte. It decodes nothing, so unreadable records are stored
+ * too.
  */
 export interface Copy<T> {
   readonly name: string;
@@ -327,15 +339,18 @@ export interface Copy<T> {
   readonly into: Files;
 }
 
-/** Files of records by partition and offsets. Storing the same records twice leaves one file. */
+/**
+ * Files of records, named by partition and offsets. Storing the same records twice leaves one file.
+ */
 export interface Files {
   readonly name: string;
   readonly store: "objects";
-  /** Why the state hash leaves these files out. */
+  /** Why the state hash leaves out these files. */
   readonly unhashed?: string;
 }
 
-// Nodes of different records share one list: checked above, erased here. These are the only `any`s.
+// Nodes with different records share one list. The constructors above check the types, and the list
+// erases them. These are the only uses of `any`.
 export type AnyTopic = Topic<any>;
 export interface AnyStage {
   readonly is: "stage";
@@ -352,16 +367,16 @@ export type AnyEdge = { readonly is: "edge" } & Edge<any, any, any>;
 export type AnyFeed = { readonly is: "edge" } & Feed<any, any>;
 export type AnySink = { readonly is: "sink" } & Sink<any, any>;
 export type AnyCopy = { readonly is: "sink" } & Copy<any>;
-/** What reads a topic, and so belongs to a consumer group. */
+/** A node that reads a topic and therefore belongs to a consumer group. */
 export type AnyReader = AnyStage | AnySink | AnyCopy;
 export type Node = AnyEdge | AnyFeed | AnyReader;
 
-/** Of the sinks, those that write rows. */
+/** True for sinks that write rows, false for sinks that copy files. */
 export const writesRows = (node: AnySink | AnyCopy): node is AnySink => "rows" in node;
 
 /**
- * Where rejected bytes go: chosen by the event they hold (undefined: unreadable), so that the
- * grammar need not know what a source is.
+ * Chooses the dead-letter topic by the event that the bytes hold (undefined: unreadable). A
+ * function, so that this file need not know what a source is.
  */
 export type DeadLetterRoute = (event: Recorded<any> | undefined) => string;
 
@@ -370,19 +385,21 @@ export interface Topology {
   readonly nodes: readonly Node[];
   readonly deadLetters: DeadLetterRoute;
 }
-/** The same nodes with their names and types, for what is run from the topology by its name. */
+/**
+ * A topology that keeps the names and types of its nodes, for code that looks up a node by name.
+ */
 export interface Declared<Nodes extends readonly Node[]> extends Topology {
   readonly declared: Nodes;
 }
 
-/** A node that is known by its name. */
+/** A node with a literal type for its name. */
 type NamedNode<Kind, Name extends string, Node> = Node & { readonly is: Kind; readonly name: Name };
 
 export const edge: {
   <Given, Out, const Name extends string = string>(
     node: Feed<Given, Out> & { readonly name: Name },
   ): NamedNode<"edge", Name, Feed<Given, Out>>;
-  // The last one: what is wrong with a wiring is said of it.
+  // The more general overload is last because the compiler reports errors against the last one.
   <Body extends Events, Facts, Out, const Name extends string = string>(
     node: Edge<Body, Facts, Out> & { readonly name: Name },
   ): NamedNode<"edge", Name, Edge<Body, Facts, Out>>;
@@ -400,7 +417,7 @@ export const sink: {
   <T, const Name extends string = string>(node: Copy<T> & { readonly name: Name }): NamedNode<"sink", Name, AnyCopy>;
 } = (node: any): any => ({ is: "sink", ...node });
 
-/** Checks that what `of` names fits the table it goes into. */
+/** Declares marks, and checks that the result of `of` fits the table that it is written to. */
 export const marks = <Row, Mark>(
   of: (rows: readonly Row[]) => readonly Mark[],
   into: Table<NoInfer<Mark>>,
@@ -421,7 +438,9 @@ export const reject = <Reason extends string>(reason: Reason): Reject<Reason> =>
 const noKeys: readonly string[] = [];
 const noChanges: readonly never[] = [];
 
-/** One value a record key; `when` leaves out events that have no use for it. */
+/**
+ * Declares one remembered value for each record key. `when` leaves out events that need no memory.
+ */
 export const remembers = <State>(memory: {
   readonly name: string;
   readonly keyedBy: string;
@@ -442,8 +461,8 @@ export const remembers = <State>(memory: {
 });
 
 /**
- * Several values inside one record key; the state is what is remembered of them, and a processor
- * returns it with the changed ones replaced.
+ * Declares several remembered values under one record key. The state is the list of all values, and
+ * a processor returns it with the changed ones replaced.
  */
 export const remembersBy = <Value>(memory: {
   readonly name: string;
@@ -472,5 +491,5 @@ export const remembersBy = <Value>(memory: {
           .map((key) => ({ key, value: after[subKeyOf(key)]! })),
 });
 
-/** The part after the record key; record keys are free text, sub-keys hold no `|`. */
+/** The part after the record key. Record keys are free text, but sub-keys contain no `|`. */
 const subKeyOf = (key: string): string => key.slice(key.lastIndexOf("|") + 1);

@@ -1,5 +1,6 @@
-// One stage over the events of one batch of one partition: what it emits, remembers and rejects.
-// Pure; what it meets was loaded before, or is asked for.
+// Runs one stage over the events of one batch of one partition, and collects what it emits,
+// remembers and rejects. Pure: memory and facts are loaded beforehand, or the fold yields the keys
+// that it still needs.
 
 import type { AnyStage, AnyTopic, Conflict, Drop, Emit, Emitted, Outcome, Position, Recorded } from "./flow.ts";
 import type { LoadedMemory, MemoryWrite } from "./memory/memory.ts";
@@ -8,27 +9,29 @@ import type { InputMessage, OutputMessage } from "./messages.ts";
 import type { Counts } from "./ports.ts";
 import { type RecordedMessage, type RecordedOutcome, UnknownSchema, type Wire } from "./wire.ts";
 
-/** A stage as it is hosted. */
+/** A stage together with its place in the chain. */
 export interface HostedStage {
   readonly stage: AnyStage;
   /**
-   * The topic that is skipped, because the next stage hosted here reads it from memory; null for
-   * the last one.
+   * The topic that is skipped because the next stage of the chain reads it from memory. Null for
+   * the last stage.
    */
   readonly feeds: AnyTopic | null;
-  /** The first one is given the bytes of the log, the others what the one before emitted. */
+  /**
+   * The first stage reads bytes from the log; the others read what the stage before them emitted.
+   */
   readonly isFirst: boolean;
 }
 
-/** An event as a stage is given it, with the message of the batch that it came from. */
+/** An event as a stage receives it, with the message of the batch that it came from. */
 export interface StageInput {
   readonly event: Recorded<any>;
   readonly source: InputMessage;
 }
 
 /**
- * What a stage refused, with the bytes that it was given: those of the log, or those that the log
- * would hold were it hosted alone.
+ * A message that a stage rejected, with its input bytes: those in the log, or those that the log
+ * would hold if the stage were hosted alone.
  */
 export interface StageRefusal {
   readonly stage: string;
@@ -45,14 +48,14 @@ export interface FoldResult {
   readonly next: readonly StageInput[];
   readonly outputs: readonly OutputMessage[];
   readonly refused: readonly StageRefusal[];
-  /** Null when the stage remembers nothing. Topic, partition and mark are the runner's to add. */
+  /** Null when the stage has no memory. The runner adds topic, partition and mark. */
   readonly remembers: Omit<MemoryWrite, "topic" | "partition" | "mark"> | null;
   readonly counts: Counts;
 }
 
 /**
- * A processor threw, or emitted data that its topic cannot hold: the worker stops at this message,
- * for no bytes are at fault.
+ * A processor threw, or emitted data that its topic cannot hold. The fault is in the code rather
+ * than in the bytes, so the worker stops at this message.
  */
 export class ProcessorThrew extends Error {
   readonly stage: string;
@@ -69,8 +72,8 @@ const nothingLoaded: LoadedMemory = { versions: new Map(), outcomes: new Map(), 
 const nothingRemembered = { decode: () => undefined, encode: () => new Uint8Array() };
 
 /**
- * The event that an emit becomes: what a decode of its bytes would give, so that a stage cannot
- * tell how it is hosted.
+ * Builds the emitted event exactly as decoding its bytes would, so that a stage cannot tell whether
+ * it is chained or hosted alone.
  */
 const emittedEvent = (topic: AnyTopic, input: Recorded<any>, { data, at }: Emitted<any>): Recorded<any> => ({
   id: topic.idOf(data),
@@ -82,7 +85,8 @@ const emittedEvent = (topic: AnyTopic, input: Recorded<any>, { data, at }: Emitt
 });
 
 /**
- * Positions survive as long as the key stays: outputs on another key start a chain of their own.
+ * A position is passed on only while the key stays the same. Outputs with another key start a chain
+ * of their own.
  */
 const originFor = (stage: AnyStage, topic: AnyTopic, event: Recorded<any>): Position | null =>
   topic.keyedBy === stage.from.keyedBy ? event.position : null;
@@ -96,10 +100,10 @@ interface MetVersions {
   readonly values: readonly unknown[];
   readonly further: readonly string[];
 }
-/** Of an event that has no use for memory, as nearly all have none. */
+/** Shared by all events that need no memory, which are nearly all events. */
 const metNothing: MetVersions = { keys: [], values: [], further: [] };
 
-/** What the events of a batch have left so far. */
+/** The results of the batch so far. */
 class FoldState {
   readonly next: StageInput[] = [];
   readonly outputs: OutputMessage[] = [];
@@ -112,10 +116,13 @@ class FoldState {
   readonly #hosted: HostedStage;
   readonly #wire: Wire;
   readonly #remembered: Recall;
-  /** Nearly every event of a stage goes where the one before it went. */
+  /**
+   * Nearly every event of a stage goes to the same output as the one before it, so the last one is
+   * cached.
+   */
   #output: PropertyKey | undefined;
   #topic: AnyTopic | undefined;
-  /** What `lacking` was asked for last, which is decided next: nothing is noted in between. */
+  /** The last answer of `lacking`. `#decide` reuses it, because nothing is noted in between. */
   #asked: { readonly event: Recorded<any>; readonly met: MetVersions } | null = null;
 
   constructor(hosted: HostedStage, wire: Wire, remembered: Recall) {
@@ -151,7 +158,7 @@ class FoldState {
     else if (outcome.kind === "emit") this.#pass(outcome.events, given);
   }
 
-  /** Of the keys that this event is about to meet, those that were not loaded yet. */
+  /** The keys that this event needs and that are not loaded yet. */
   lacking(event: Recorded<any>): readonly string[] {
     if (this.#remembered.decided(event.id) !== undefined) return [];
     const met = this.#met(event);
@@ -169,7 +176,7 @@ class FoldState {
     return topic;
   }
 
-  /** The keys that an event names, what lies there, and the keys that this names in its turn. */
+  /** The keys that an event names, their values, and the further keys that these values name. */
   #met(event: Recorded<any>): MetVersions {
     const memory = this.#hosted.stage.memory!;
     const keys = memory.keysOf(event);
@@ -178,7 +185,7 @@ class FoldState {
     return { keys, values, further: memory.furtherKeysOf?.(event, values) ?? [] };
   }
 
-  /** Runs the processor against the state that the event meets, and notes what it left behind. */
+  /** Runs the processor on the remembered state and notes the changes. */
   #decide(event: Recorded<any>, facts: unknown): Outcome<any, any, string> {
     const { run, memory } = this.#hosted.stage;
     if (memory === undefined) return run(event, null, facts);
@@ -194,7 +201,10 @@ class FoldState {
     return outcome;
   }
 
-  /** An outcome under a schema that this process has not read yet is answered as it stands. */
+  /**
+   * Null means no conflict. An outcome written under a schema that this process has not read yet is
+   * sent again unchecked.
+   */
   #conflictWith({ messages }: RecordedOutcome, event: Recorded<any>): Conflict | null {
     const { to, conflict } = this.#hosted.stage;
     if (conflict === undefined) return null;
@@ -245,8 +255,8 @@ class FoldState {
   }
 
   /**
-   * Sends what is recorded, byte for byte; what feeds the next stage here is read from the same
-   * bytes.
+   * Sends the recorded messages byte for byte. Messages for the next stage of the chain are decoded
+   * from the same bytes.
    */
   #answer({ messages }: RecordedOutcome, { event, source }: StageInput): void {
     const { feeds } = this.#hosted;
@@ -258,10 +268,10 @@ class FoldState {
 }
 
 /**
- * Folds the events in order. Every event meets what those before it have left; in durable memory
- * one that was decided before, in an earlier batch or in this one, is answered with its recorded
- * outcome and not decided again. A reject leaves nothing behind. Yields the keys that have to be
- * loaded before it can go on, and none where a pause `isDue`. Throws ProcessorThrew.
+ * Folds the events in order, so every event sees the changes of those before it. With durable
+ * memory, an event that was decided before, in an earlier batch or in this one, gets its recorded
+ * outcome again. A rejected event changes nothing. Yields the keys that must be loaded next, or an
+ * empty list when `isDue` asks for a pause. Throws ProcessorThrew.
  */
 export function* folding(
   hosted: HostedStage,
@@ -280,7 +290,7 @@ export function* folding(
   };
   const namesFurtherKeys = memory?.furtherKeysOf !== undefined;
   if (namesFurtherKeys) {
-    // All that can be known of them before anything is decided, in one load.
+    // Collects the further keys of the whole batch first, so that most of them arrive in one load.
     const keys = [...new Set(given.flatMap(lacking))];
     if (keys.length > 0) remembered.learn(keys, (yield keys) ?? nothingLoaded);
   }
@@ -324,7 +334,7 @@ export function* folding(
 
 export interface FoldedWith {
   readonly factsOf: (event: Recorded<any>) => unknown;
-  /** Of the keys that the events name by themselves. */
+  /** The values under the keys that the events name themselves. */
   readonly loaded: LoadedMemory | null;
   readonly wire: Wire;
   readonly isDue: () => boolean;
@@ -332,7 +342,7 @@ export interface FoldedWith {
 
 const neverDue = (): boolean => false;
 
-/** The same at once, over events whose further keys nothing is remembered of. */
+/** Folds in one go. Only for events whose further keys hold no remembered values. */
 export const fold = (
   hosted: HostedStage,
   given: readonly StageInput[],

@@ -1,13 +1,13 @@
-// Messages of a log as they are read and written, and what a consumer gives the runner of a batch.
+// Messages as a log stores them, and the controls that a consumer gives the runner with each batch.
 import type { Position, UnixMs } from "./flow.ts";
 
-/** A message as it is read, wherever it lies. */
+/** A message as it was read, from whatever source. */
 export interface InputMessage {
   readonly offset: number;
   readonly key: Buffer | null;
   readonly value: Buffer | null;
   readonly headers: Readonly<Record<string, Buffer | string | undefined>>;
-  /** When the log appended it. */
+  /** The time when the log appended the message. */
   readonly appendedAt: UnixMs;
 }
 export interface PlacedMessage extends InputMessage {
@@ -17,63 +17,64 @@ export interface PlacedMessage extends InputMessage {
 export interface InputBatch {
   readonly topic: string;
   readonly partition: number;
-  /** At least one, in the order of their offsets. */
+  /** At least one message, ordered by offset. */
   readonly messages: readonly InputMessage[];
 }
-/** As a log hands it over. */
+/** A batch as a log delivers it. */
 export interface FetchedBatch extends InputBatch {
   /** The offset after the newest record of the partition when the batch was fetched. */
   readonly highWatermark: number;
 }
-/** A message as it is written. */
+/** A message to be written. */
 export interface OutputMessage {
   readonly topic: string;
   readonly key: Buffer | string | null;
   readonly value: Buffer | null;
   readonly headers?: Readonly<Record<string, string | Buffer>>;
 }
-/** Of one batch, from the consumer that read it. */
+/** The controls for one batch, supplied by the consumer that read it. */
 export interface Control {
   /**
-   * Commits the offset to go on from. Never moves it back: what lies below an earlier commit is
-   * answered without doing anything.
+   * Commits the offset where reading continues. Never moves it back: a commit below an earlier one
+   * succeeds without effect.
    */
   readonly commit: (nextOffset: number) => Promise<void>;
   /**
-   * To be called every few thousand messages: a silence longer than the session costs the
-   * membership.
+   * Call this every few thousand messages. A member that stays silent longer than its session loses
+   * its membership.
    */
   readonly heartbeat: () => Promise<void>;
   /**
-   * False once another member may own the partition. Ask before every durable step; when false,
-   * leave the batch without committing.
+   * False once another member may own the partition. Check it before every durable step. If it is
+   * false, leave the batch without committing.
    */
   readonly isCurrent: () => boolean;
   /**
-   * The partition is read on from this offset, or from the start of the log when that is later; the
-   * batch at hand is left uncommitted.
+   * Continues reading at this offset, or at the start of the log if that is later. The current
+   * batch stays uncommitted.
    */
   readonly seek: (offset: number) => void;
   /**
-   * The next batch of the partition begins here, though what lies before it may not be committed: a
-   * member that takes over reads that again.
+   * Starts the next batch of the partition at this offset even if earlier messages are not
+   * committed. A member that takes over reads those again.
    */
   readonly readOn: (offset: number) => void;
   /**
-   * Hands over nothing more of this partition for so long: what comes meanwhile waits in the log,
-   * where it costs no memory.
+   * Pauses this partition for the given time. New messages wait in the log, where they use no
+   * memory.
    */
   readonly rest: (ms: number) => void;
 }
 /**
- * Resolves when every message is acknowledged by all replicas that are in sync; keeps the order of
- * each topic and key.
+ * Resolves when all in-sync replicas have acknowledged every message. Keeps the order of each topic
+ * and key.
  */
 export type Produce = (messages: readonly OutputMessage[]) => Promise<void>;
 export type ProcessBatch = (batch: InputBatch, control: Control) => Promise<void>;
 
 /**
- * What a dead letter holds and says: the bytes as they came, and where and why they were refused.
+ * The content of a dead letter: the rejected bytes as they arrived, and where and why they were
+ * rejected.
  */
 export interface Letter {
   readonly to: string;

@@ -1,5 +1,5 @@
-// The partition of a key: murmur2 as Java's client computes it, in 32-bit arithmetic (0.06 us a
-// key; on BigInt it is 2.4).
+// Computes the partition of a key with murmur2 as Java's client does, in 32-bit arithmetic (0.06 us
+// a key, against 2.4 us with BigInt).
 
 const SEED = 0x9747b28c;
 const M = 0x5bd1e995;
@@ -23,5 +23,5 @@ export const murmur2 = (key: Uint8Array): number => {
   return h ^ (h >>> 15);
 };
 
-/** The partition that every client with the Java default puts this key into. */
+/** The partition that every client with Java's default partitioner chooses for this key. */
 export const partitionOf = (key: Uint8Array, partitions: number): number => (murmur2(key) & 0x7fffffff) % partitions;

@@ -1,27 +1,29 @@
-// What a runner asks of the world: the log, retries, counters. infra/kafka/kafka.ts satisfies it,
-// and so does the log in memory of stream/testing/drive.ts.
+// What a runner needs from outside: the log, retries and counters. infra/kafka/kafka.ts implements
+// it, and so does the in-memory log of stream/testing/drive.ts.
 
 import type { DeadLetterRoute, Position, Read, Recorded, UnixMs, Write } from "./flow.ts";
 import type { Memories } from "./memory/memory.ts";
 import type { FetchedBatch, InputBatch, Letter, OutputMessage, Produce } from "./messages.ts";
 import type { Wire } from "./wire.ts";
 
-/** events = emitting + recalled + the sums of dropped and rejected. */
+/** Counts of one stage. events = emitting + recalled + the sums of dropped and rejected. */
 export interface Counts {
   readonly stage: string;
   readonly events: number;
-  /** Events that ended in emit, whatever the number of outputs. */
+  /** Events that emitted, however many outputs each had. */
   readonly emitting: number;
-  /** Outputs of emits, those to the next stage hosted here included. */
+  /** Outputs of all emits, including those passed to the next stage of the chain. */
   readonly outputs: number;
   readonly dropped: ReadonlyMap<string, number>;
   readonly rejected: ReadonlyMap<string, number>;
-  /** Events decided before and answered with their recorded outcome. */
+  /** Events decided before, whose recorded outcome was sent again. */
   readonly recalled: number;
-  /** Events that met less than was once remembered, for they are older than what is kept. */
+  /**
+   * Events that may have seen less than they first did, because versions they need were deleted.
+   */
   readonly truncated: number;
 }
-/** What became of one batch, counted once it is committed. */
+/** The result of one batch, counted once it is committed. */
 export interface BatchCounts {
   readonly chain: string;
   readonly topic: string;
@@ -32,33 +34,33 @@ export interface BatchCounts {
   readonly seconds: number;
 }
 /**
- * One write of a sink, counted once its offsets are committed; `receivedAt` of its events says how
- * old they are.
+ * One write of a sink, counted once its offsets are committed. `receivedAt` lists the receipt times
+ * of its events, which give their age.
  */
 export interface WriteCounts {
   readonly sink: string;
   readonly table: string;
   readonly rows: number;
   readonly rejected: number;
-  /** Events that may not be stored any more. */
+  /** Events that must not be stored any more, e.g. after an erasure. */
   readonly withheld?: number;
   readonly seconds: number;
   readonly receivedAt: readonly UnixMs[];
 }
 /**
- * Tries one step again while its errors are transient, with jitter; `between` is called before each
- * further try. `name` is what the step is counted as.
+ * Repeats a step while its errors are transient, with jitter, and calls `between` before each
+ * repeat. Metrics count the step under `name`.
  */
 export type Retry = <T>(name: RetriedStep, step: () => Promise<T>, between: () => Promise<void>) => Promise<T>;
 export type RetriedStep = "record" | "learn" | "load" | "remember" | "produce" | "write" | "commit";
 type Report = (event: string, fields: Readonly<Record<string, unknown>>) => void;
-/** Events of the process, never once an event of the stream; `error` asks for an operator. */
+/** Logs what happens to the process; never call it for each event. `error` alerts an operator. */
 interface RunnerLog {
   readonly info: Report;
   readonly warn: Report;
   readonly error: Report;
 }
-/** What runners of stages and of sinks have in common. */
+/** What runners of stages and runners of sinks both need. */
 export interface LogPorts {
   readonly wire: Wire;
   readonly produce: Produce;
@@ -66,8 +68,8 @@ export interface LogPorts {
   readonly deadLetter: (letter: Letter) => OutputMessage;
   readonly retry: Retry;
   /**
-   * How often a chain or a group of sinks has now stopped at this message, this time included: it
-   * outlives the process.
+   * Counts one more stop of a chain or group of sinks at this message and returns the total, which
+   * survives a restart.
    */
   readonly stops: (reader: string, at: Position) => Promise<number>;
   readonly log: RunnerLog;
@@ -75,9 +77,9 @@ export interface LogPorts {
 export interface RunnerPorts extends LogPorts {
   readonly memories: Memories;
   /**
-   * What the log no longer holds of a partition, from one offset up to another, where it is kept
-   * elsewhere: in order, under the offsets that it had.
-   * Batches may be missing, and more may be handed over than was asked for.
+   * Reads messages that the log no longer holds from the store that still keeps them: those between
+   * two offsets, in order and under their original offsets.
+   * Batches may be missing, and the reader may return more than was asked for.
    */
   readonly past?: PastReader;
   readonly read: Read;
@@ -86,8 +88,8 @@ export interface RunnerPorts extends LogPorts {
 
 export type PastReader = (topic: string, partition: number, from: number, until: number) => AsyncIterable<PastBatch>;
 /**
- * The offsets from `from` up to `until`, without what may not come back: of those possibly none is
- * left.
+ * The messages between the offsets `from` and `until`. Messages that must not return, e.g. erased
+ * ones, are missing, so the batch may be empty.
  */
 export interface PastBatch extends InputBatch {
   readonly from: number;
@@ -96,9 +98,9 @@ export interface PastBatch extends InputBatch {
 
 export interface CopyPorts extends Pick<LogPorts, "retry" | "stops" | "log"> {
   /**
-   * Takes the records of a batch; `until` is where what waited in the log ends. Answers the offset
-   * before which all of the partition is stored for good now, and where it is to be read on: behind
-   * what is taken and not stored yet, or further back.
+   * Takes the records of a batch. `until` is the end of what waited in the log when the round
+   * began. Returns `stored`, the offset before which the partition is safely stored, and `next`,
+   * where reading continues: behind the records that are taken but not stored yet, or further back.
    */
   readonly keep: (
     batch: FetchedBatch,
@@ -109,8 +111,8 @@ export interface CopyPorts extends Pick<LogPorts, "retry" | "stops" | "log"> {
 }
 
 /**
- * One transaction or one insert a call of `write`, with the tenants whose rows it may touch;
- * sinks/stores has one for each store.
+ * Opens one transaction, or one insert for each call of `write`, limited to the tenants whose rows
+ * it may touch. sinks/stores implements it for each database.
  */
 interface Store {
   readonly within: (
@@ -119,25 +121,25 @@ interface Store {
   ) => Promise<void>;
 }
 /**
- * What an error asks for. transient: the step may succeed if it is tried again. data: what was
- * given cannot be stored or read, however often it is tried. fatal: everything else; the worker
- * stops and nothing is set aside, so an unknown error is never taken for bad data.
+ * How to react to an error. transient: a retry may succeed. data: this input can never be stored or
+ * read, however often it is tried. fatal: anything else; the worker stops and nothing is set aside,
+ * so an unknown error never counts as bad data.
  */
 export type Verdict = "transient" | "data" | "fatal";
 export interface SinkPorts extends LogPorts {
   readonly classify: (error: unknown) => Verdict;
   readonly stores: Readonly<Record<"clickhouse" | "postgres" | "redis", Store>>;
   /**
-   * Of this process. A token is a memory of inserts: one that outlived the process would swallow
-   * the very rows that a rewind is to bring back.
+   * An id of this process, part of every insert token. ClickHouse drops an insert whose token it
+   * has seen, so a token that outlived the process would drop the rows that a rewind restores.
    */
   readonly run: string;
   /**
-   * What may not be written any more, asked once a write: undefined when everything may. Rejects
-   * with a transient error while that is unknown.
+   * Loads a filter for events that must not be written any more, once a write. Undefined means that
+   * every event may be written. Rejects with a transient error while the answer is unknown.
    */
   readonly withholds?: () => Promise<WithholdFilter | undefined>;
   readonly countWrite: (counts: WriteCounts) => void;
 }
-/** `read` is where the event stands in the topic of the sink. */
+/** `read` is the event's position in the topic of the sink. */
 export type WithholdFilter = (event: Recorded<any>, read: Position) => boolean;

@@ -1,35 +1,35 @@
-// Rebuilds memory that was lost: a partition is read again from where memory ends, up to where its
-// group had committed.
+// Rebuilds lost memory by reading a partition again from the offset where memory ends up to the
+// offset that its group had committed.
 import type { Chain } from "./chain.ts";
 import type { Control, InputBatch } from "./messages.ts";
 import type { RunnerPorts } from "./ports.ts";
 
 /**
- * Lost memory is rebuilt by reading the partition again up to where it had been committed; fast
- * memory throws the outputs away, durable produces what it decides.
+ * The offsets to read again to rebuild lost memory. Fast memory discards the outputs; durable
+ * memory produces what it decides.
  */
 export interface LostRange {
   readonly from: number;
   readonly until: number;
-  /** Outputs are discarded. */
+  /** True if outputs are discarded. */
   readonly isSilent: boolean;
 }
 
-/** What rebuilding reads of one batch on its way through the steps. */
+/** What a rebuild needs to know about one batch. */
 export interface RebuildTurn {
   readonly chain: Chain;
   readonly ports: RunnerPorts;
-  /** By partition: only while lost memory is rebuilt. */
+  /** By partition. Holds an entry only while memory is being rebuilt. */
   readonly rebuilding: Map<number, LostRange>;
   readonly batch: InputBatch;
   readonly control: Control;
-  /** Not null while lost memory is rebuilt. */
+  /** Not null while memory is being rebuilt. */
   readonly past: LostRange | null;
 }
 type RunTurn<Turn extends RebuildTurn> = (turn: Turn) => Promise<void>;
 
 /**
- * Memory ends before this batch although the group had committed up to it: the partition is read
+ * Memory ends before this batch although the group had committed up to it. Reads the partition
  * again from where memory ends.
  */
 export const rereadFrom = ({ chain, ports, rebuilding, batch, control }: RebuildTurn, mark: number): void => {
@@ -42,10 +42,10 @@ export const rereadFrom = ({ chain, ports, rebuilding, batch, control }: Rebuild
 };
 
 /**
- * What retention has taken is relearned from where it is kept, under its old offsets, so that
- * memory becomes what it was; what is kept nowhere cannot be. A group that begins on such a log has
- * lost nothing; money that was decided there has. Dying here costs nothing: the next owner goes on
- * behind what is remembered by then.
+ * Reads messages that retention has removed from the archive, under their original offsets, so that
+ * memory becomes what it was. Messages that no archive holds stay lost: fast memory goes on with a
+ * warning, while durable memory (money) throws if the log starts after offset 0. A crash here costs
+ * nothing, because the next owner continues where memory then ends.
  */
 const rebuildMemory = async <Turn extends RebuildTurn>(
   turn: Turn,
@@ -80,7 +80,10 @@ const relearned = (
   more: object = {},
 ): void => ports.log.info("memory.relearned", { chain: chain.name, topic, partition, from, until, ...more });
 
-/** What was committed before stands: the partition is only read on, up to there. */
+/**
+ * Runs a batch during a rebuild. What the group had committed stays committed; the runner only
+ * reads on up to there.
+ */
 export const runRebuilding = async <Turn extends RebuildTurn>(
   turn: Turn,
   past: LostRange,

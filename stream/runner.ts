@@ -1,4 +1,4 @@
-// Hosts a chain of stages: one batch of one partition through six steps, whose order is the
+// Runs a chain of stages: each batch of a partition passes six steps, and their order is the
 // delivery guarantee.
 import { hit } from "#failpoint";
 import type { Chain } from "./chain.ts";
@@ -19,20 +19,23 @@ import type { RetriedStep, RunnerPorts } from "./ports.ts";
 import { type LostRange, type RebuildTurn, rereadFrom, runRebuilding } from "./rebuild.ts";
 import { reportStop } from "./stop.ts";
 
-/** One batch on its way through the steps. */
+/** One batch and its context during the six steps. */
 interface Turn extends RebuildTurn {
   readonly mayLookBack: boolean;
 }
 
 interface FoldedChain {
   readonly folded: readonly FoldResult[];
-  /** Up to where every memory of the chain knows the partition; infinite when there is none. */
+  /**
+   * The lowest offset up to which every memory of the chain knows the partition. Infinite if no
+   * stage has memory.
+   */
   readonly mark: number;
 }
 
 /**
- * Two owners overlap for one batch or two; one that is still overtaken after 20 loads is not
- * overtaken but broken.
+ * Two owners of a partition overlap for one or two batches. If memory still changes after 20 loads,
+ * the cause is a fault and not an overlap.
  */
 const MOST_FOLDS = 20;
 
@@ -42,7 +45,10 @@ const placeOf = ({ batch }: Turn): string => `${batch.topic}/${batch.partition}`
 const retried = <T>({ ports, control }: Turn, name: RetriedStep, step: () => Promise<T>): Promise<T> =>
   ports.retry(name, step, control.heartbeat);
 
-/** The six steps. A step that finds the partition gone, or its memory lost, leaves the batch. */
+/**
+ * Runs the six steps. A step that finds its partition revoked or its memory lost leaves the batch
+ * uncommitted.
+ */
 const run = async (turn: Turn): Promise<void> => {
   const startedAt = performance.now();
   const decoded = await decode(turn);
@@ -61,7 +67,7 @@ const run = async (turn: Turn): Promise<void> => {
   count(turn, decoded, folded, startedAt);
 };
 
-/** 1 decode. Dying here costs nothing: the batch is read again. */
+/** Step 1: decode. A crash here costs nothing, because the batch is read again. */
 const decode = async (turn: Turn): Promise<DecodedBatch> => {
   const { chain, batch, ports } = turn;
   const decoded = await decodeBatch(chain.reads, batch, ports.wire, (step) => retried(turn, "learn", step));
@@ -70,8 +76,8 @@ const decode = async (turn: Turn): Promise<DecodedBatch> => {
 };
 
 /**
- * 2 load facts and memory in bulk, fold. Dying here costs nothing: nothing is remembered, nothing
- * is out.
+ * Step 2: load facts and memory in bulk, then fold. A crash here costs nothing, because nothing is
+ * stored or produced yet.
  */
 const foldChain = async (turn: Turn, events: readonly StageInput[]): Promise<FoldedChain> => {
   const folded: FoldResult[] = [];
@@ -93,8 +99,8 @@ const foldChain = async (turn: Turn, events: readonly StageInput[]): Promise<Fol
 type Verdict = "remembered" | "moved" | "left";
 
 /**
- * 3 remember. Dying after it costs a second fold: the batch meets the same state, or its recorded
- * outcomes.
+ * Step 3: remember. After a crash here the batch is folded again and sees the same state, or its
+ * recorded outcomes.
  */
 const remember = async (turn: Turn, folded: readonly FoldResult[]): Promise<Verdict> => {
   const { control, batch, rebuilding, past } = turn;
@@ -103,16 +109,16 @@ const remember = async (turn: Turn, folded: readonly FoldResult[]): Promise<Verd
   const verdict = await retried(turn, "remember", () => rememberAll(turn, folded));
   if (verdict === "remembered") hit("after-remember");
   if (verdict !== "lost") return verdict;
-  // Memory was emptied under the fold, perhaps while it was rebuilt: from the committed place on,
-  // where its loss is seen and looked back for.
+  // Memory was emptied during the fold, perhaps during a rebuild. Reading starts again at the
+  // committed offset, where the loss is detected and a new rebuild begins.
   rebuilding.delete(batch.partition);
   control.seek(past?.until ?? firstOf(batch));
   return "left";
 };
 
 /**
- * 4 produce what is recorded, and the dead letters. Dying after it costs duplicates in the log: the
- * same ids with the same contents. False: the batch is left.
+ * Step 4: produce the recorded outputs and the dead letters. A crash here costs duplicates in the
+ * log, with the same ids and contents. Returns false if the batch must be left.
  */
 const produce = async (turn: Turn, { unread }: DecodedBatch, folded: readonly FoldResult[]): Promise<boolean> => {
   const { chain, ports, batch, control, past } = turn;
@@ -128,8 +134,8 @@ const produce = async (turn: Turn, { unread }: DecodedBatch, folded: readonly Fo
 };
 
 /**
- * 5 commit the input offset. Dying after it costs the counts of this batch: metrics miss it, the
- * data does not. False: nothing was committed.
+ * Step 5: commit the input offset. A crash here costs only the metrics of this batch; no data is
+ * lost. Returns false if nothing was committed.
  */
 const commit = async (turn: Turn): Promise<boolean> => {
   const { control, batch, past } = turn;
@@ -140,7 +146,7 @@ const commit = async (turn: Turn): Promise<boolean> => {
   return true;
 };
 
-/** 6 count, once a batch; nothing before the commit is counted. */
+/** Step 6: count, once a batch. Nothing is counted before the commit. */
 const count = (
   { chain, ports, batch: { topic, partition, messages } }: Turn,
   { unread }: DecodedBatch,
@@ -158,17 +164,19 @@ const count = (
   });
 
 /**
- * A fold that takes longer pauses for a heartbeat: who is silent for a session, 10 s for a stage,
- * loses its partitions, and with them all that it has folded.
+ * A fold that takes longer pauses for a heartbeat. A member that is silent for a session (10 s for
+ * a stage) loses its partitions, and its folded work with them.
  */
 const HEARTBEAT_MS = 1_000;
 
-/** While events take less than a millisecond together, the clock is looked at once in so many. */
+/**
+ * While 16 events take less than a millisecond together, the clock is read only once in 16 events.
+ */
 const EVENTS_A_LOOK = 16;
 
 const dueEvery = (ms: number): (() => boolean) => {
   let last = performance.now();
-  // The first look is before the first event, and says nothing of how long they take.
+  // The first call comes before the first event, so it cannot measure how long events take.
   let looked = Number.NEGATIVE_INFINITY;
   let unseen = 0;
   return () => {
@@ -182,7 +190,7 @@ const dueEvery = (ms: number): (() => boolean) => {
   };
 };
 
-/** How each load is tried, and what a long fold pauses for. */
+/** How loads are retried, and the heartbeat for which a long fold pauses. */
 interface LoadSteps {
   readonly retried: <T>(load: () => Promise<T>) => Promise<T>;
   readonly heartbeat: () => Promise<void>;
@@ -196,8 +204,8 @@ const keysOfAll = (memory: MemoryOf<any>, events: readonly Recorded<any>[]): Rea
 };
 
 /**
- * One stage over these events, with what it remembers of them and the facts that it looks up.
- * `mark`: up to where its memory knows the partition; infinite when it has none.
+ * Loads the memory and facts of one stage, then folds the events. `mark` is the offset up to which
+ * its memory knows the partition, and infinite if the stage has no memory.
  */
 export const loadAndFold = async (
   hosted: HostedStage,
@@ -220,13 +228,13 @@ export const loadAndFold = async (
   while (!step.done) {
     const { value: further } = step;
     if (further.length === 0) await heartbeat();
-    // Of a later moment than the first load: `remember` finds out what has moved in between.
+    // This load is later than the first one. `remember` detects what changed in between.
     step = steps.next(further.length === 0 ? null : await retried(() => load(further, [])));
   }
   return { folded: step.value, mark: loaded === null ? Number.POSITIVE_INFINITY : (loaded.mark ?? 0) };
 };
 
-/** Durable memory first: it may refuse, and then nothing must have been remembered. */
+/** Writes durable memory first, because it may refuse; then nothing else may have been stored. */
 const rememberAll = async (
   { chain, ports, batch }: Turn,
   folded: readonly FoldResult[],
@@ -248,21 +256,21 @@ const refusedLetter = ({ ports, batch }: Turn, refused: StageRefusal): OutputMes
 };
 
 /**
- * A message that no processor survives stops the worker, but what came before it goes through
- * first, so that the group stands exactly there.
+ * Runs the batch. If a processor throws at a message, the messages before it are still processed
+ * and committed, so that the group stops exactly at that message.
  */
 const runUpTo = async (turn: Turn): Promise<void> => {
   const { chain, ports, batch, control } = turn;
   try {
     await run(turn);
   } catch (error) {
-    // A member that has lost the partition has not stopped at a message of it.
+    // The partition is revoked, so this is no stop at one of its messages.
     if (!control.isCurrent()) throw error;
     const offset = error instanceof ProcessorThrew ? error.offset : firstOf(batch);
     const messages = batch.messages.filter((message) => message.offset < offset);
     if (messages.length > 0) await run({ ...turn, batch: { ...batch, messages } });
-    // It turned out that memory must be rebuilt first, or that the partition is gone: the message
-    // comes again.
+    // The second run left the batch because memory must be rebuilt or the partition is revoked. The
+    // message will be read again.
     if (!control.isCurrent()) return;
     await reportStop(ports, chain.name, { topic: batch.topic, partition: batch.partition, offset }, error);
     throw error;
@@ -270,8 +278,8 @@ const runUpTo = async (turn: Turn): Promise<void> => {
 };
 
 /**
- * The function that a consumer calls for each batch of a partition. Rejects only when the worker
- * must stop: it restarts at the committed offset.
+ * Returns the function that a consumer calls for each batch of a partition. It rejects only when
+ * the worker must stop; the worker then restarts at the committed offset.
  */
 export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
   const rebuilding = new Map<number, LostRange>();

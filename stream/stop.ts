@@ -1,10 +1,10 @@
-// Says that a worker stops at a message, and calls an operator when it keeps stopping there
+// Logs that a worker stops at a message, and alerts an operator if it stops there repeatedly
 // (docs/design/laws.md L5).
 import type { Position } from "./flow.ts";
 import { ProcessorThrew } from "./fold.ts";
 import type { LogPorts } from "./ports.ts";
 
-/** One stop may be a bad machine and two a bad start. */
+/** One stop may be a bad machine, and two a bad start. */
 const STOPS_TO_ALERT = 3;
 
 export interface Stop {
@@ -12,11 +12,11 @@ export interface Stop {
   readonly at: Position;
   readonly error: unknown;
   readonly stops: number;
-  /** It has stopped there too often: an operator must look. */
+  /** The worker has stopped here too often: an operator must look. */
   readonly isStuck: boolean;
 }
 
-/** Never throws: stops that cannot be counted are taken for too many. */
+/** Counts a stop. Never throws: if the count fails, the stop is treated as one too many. */
 export const countStop = async (
   { stops: count }: Pick<LogPorts, "stops">,
   reader: string,
@@ -33,7 +33,7 @@ export const logStop = (log: LogPorts["log"], { reader, at, error, stops, isStuc
   else log.warn("stage.stopped", fields);
 };
 
-/** To be called before the error is thrown on. Never throws. */
+/** Logs the stop. Call it before rethrowing the error. Never throws. */
 export const reportStop = async (
   ports: Pick<LogPorts, "stops" | "log">,
   reader: string,

@@ -1,4 +1,4 @@
-// A pipeline as a value: checked when it is made for what types cannot see, and drawn.
+// A pipeline as a value. Building one checks what types cannot express, and `draw` draws it.
 import type {
   AnyCopy,
   AnyEdge,
@@ -13,13 +13,13 @@ import type {
   Topology,
 } from "./flow.ts";
 
-/** The topics that a node writes. */
+/** The topics that a node writes to. */
 const writtenBy = (node: Node): readonly AnyTopic[] => {
   if (node.is === "stage") return Object.values(node.to);
   return node.is === "edge" ? [node.to] : [];
 };
 
-/** Stages and sinks reached from `start` through the topics between them. */
+/** True if `goal` can be reached from `start` through the topics between them. */
 const reaches = (nodes: readonly Node[], start: Node, goal: Node, seen = new Set<Node>()): boolean =>
   writtenBy(start).some((topic) =>
     nodes.some((next) => {
@@ -29,24 +29,27 @@ const reaches = (nodes: readonly Node[], start: Node, goal: Node, seen = new Set
     }),
   );
 
-/** The stages and sinks, in the order that data flows. */
+/** The stages and sinks, in the direction of the data. */
 export const readersOf = ({ nodes }: Topology): readonly AnyReader[] =>
   nodes.flatMap((node) => (node.is === "edge" ? [] : [node]));
 
-/** The sink that fills this table, or keeps these files. Throws when there is none. */
+/** Finds the sink that fills this table or stores these files. Throws if there is none. */
 export const sinkInto = (topology: Topology, into: AnySink["into"] | AnyCopy["into"]): AnySink | AnyCopy => {
   const found = readersOf(topology).find((node) => node.is === "sink" && node.into === into);
   if (found?.is !== "sink") throw new Error(`no sink of ${topology.name} fills ${into.name}`);
   return found;
 };
 
-/** What an event passes on its way into a sink: the stages that lead to it, and the sink itself. */
+/** The path of an event into a sink: the stages before the sink, and the sink itself. */
 export const wayTo = (topology: Topology, sink: AnyReader): readonly AnyReader[] => [
   ...readersOf(topology).filter((node) => node.is === "stage" && reaches(topology.nodes, node, sink)),
   sink,
 ];
 
-/** Everything wrong with the graph that the compiler cannot see; empty means sound. */
+/**
+ * Lists the problems of a graph that the compiler cannot see. An empty list means that the graph is
+ * sound.
+ */
 const problemsOf = (nodes: readonly Node[]): readonly string[] => {
   const problems: string[] = [];
   const written = new Set(nodes.flatMap(writtenBy));
@@ -75,9 +78,9 @@ const problemsOf = (nodes: readonly Node[]): readonly string[] => {
 };
 
 /**
- * Edges, stages and sinks in the order that data flows. Throws one Error that lists every problem:
- * a name twice, a topic that no node writes, a cycle, a memory on another key than its topic,
- * topics of one key that are not co-partitioned.
+ * Builds a topology with its nodes in the direction of the data. Throws one Error that lists every
+ * problem: a repeated name, a topic that no node writes, a cycle, a memory with another key than
+ * its topic, or topics that share a key but not a number of partitions.
  */
 export const topology = <const Nodes extends readonly Node[]>(
   name: string,
@@ -90,35 +93,35 @@ export const topology = <const Nodes extends readonly Node[]>(
   return { name, nodes, declared: nodes, deadLetters };
 };
 
-/** An edge of requests, by the name of a node of the topology. */
+/** The edge for requests from outside that has this name in the topology. */
 export type EdgeIn<Nodes extends readonly Node[], Name extends string = string> = Extract<
   Nodes[number],
   { readonly is: "edge"; readonly name: Name; readonly accepts: unknown }
 >;
-/** An edge of records of our own, likewise. */
+/** The feed of Tributary's own records that has this name in the topology. */
 export type FeedIn<Nodes extends readonly Node[], Name extends string = string> = Extract<
   Nodes[number],
   { readonly is: "edge"; readonly name: Name; readonly record: unknown }
 >;
 
-/** A stage, likewise. */
+/** A stage of the topology. */
 export type StageIn<Nodes extends readonly Node[]> = Extract<Nodes[number], { readonly is: "stage" }>;
 
-/** The stages, in the order that data flows. */
+/** The stages, in the direction of the data. */
 export const stagesOf = ({ nodes }: Topology): readonly AnyStage[] =>
   nodes.flatMap((node) => (node.is === "stage" ? [node] : []));
-/** Edges that requests of others enter by. */
+/** The edges for requests from outside. */
 export const edgesOf = ({ nodes }: Topology): readonly AnyEdge[] =>
   nodes.flatMap((node) => (node.is === "edge" && "accepts" in node ? [node] : []));
-/** Edges that our own processes feed. */
+/** The feeds that Tributary's own processes write. */
 export const feedsOf = ({ nodes }: Topology): readonly AnyFeed[] =>
   nodes.flatMap((node) => (node.is === "edge" && "record" in node ? [node] : []));
 
 const idOf = (name: string): string => name.replace(/[^a-z0-9]/gi, "_");
 
 /**
- * The topology as a Mermaid flow chart: edges are flags, topics cylinders, stages boxes (their
- * memory named), sinks stores.
+ * Draws the topology as a Mermaid flow chart: edges are flags, topics are cylinders, stages are
+ * boxes with their memory, and sinks are stores.
  */
 export const draw = ({ nodes }: Topology): string => {
   const topics = new Set(nodes.flatMap((node) => [...writtenBy(node), ...(node.is === "edge" ? [] : [node.from])]));

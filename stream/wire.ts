@@ -1,46 +1,48 @@
-// How values become events and events values: what the runners ask of the encoding of the log.
-// infra/avro/wire.ts implements it.
+// How events are encoded in the log, as the runners need it. infra/avro/wire.ts implements it.
 import type { Position, Recorded, Topic } from "./flow.ts";
 import type { OutputMessage } from "./messages.ts";
 
 export interface Wire {
   /**
-   * The framed value. It is a part of a larger buffer that nothing else is written to; keep it, do
-   * not change it. Throws TooLarge.
+   * Encodes an event with its frame. The result is a slice of a larger buffer whose bytes are never
+   * overwritten: you may keep it, but must not change it. Throws TooLarge.
    */
   readonly encode: <T>(topic: Topic<T>, event: Recorded<T>, origin: Position | null) => Buffer;
   /**
-   * Throws Unreadable for bytes that cannot be read, UnknownSchema when `learn` must be asked
-   * first.
+   * Decodes a message. Throws Unreadable for bytes that cannot be read, and UnknownSchema when
+   * `learn` must be called first.
    */
   readonly decode: <T>(topic: Topic<T>, value: Buffer | null, read: Position) => Recorded<T>;
   /**
-   * The same event, or the same error. What is read of it is read from `value` when it is asked
-   * for, where that is possible: its records have getters, and no fields of their own to spread.
+   * Like `decode`, with the same errors, but fields are decoded from `value` on first access where
+   * possible. The record then has getters and no own fields, so it cannot be spread.
    */
   readonly view: Wire["decode"];
   /**
-   * Fetches the schema of an id once; afterwards `decode` reads what was written under it, or calls
-   * it Unreadable("unknown_schema") for good. Rejects while the registry is away.
+   * Fetches a schema by its id once. Afterwards `decode` can read messages written under it, or
+   * throws Unreadable("unknown_schema") for good. Rejects while the registry is down.
    */
   readonly learn: (schemaId: number) => Promise<void>;
   readonly encodeOutcome: (outcome: RecordedOutcome) => Buffer;
-  /** Throws on bytes that this version cannot read: a recorded decision is never guessed. */
+  /**
+   * Throws on bytes that this version cannot read, because a recorded decision must never be
+   * guessed.
+   */
   readonly decodeOutcome: (bytes: Uint8Array) => RecordedOutcome;
 }
 
 /**
- * What became of an event, as durable memory keeps it: the very messages that were produced for it,
- * so that it can be answered again.
+ * The outcome of an event in durable memory, with the exact messages that were produced for it, so
+ * that they can be sent again.
  */
 export interface RecordedOutcome {
-  /** Why nothing was emitted; null when the event was not dropped. */
+  /** The reason for a drop. Null if the event was not dropped. */
   readonly dropped: string | null;
   readonly messages: readonly RecordedMessage[];
 }
 export type RecordedMessage = OutputMessage & { readonly key: string; readonly value: Buffer };
 
-/** A record that no log takes: twice what the broker does, and more. */
+/** The record is too large for any log: more than twice the limit of the broker. */
 export class TooLarge extends Error {
   constructor(message: string) {
     super(message);
@@ -51,8 +53,8 @@ export class TooLarge extends Error {
 export type UnreadableCode = "not_framed" | "unknown_schema" | "unreadable_body" | "content_hash_mismatch";
 
 /**
- * Bytes that are not a record of the topic they lie in: cut, altered, or written under a schema
- * that today's cannot read. `code` is closed.
+ * The bytes are not a record of their topic: truncated, altered, or written under a schema that the
+ * current one cannot read. `code` has a fixed set of values.
  */
 export class UnreadableRecord extends Error {
   readonly verdict = "data";
@@ -65,8 +67,8 @@ export class UnreadableRecord extends Error {
 }
 
 /**
- * A value under a schema id not met before: learn it outside of the loop over events, then decode
- * again.
+ * The value was written under a schema that is not loaded yet. Call `learn` outside of the event
+ * loop, then decode again.
  */
 export class UnknownSchema extends Error {
   readonly verdict = "transient";

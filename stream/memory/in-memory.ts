@@ -1,4 +1,4 @@
-// The twin of both drivers for tests, simulation and the bench: one process, nothing kept.
+// Both memory drivers in one process without storage, for tests, simulation and the bench.
 import type { LoadedMemory, Memory, MemoryWrite, Version } from "./memory.ts";
 
 interface StageMemory {
@@ -8,10 +8,7 @@ interface StageMemory {
   readonly marks: Map<string, number>;
 }
 
-/**
- * Behaves as Redis does (`fast`) or as Postgres does (`durable`); the contract suite holds it to
- * that.
- */
+/** Behaves like Redis (`fast`) or like Postgres (`durable`). The contract suite checks both. */
 export const inMemory = (driver: "fast" | "durable"): Memory => {
   const stages = new Map<string, StageMemory>();
   const of = (stage: string): StageMemory => {

@@ -1,5 +1,5 @@
-// Which of the loaded values an event meets, and what a batch adds to them. Pure; one rule a
-// driver.
+// Decides which loaded value an event sees, and collects the changes of a batch. Pure; each driver
+// has its own rule.
 import type { MemoryOf, Position, Recorded } from "../flow.ts";
 import type { Change, LoadedMemory, MemoryWrite, Version } from "./memory.ts";
 
@@ -7,25 +7,31 @@ type Codec = Pick<MemoryOf<any>, "decode" | "encode">;
 
 /** The memory of one stage during one batch. */
 export interface Recall {
-  /** What is remembered under a key for this event. */
+  /** The value under a key that this event sees. */
   readonly meet: (event: Recorded<unknown>, key: string) => unknown;
   readonly note: (event: Recorded<unknown>, key: string, value: unknown) => void;
-  /** Of these keys the ones that nothing was loaded for. */
+  /** Those of the given keys that were not loaded yet. */
   readonly lacks: (keys: readonly string[]) => readonly string[];
-  /** What was loaded later for keys that were lacking. */
+  /** Adds values that were loaded later because they were missing. */
   readonly learn: (keys: readonly string[], loaded: LoadedMemory) => void;
-  /** The outcome of an event that was decided before: in an earlier batch or in this one. */
+  /** The outcome of an event that was decided before, in an earlier batch or in this one. */
   readonly decided: (eventId: string) => Uint8Array | undefined;
   readonly decide: (event: Recorded<unknown>, outcome: Uint8Array) => void;
-  /** `encode` writes a value that is only written now, on behalf of the event that left it. */
+  /**
+   * Returns what must be stored. `encode` turns a value into bytes; it also receives the event that
+   * set the value.
+   */
   readonly noted: (
     encode: (event: Recorded<unknown>, value: unknown) => Uint8Array,
   ) => Pick<MemoryWrite, "changes" | "met" | "outcomes" | "forgets">;
-  /** Events that are older than what is still kept of a key that they met. */
+  /** How many events needed versions that were already deleted. */
   readonly truncated: () => number;
 }
 
-/** Durable: the newest value, whatever the position, and every outcome. */
+/**
+ * The rule of durable memory: an event sees the newest value whatever its position, and every
+ * outcome is kept.
+ */
 const newest = (loaded: LoadedMemory, { decode }: Codec): Recall => {
   const versions = new Map(loaded.versions);
   const later = new Set<string>();
@@ -69,16 +75,16 @@ const newest = (loaded: LoadedMemory, { decode }: Codec): Recall => {
 };
 
 /**
- * Versions of a key that stand before a batch begins are only needed by events that come again,
- * which are seldom far back; versions made inside a batch all stay until the next one. 100 versions
- * of a journey (about 1 KB each) bound a hot key to 0.1 MB and what one batch adds.
+ * Versions from before the batch matter only to events that are read again, and these are rarely
+ * far back. Versions made within a batch all stay until the next batch. 100 versions of a journey
+ * (about 1 KB each) limit a hot key to 0.1 MB plus the changes of one batch.
  */
 const KEPT_VERSIONS = 100;
 
 /**
- * Fast: the newest version older than the event, its own left out: an event that comes again, at
- * the same place or later, meets what it met the first time as long as no other event was written
- * in between.
+ * The rule of fast memory: an event sees the newest version that is older than itself and not its
+ * own. So an event that is read again, at the same place or later, sees the same value as the first
+ * time, unless another event wrote in between.
  */
 const byPosition = (loaded: LoadedMemory, { decode, encode }: Codec): Recall => {
   interface KeptOutcome {

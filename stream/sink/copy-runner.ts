@@ -1,43 +1,52 @@
-// Copies the records of a topic as they lie: each partition in its own part of the minute, what
-// the log has gathered since then a piece at a time.
+// Copies the records of a topic unchanged. Each partition has its own slot in every minute, and
+// copies what the log has gathered since the last slot, one piece at a time.
 import type { AnyCopy, Position, UnixMs } from "../flow.ts";
 import type { Control, FetchedBatch } from "../messages.ts";
 import type { CopyPorts } from "../ports.ts";
 import { countStop, logStop } from "../stop.ts";
 
 /**
- * A file is closed within 60 s of its first record: this, the share of a partition, and the fetch.
+ * The time between two slots of a partition. A file must close within 60 s of its first record, and
+ * 5 s are left for the partition's slot and the fetch.
  */
 const ROUND_MS = 55_000;
-/** The records that another member has announced are not all at hand yet. */
+/** How long to wait when records that another member has announced are not readable yet. */
 const AGAIN_MS = 5_000;
-/** A partition that becomes due within the time that a timer is early would have two rounds. */
+/**
+ * Timers may fire this early. Without the margin, a partition could get two rounds for one slot.
+ */
 const EARLY_MS = 1_000;
 /**
- * While the store is away: doubled with each failure, and short enough that an outage ends soon.
+ * The longest pause while the store is down. The pause doubles with each failure, but stays short
+ * enough to notice the end of the outage soon.
  */
 const LONGEST_REST_MS = 30_000;
-/** A partition that has not failed again for so long belongs to another member by now. */
+/** A partition without a new failure for this long has moved to another member. */
 const FORGOTTEN_MS = 120_000;
 
-/** What waited of a partition when its turn came, and how much of it is done. */
+/** What a partition had waiting when its slot began, and the progress so far. */
 interface Round {
   readonly begunAt: UnixMs;
   readonly from: number;
-  /** Everything before this lies in the log already, so its last file need not wait for more. */
+  /**
+   * The log already holds everything before this offset, so the last file need not wait for more.
+   */
   readonly until: number;
-  /** All before this is stored for good and committed. */
+  /** Everything before this offset is stored and committed. */
   stored: number;
-  /** Where the next piece begins. */
+  /** The offset where the next piece begins. */
   next: number;
-  /** When the log took the records from `stored` to `next`: of one file, and a piece. */
+  /**
+   * The times when the log appended the records from `stored` to `next`: at most one file and one
+   * piece.
+   */
   waiting: UnixMs[];
 }
 
 /**
- * The function that a consumer calls for each batch. Rejects only when the log itself fails: while
- * the files' store is away, or refuses us, nothing is lost, the offset stands, and whatever else
- * this process hosts goes on.
+ * Returns the function that a consumer calls for each batch. It rejects only when the log itself
+ * fails. While the file store is down or refuses access, nothing is lost: the offset stays where it
+ * is and everything else in this process continues.
  */
 export const copyRunner = (copy: AnyCopy, ports: CopyPorts, now: () => UnixMs = Date.now) => {
   const { keep, retry, countWrite } = ports;
@@ -47,7 +56,8 @@ export const copyRunner = (copy: AnyCopy, ports: CopyPorts, now: () => UnixMs = 
   const roundOf = ({ partition, messages, highWatermark }: FetchedBatch): Round => {
     const from = messages[0]!.offset;
     const known = rounds.get(partition);
-    // Another one than expected: the group was joined again, and reads on from what is committed.
+    // An unexpected offset means that the consumer has rejoined its group and reads on from the
+    // committed offset.
     if (known !== undefined && known.next === from) return known;
     const round = { begunAt: now(), from, until: highWatermark, stored: from, next: from, waiting: [] };
     rounds.set(partition, round);
@@ -69,7 +79,8 @@ export const copyRunner = (copy: AnyCopy, ports: CopyPorts, now: () => UnixMs = 
     const end = messages.at(-1)!.offset + 1;
     let kept: Awaited<ReturnType<typeof keep>>;
     try {
-      // 1 keep. Dying in it costs a second storing of the same files, see sinks/archive/write.ts.
+      // Step 1: keep. A crash here stores the same files twice, which is harmless (see
+      // sinks/archive/write.ts).
       kept = await keep(batch, round.until, control.heartbeat);
     } catch (error) {
       rounds.delete(partition);
@@ -80,16 +91,17 @@ export const copyRunner = (copy: AnyCopy, ports: CopyPorts, now: () => UnixMs = 
     await control.heartbeat();
     if (!control.isCurrent()) return;
     round.next = Math.min(kept.next, end);
-    // What is read a second time waits once.
+    // Records that are read again must not be counted twice.
     if (round.next <= messages[0]!.offset) round.waiting = [];
     else for (const { appendedAt } of messages) round.waiting.push(appendedAt);
     const stored = Math.min(kept.stored, end);
     if (stored > round.stored) {
       outage.stored(partition);
-      // 2 commit and count. Dying before it costs the same; files that stand are left alone.
+      // Step 2: commit and count. A crash before it stores the files again; existing files are left
+      // alone.
       await commitStored(round, stored, startedAt, control);
     }
-    // 3 read on, until the round is over.
+    // Step 3: read on until the round is over.
     control.readOn(round.next);
     const rest = restOf(partition, round, highWatermark, now());
     if (rest.isOver) rounds.delete(partition);
@@ -98,8 +110,8 @@ export const copyRunner = (copy: AnyCopy, ports: CopyPorts, now: () => UnixMs = 
 };
 
 /**
- * Partitions have their turns one after the other, so that no second has more to do than the
- * others; which partition is when is the same in every process.
+ * Spreads the partitions over the round, so that no second has more work than another. Every
+ * process computes the same slots.
  */
 const restsOf = (partitions: number) => {
   const shareMs = ROUND_MS / partitions;
@@ -112,22 +124,23 @@ const restsOf = (partitions: number) => {
     const { begunAt, from, until, next, stored } = round;
     if (next >= until && stored === next) return { isOver: true, ms: nextTurn(partition, begunAt) - now };
     if (next >= highWatermark) return { isOver: false, ms: AGAIN_MS };
-    // The pieces of a round fill its share evenly; one that is late does not rest.
+    // Spreads the pieces of a round evenly over the slot. A round that is behind schedule does not
+    // pause.
     const share = Math.min(1, (next - from) / Math.max(1, until - from));
     return { isOver: false, ms: begunAt + share * shareMs - now };
   };
 };
 
 /**
- * One outage of all partitions: logged when it begins, once more when an operator must look, and
- * when the last partition that failed is stored again.
+ * Logs one outage for all partitions: when it begins, when an operator must look, and when the last
+ * failed partition is stored again.
  */
 const outageOf = (copy: AnyCopy, { stops, log }: Pick<CopyPorts, "stops" | "log">) => {
   const failing = new Map<number, { readonly times: number; readonly at: number }>();
   let isReported = false;
   let isAlerted = false;
   return {
-    /** How long the partition rests. */
+    /** Returns how long the partition pauses, in milliseconds. */
     failed: async (at: Position, error: unknown): Promise<number> => {
       const now = performance.now();
       for (const [partition, last] of failing) if (now - last.at > FORGOTTEN_MS) failing.delete(partition);

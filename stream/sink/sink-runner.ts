@@ -1,5 +1,5 @@
-// Writes a topic into stores: the batches of one fetch, of all partitions, join one write; then
-// each commits.
+// Writes a topic into stores. The batches of one fetch, from all partitions, share one write; then
+// each batch commits.
 import { setImmediate } from "node:timers/promises";
 import { hit } from "#failpoint";
 import { unreadLetter } from "../dead-letters.ts";
@@ -17,8 +17,8 @@ interface Part {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
   /**
-   * What its heartbeat said: the partition is lost, so it is written (twice is once) and not
-   * committed.
+   * The error of the last heartbeat: this partition is lost. Its rows are written anyway, which is
+   * harmless, but its offset is not committed.
    */
   lost?: unknown;
 }
@@ -28,7 +28,10 @@ interface WrittenBatch {
   readonly counts: readonly WriteCounts[];
 }
 
-/** The four steps. A partition that is lost before its commit is written again, which is once. */
+/**
+ * Runs the four steps. A partition that is lost before its commit is written again by its next
+ * owner, without effect on the rows.
+ */
 const run = async (sinks: readonly AnySink[], ports: SinkPorts, joined: readonly Part[]): Promise<void> => {
   const parts = joined.filter(({ control }) => control.isCurrent());
   const turn: Turn = { sinks, topic: sinks[0]!.from, ports, heartbeat: () => heartbeat(parts) };
@@ -46,8 +49,8 @@ const run = async (sinks: readonly AnySink[], ports: SinkPorts, joined: readonly
 };
 
 /**
- * Each partition hears its own bad news, so that its consumer can tell a lost membership from a
- * broken sink.
+ * Keeps each partition's heartbeat error apart, so that its consumer can tell a lost membership
+ * from a broken sink.
  */
 const heartbeat = async (parts: readonly Part[]): Promise<void> => {
   for (const part of parts) {
@@ -60,8 +63,9 @@ const heartbeat = async (parts: readonly Part[]): Promise<void> => {
 };
 
 /**
- * 1 read and map, 2 write, then mark what was touched. Dying in the first costs nothing, after
- * either of the others a second write of the same rows and marks: one row by key and version.
+ * Step 1 reads and maps the records. Step 2 writes the rows, then marks what changed. A crash in
+ * step 1 costs nothing. A crash later writes the same rows and marks again, and each key and
+ * version still has one row.
  */
 const write = async (turn: Turn, parts: readonly Part[]): Promise<WrittenBatch> => {
   const { read, withheld, letters } = await readAll(turn, parts);
@@ -74,15 +78,17 @@ const write = async (turn: Turn, parts: readonly Part[]): Promise<WrittenBatch> 
   return { letters, counts };
 };
 
-/** 3 the dead letters, before the offsets: one that cannot be written holds all of them. */
+/**
+ * Step 3 produces the dead letters before any offset moves. A letter that cannot be written holds
+ * back all offsets.
+ */
 const produce = async ({ ports, heartbeat }: Turn, { letters }: WrittenBatch): Promise<void> => {
   if (letters.length > 0) await ports.retry("produce", () => ports.produce(letters), heartbeat);
 };
 
 /**
- * 4 commit every partition of the write, then count: together, since the log takes that as one
- * request. Dying in between costs a second write of the rest. Answers what went wrong, by
- * partition.
+ * Step 4 commits every partition at the same time, because the log can take the commits as one
+ * request. A crash in between writes the uncommitted part again. Returns the errors by partition.
  */
 const commit = async ({ ports }: Turn, parts: readonly Part[]): Promise<ReadonlyMap<Part, unknown>> => {
   const refused = new Map<Part, unknown>();
@@ -107,11 +113,12 @@ const readAll = async (
   const { wire, retry } = ports;
   const letters: OutputMessage[] = [];
   const read: ReadRecord[] = [];
-  // Asked after the records were read: whatever had to be known before they were written is known
-  // now.
+  // Loaded after the records were read, so the filter includes everything that was suppressed
+  // before they were written.
   const isWithheld = await retry("load", async () => ports.withholds?.(), heartbeat);
   let withheld = 0;
-  // Most events give most sinks no row, and a sink reads a few fields to see that.
+  // A view decodes fields lazily: most events give most sinks no row, and a sink reads only a few
+  // fields to see that.
   const viewing = { decode: wire.view, learn: wire.learn };
   for (const { batch } of parts) {
     const { partition } = batch;
@@ -126,7 +133,7 @@ const readAll = async (
   return { read, withheld, letters };
 };
 
-/** Throws when the sinks do not read one topic. */
+/** Throws unless all sinks read the same topic. */
 const checked = (sinks: readonly AnySink[]): AnySink => {
   const [first] = sinks;
   if (first === undefined) throw new Error("there is no sink to run");
@@ -138,11 +145,10 @@ const checked = (sinks: readonly AnySink[]): AnySink => {
 };
 
 /**
- * The function that a consumer calls for each batch; sinks of one topic share the reading and the
+ * Returns the function that a consumer calls for each batch. Sinks of one topic share reading and
  * decoding, and a batch is committed when all of them have written it. A row that cannot be mapped,
- * or that its store refuses for its data, becomes a dead letter with the whole event, and the rest
- * goes on; any other error rejects, and the worker stops. Throws when the sinks do not read one
- * topic.
+ * or that its store refuses because of its data, becomes a dead letter with the whole event. Any
+ * other error rejects and stops the worker. Throws unless all sinks read the same topic.
  */
 export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): ProcessBatch => {
   const first = checked(sinks);
@@ -156,7 +162,8 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
   };
   const drain = async (): Promise<void> => {
     isRunning = true;
-    // The batches of one fetch are handed over in one turn; after it they are all here.
+    // The consumer delivers the batches of one fetch in the same turn of the event loop. After this
+    // pause all of them are here.
     await setImmediate();
     while (waiting.length > 0) {
       const joined = waiting;

@@ -1,11 +1,12 @@
-// Writes events of one topic into the table of one sink, without those that it cannot store.
+// Writes events of one topic into the table of one sink, and separates the events that the table
+// cannot store.
 import { letterOf } from "../dead-letters.ts";
 import type { ReadRecord } from "../decode.ts";
 import type { AnySink, AnyTopic, Table } from "../flow.ts";
 import type { OutputMessage } from "../messages.ts";
 import type { SinkPorts, WriteCounts } from "../ports.ts";
 
-/** Sinks of one topic on their way through one write. */
+/** The sinks of one topic and what they need during one write. */
 export interface Turn {
   readonly sinks: readonly AnySink[];
   readonly topic: AnyTopic;
@@ -13,7 +14,7 @@ export interface Turn {
   readonly heartbeat: () => Promise<void>;
 }
 
-/** An event with the rows that it becomes; they are stored together or refused together. */
+/** An event and its rows, which are stored together or refused together. */
 interface MappedEvent extends ReadRecord {
   readonly rows: readonly unknown[];
 }
@@ -23,7 +24,10 @@ interface RefusedEvent {
   readonly error: unknown;
 }
 
-/** Answers the letters of what was refused; `withheld` is only counted. */
+/**
+ * Writes the rows and marks of one sink, and returns the dead letters of refused events. Withheld
+ * events are only counted.
+ */
 export const writeSink = async (
   turn: Turn,
   sink: AnySink,
@@ -80,7 +84,7 @@ const store = async (
 };
 
 /**
- * Halves what a store refuses for its data until the event is found; halves keep the order of the
+ * Splits a refused batch in halves until the bad events are found. The halves keep the order of the
  * log.
  */
 const writeWithout = async (
@@ -108,8 +112,8 @@ const writeWithout = async (
 };
 
 /**
- * Names what was touched, whether or not a row was refused. It holds ids and times of stored rows
- * alone, so a refusal is not the fault of data: it stops.
+ * Writes the marks of all events, including those with refused rows. Marks hold only ids and times
+ * of stored rows, so if the store refuses them the data is not at fault and the worker stops.
  */
 const mark = async (turn: Turn, { into: { marks } }: AnySink, mapped: readonly MappedEvent[]): Promise<void> => {
   if (marks === undefined || mapped.length === 0) return;
@@ -128,7 +132,9 @@ const refusedLetter = ({ ports, topic }: Turn, sink: AnySink, { one, code, error
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Names an insert: its topic, and of each partition the offsets and the number of events. */
+/**
+ * Builds the token of an insert: its topic, and the offsets and number of events of each partition.
+ */
 const tokenOf = (run: string, topic: string, mapped: readonly MappedEvent[]): string => {
   const ranges = new Map<number, { first: number; last: number; count: number }>();
   for (const { partition, source } of mapped) {

@@ -1,5 +1,5 @@
-// Runs a topology in memory: the same runner and fold as the worker's, on a log, memories and facts
-// that live in this process.
+// Runs a topology in memory with the worker's own runner and fold. The log, memories and facts live
+// in this process.
 
 import { type Chain, chain } from "../chain.ts";
 import { deadLetterOf } from "../dead-letters.ts";
@@ -24,42 +24,39 @@ import { type InMemoryLog, inMemoryLog, type LoggedMessage } from "./in-memory-l
 interface SentEvent<T> {
   readonly data: T;
   readonly at: UnixMs;
-  /** Event time, when left out. */
+  /** The event time, if absent. */
   readonly receivedAt?: UnixMs;
 }
 
 export interface TopologyDriver {
-  /** Publishes, then runs every stage until nothing is left to read. */
+  /** Publishes the events, then runs every stage until nothing is left to read. */
   readonly send: <T>(topic: Topic<T>, ...events: readonly SentEvent<T>[]) => Promise<void>;
-  /** Publishes a message as it is, readable or not, then runs as `send` does. */
+  /** Publishes a raw message, readable or not, then runs every stage as `send` does. */
   readonly sendMessage: (message: OutputMessage) => Promise<void>;
   readonly read: <T>(topic: Topic<T>) => readonly Recorded<T>[];
-  /** Messages of any topic as they lie in the log, e.g. of a dead-letter topic by its name. */
+  /** The messages of any topic as the log holds them, e.g. of a dead-letter topic. */
   readonly messages: (topic: string) => readonly LoggedMessage[];
-  /** Rows that the sinks of this name would write for what their topics hold now. */
+  /** The rows that the sinks of this name would write for the current content of their topics. */
   readonly rows: (sink: string) => readonly unknown[];
-  /**
-   * What later events find when they look something up; until it is called, nothing can be looked
-   * up.
-   */
+  /** Sets what later events look up. Before the first call, every look-up fails. */
   readonly know: (read: Read) => void;
   /** Writes and reads the messages of this log. */
   readonly wire: Wire;
-  /** What the runners counted, batch after batch. */
+  /** The counts of the runners, one entry a batch. */
   readonly counts: readonly BatchCounts[];
   /** Reads the chain that begins with this stage again from its first message. */
   readonly rewind: (stage: string) => Promise<void>;
 }
 
 export interface DriveSettings {
-  /** How the messages of these topics are written and read, e.g. `inMemoryWire`. */
+  /** Builds the wire for these topics, e.g. `inMemoryWire`. */
   readonly wire: (topics: readonly AnyTopic[]) => Wire;
   readonly read?: Read;
-  /** Memories of this process when left out. */
+  /** In-memory if absent. */
   readonly memories?: Memories;
-  /** Stages hosted together, by name; every stage on its own when left out. */
+  /** Names of stages to host together. If absent, every stage is hosted alone. */
   readonly hosting?: readonly (readonly string[])[];
-  /** Messages a batch. */
+  /** The number of messages in a batch. */
   readonly batch?: number;
 }
 
@@ -67,14 +64,14 @@ const nothingKnown: Read = async ({ view }) => {
   throw new Error(`nothing is known of ${view}: give drive() a reader`);
 };
 
-/** A chain with the offset at which it goes on, by partition. */
+/** A chain with its next offset for each partition. */
 interface Group {
   readonly hosted: Chain;
   readonly process: ProcessBatch;
   readonly next: number[];
 }
 
-/** Hands over one batch; false when nothing is left to read. */
+/** Processes one batch. Returns false when nothing is left to read. */
 const step = async (
   log: InMemoryLog,
   { hosted: { reads }, process, next }: Group,
@@ -103,7 +100,7 @@ const step = async (
   return true;
 };
 
-/** Stages, sinks and topics as the topology declares them; edges are left to `send`. */
+/** Builds the stages, sinks and topics of the topology. Edges are not run: `send` replaces them. */
 export const drive = (topology: Topology, settings: DriveSettings): TopologyDriver => {
   const { nodes } = topology;
   const stages = nodes.filter((node) => node.is === "stage");

@@ -1,10 +1,10 @@
-// A log in one process: partitioned by key as the real one, with offsets, and nothing kept. For
-// tests and the bench.
+// A log in one process for tests and the bench. It partitions by key like the real one and has
+// offsets, but stores nothing.
 
 import type { OutputMessage, PlacedMessage } from "../messages.ts";
 import { partitionOf } from "../partitioner.ts";
 
-/** A message with its place, and its rank among all that were appended to any topic. */
+/** A message with its position, and its rank among the messages of all topics. */
 export interface LoggedMessage extends PlacedMessage {
   readonly rank: number;
 }
@@ -12,16 +12,16 @@ export interface LoggedMessage extends PlacedMessage {
 export interface InMemoryLog {
   readonly append: (messages: readonly OutputMessage[]) => void;
   readonly partitions: (topic: string) => number;
-  /** At most `most` messages of a partition from an offset on. */
+  /** Returns at most `most` messages of a partition, starting at an offset. */
   readonly read: (topic: string, partition: number, from: number, most: number) => readonly LoggedMessage[];
-  /** A whole topic, in the order in which it was written. */
+  /** All messages of a topic in the order in which they were written. */
   readonly all: (topic: string) => readonly LoggedMessage[];
   readonly topics: () => readonly string[];
 }
 
 const bytesOf = (text: Buffer | string | null): Buffer | null => (typeof text === "string" ? Buffer.from(text) : text);
 
-/** Topics that are not named have one partition. */
+/** Topics without an entry have one partition. */
 export const inMemoryLog = (partitionCounts: Readonly<Record<string, number>>): InMemoryLog => {
   const topics = new Map<string, LoggedMessage[][]>();
   let rank = 0;

@@ -1,18 +1,18 @@
-// The id that a batch is answered with: it says whose it is, when it came and what of it was taken,
-// and carries its own proof.
+// The id that answers a batch. It encodes the client, the receipt time and the numbers of accepted
+// and rejected events, and a MAC proves that this installation made it.
 import { timingSafeEqual } from "node:crypto";
 import { derive, hmacOf } from "../../domain/derive.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
-/** What the sender of a batch was answered. */
+/** The answer that the sender of a batch received. */
 export interface Batch {
   readonly client_id: number;
   readonly received_at: UnixMs;
   readonly accepted: number;
   readonly rejected: number;
-  /** Accepted without consent to be seen: counted, and not stored. */
+  /** Accepted events without consent to analytics. They are counted but not stored. */
   readonly withheld: number;
-  /** What its events carry: 20 hex digits, in the order of time. */
+  /** The tag that the batch's events carry: 20 hex digits that sort by time. */
   readonly tag: string;
 }
 
@@ -35,15 +35,15 @@ const TEXT = /^bat_([A-Za-z0-9_-]{44})$/;
 export const batchIdKey = (secret: string): Buffer => derive(secret, `batch-id:${FORMAT}`);
 
 /**
- * Written again for each batch, by functions that end before the next one begins: each fresh
- * Buffer.alloc is memory of the system, and the collector looks at it.
+ * These buffers are reused for every batch; the functions that use them finish before the next
+ * batch begins. A new Buffer.alloc each time would cost system memory and garbage collection.
  */
 const tagged = Buffer.alloc(ACCEPTED_AT - TIME_AT);
 const minted = Buffer.alloc(BYTES);
 
 /**
- * The tag of a batch that arrives now; `random` are 4 random bytes, which keep batches of one
- * millisecond apart.
+ * The tag of a batch that arrives now. `random` holds 4 random bytes, which keep batches of the
+ * same millisecond apart.
  */
 export const batchTag = (receivedAt: UnixMs, random: Uint8Array): string => {
   if (random.length !== ACCEPTED_AT - RANDOM_AT) throw new RangeError("a batch takes 4 random bytes");
@@ -52,7 +52,7 @@ export const batchTag = (receivedAt: UnixMs, random: Uint8Array): string => {
   return tagged.toString("hex");
 };
 
-/** By the key: an installation has one, and older ones while it is changed. */
+/** MAC functions by key. An installation has one key, plus older ones during a key change. */
 const macs = new WeakMap<Buffer, ReturnType<typeof hmacOf>>();
 const macOf = (head: Buffer, key: Buffer): Buffer => {
   const mac = macs.get(key) ?? hmacOf(key, MAC_AT);
@@ -61,8 +61,8 @@ const macOf = (head: Buffer, key: Buffer): Buffer => {
 };
 
 /**
- * The id of a batch of at most 65,535 events. Throws RangeError when a number does not fit its
- * field.
+ * Makes the id of a batch of at most 65,535 events. Throws RangeError when a number does not fit
+ * its field.
  */
 export const mintBatchId = (batch: Omit<Batch, "received_at">, key: Buffer): string => {
   minted.writeUInt8(FORMAT, 0);
@@ -76,8 +76,8 @@ export const mintBatchId = (batch: Omit<Batch, "received_at">, key: Buffer): str
 };
 
 /**
- * What a batch id says, or undefined when none of these keys made it: another form, one bit
- * changed. Compared in constant time.
+ * Decodes a batch id. Returns undefined if none of these keys made it, e.g. after a wrong format or
+ * a changed bit. Compares MACs in constant time.
  */
 export const readBatchId = (text: string, keys: readonly Buffer[]): Batch | undefined => {
   const body = TEXT.exec(text)?.[1];

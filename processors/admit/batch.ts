@@ -1,5 +1,5 @@
-// The edge of POST /ingest/batch: a body of up to 10,000 events becomes records of the log, each
-// event answered for itself.
+// The edge of POST /ingest/batch: it turns a body of up to 10,000 events into log records and
+// answers for each event separately.
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { Admission, Arrival } from "../../stream/flow.ts";
 import { admitEvent, type Terms } from "./event.ts";
@@ -9,19 +9,21 @@ import { type RequestFacts, requestTerms } from "./request-terms.ts";
 /** What the edge knows about the holder of the token. */
 export interface BatchFacts extends RequestFacts {
   /**
-   * The token is used on visitors' own devices, so the request's address and browser are theirs.
+   * Visitors' own devices use this token, so the address and browser of the request are the
+   * visitor's.
    */
   readonly isClientSide: boolean;
   /**
-   * What the events of this request are found by (batch-id.ts); left out where there are no
-   * receipts.
+   * The batch id under which receipts find the events of this request (batch-id.ts). Absent where
+   * there are no receipts.
    */
   readonly batchId?: string;
 }
 
 /**
- * The raw bytes of a body (UTF-8 JSON), read at once; or what `readBatch` has read of them, which
- * is how the host reads them, a part at a time. Throws BadBody with the place of the problem.
+ * Takes the raw bytes of a body (UTF-8 JSON) and reads them at once, or takes the result of
+ * `readBatch`, which the host uses to read a body part by part. Throws BadBody with the place of
+ * the problem.
  */
 export const acceptsBatch = (body: unknown): BatchBody => {
   if (isRead(body)) return body;
@@ -35,13 +37,13 @@ const resultOf = <T>(steps: Iterator<void, T>): T => {
   }
 };
 
-/** Bodies come as bytes, so no sender makes one of these. */
+/** Senders only send bytes, so an object here can only come from `readBatch`. */
 const isRead = (body: unknown): body is BatchBody =>
   typeof body === "object" && body !== null && "events" in body && "texts" in body;
 
 /**
- * Pure: the same body, arrival and facts give the same records, so a sender may repeat a request
- * without counting anything twice. Event by event, so that the edge can let others in between.
+ * Admits the events one by one, so that the edge can serve other requests in between. Pure: the
+ * same body, arrival and facts give the same records, so a repeated request counts nothing twice.
  */
 export function* admitBatch(
   body: BatchBody,

@@ -1,9 +1,9 @@
-// An event's id in the log: made of the sender's own id, or of what the event says.
+// Computes the id of an event in the log, from the sender's own id or from the event's content.
 import { uuidOf } from "../../domain/ids.ts";
 
 /**
- * What makes an event without an id the same event when it is sent again. Its address, browser,
- * session and consent may have changed meanwhile.
+ * An event without an id is recognised by these fields when it is sent again. Address, browser,
+ * session and consent are left out because they may have changed meanwhile.
  */
 export const contentEventId = (event: {
   readonly client_id: number;
@@ -24,7 +24,7 @@ export const contentEventId = (event: {
     canonical(event.props),
   );
 
-/** JSON with sorted keys: the order in which a sender's library writes them says nothing. */
+/** JSON with sorted keys, because the key order only depends on the sender's library. */
 const canonical = (value: unknown): string => {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;

@@ -1,11 +1,11 @@
-// The event types that ingestion knows, what each must bring, and which of its props is its amount
-// of money.
+// The event types that ingestion accepts, the props that each requires, and the prop that holds its
+// amount of money.
 
 import { memo } from "../../domain/memo.ts";
 
 /**
- * `amount`: the prop that becomes value_minor. Required props as in the specification's table
- * ("Events"); a refund without an amount is a full one, and names an order or an event.
+ * `amount` is the prop that becomes value_minor. The required props follow the specification's
+ * table ("Events"). A refund without an amount is a full refund; it must name an order or an event.
  */
 export interface EventType {
   readonly required: readonly string[];
@@ -30,20 +30,25 @@ const TYPES: Readonly<Record<string, EventType>> = {
 const types = new Map(Object.entries(TYPES));
 export const eventTypes: readonly string[] = Object.keys(TYPES);
 
-/** Undefined: a custom event, or no name at all. */
+/** Undefined for a custom event, and for a text that is no event name. */
 export const eventTypeOf = (t: string): EventType | undefined => types.get(t);
 
-/** Names that are taken as a custom event of that name. */
+/** Names that are accepted for custom events. */
 export const CUSTOM_NAME = /^[a-z][a-z0-9_.:-]{0,63}$/;
 
-/** An event of a name that is nearly a type is taken as a custom event, and bears this. */
+/** The warning on a custom event whose name is almost that of a known type. */
 export const NEAR_TYPE = "unknown_type_taken_as_custom";
 
-/** Letters that differ at most, by the length of the type: short names are near by chance. */
+/**
+ * The largest edit distance that counts as a near miss. It is 1 for short types, because short
+ * names are similar by chance.
+ */
 const mostApart = (type: string): number => (type.length < 6 ? 1 : 2);
 const bare = (name: string): string => name.replace(/[^a-z0-9]/g, "");
 
-/** Insertions, deletions, replacements and swapped neighbours between two short names. */
+/**
+ * The edit distance of two short names: insertions, deletions, replacements and swapped neighbours.
+ */
 const distance = (one: string, two: string): number => {
   let before: number[] = [];
   let last = Array.from({ length: two.length + 1 }, (_, n) => n);
@@ -61,7 +66,7 @@ const distance = (one: string, two: string): number => {
   return last[two.length]!;
 };
 
-/** The nearest type, null when the name is like none of them. */
+/** The known type closest to the name, or null if the name resembles none. */
 export const nearTypeOf: (name: string) => string | null = memo(1_000, (name) => {
   const near = eventTypes
     .map((type) => ({ type, apart: distance(bare(name), bare(type)) }))

@@ -1,5 +1,5 @@
-// One tracking event as a sender wrote it becomes a record of the log, or a refusal that names the
-// rule it broke.
+// Turns one tracking event as a sender wrote it into a record of the log, or into a refusal that
+// names the broken rule.
 
 import { EVENT_ID, sentEventId } from "../../domain/ids.ts";
 import { leadKey } from "../../domain/lead-key.ts";
@@ -16,7 +16,7 @@ import { fittingId, liftCustom, liftKnown, type Props } from "./props.ts";
 import { RefusedEvent, refuse } from "./refuse.ts";
 import { checkShape, type Texts } from "./shape.ts";
 
-/** What is the same for all events of one request. Times in Unix milliseconds. */
+/** The settings that all events of one request share. Times are Unix milliseconds. */
 export interface Terms {
   readonly source: string;
   readonly clientId: number;
@@ -26,23 +26,31 @@ export interface Terms {
   readonly identify: Identify;
   readonly texts: Texts;
   readonly receivedAt: UnixMs;
-  /** Oldest and newest `ts` that is taken. */
+  /** The oldest and the newest `ts` that is accepted. */
   readonly oldest: UnixMs;
   readonly newest: UnixMs;
-  /** The request's own, for events that bring none. */
+  /** Address and user agent of the request, used for events that have none of their own. */
   readonly address: string | null;
   readonly userAgent: RequestUserAgent | null;
-  /** Which request brought them; null where there are no receipts. */
+  /** The batch that brought the events. Null where there are no receipts. */
   readonly batchId: string | null;
-  /** A name that does not match becomes a custom event of that name, instead of a refusal. */
+  /**
+   * If true, an event with an unknown name becomes a custom event of that name instead of being
+   * refused.
+   */
   readonly takesAnyName?: boolean;
-  /** A purchase needs its revenue alone: others name neither its products nor our order. */
+  /**
+   * If true, a purchase needs only its revenue, because other systems name neither its products nor
+   * our order id.
+   */
   readonly takesBareSales?: boolean;
-  /** Kept on every event, e.g. what an edge read in a header. */
+  /** Warnings for every event of the request, e.g. about a header that the edge read. */
   readonly warnings?: readonly string[];
 }
 
-/** Without personal data, and whether any was in it. */
+/**
+ * The user agent of a request with personal data removed. `wasPlain` says whether it contained any.
+ */
 export interface RequestUserAgent {
   readonly text: string;
   readonly wasPlain: boolean;
@@ -53,11 +61,14 @@ type JsonObject = Readonly<Record<string, unknown>>;
 const MAX_DID = 256;
 const MAX_CLICK_ID = 256;
 const MAX_SESSION = 256;
-/** 1 to 64 characters that can be seen, spaces between them too. */
+/** 1 to 64 visible characters, with spaces allowed between them. */
 const PRINTABLE_NAME = /^[^\p{C}\p{Z}](?:[^\p{C}]{0,62}[^\p{C}\p{Z}])?$/u;
 const MAX_USER_AGENT = 1_024;
 const LEAD_EMAIL = /^[0-9a-f]{64}$/;
-/** Every device that a sender could not name would become one person. */
+/**
+ * Device ids that a sender uses when it has none. Without this list all these devices would become
+ * one person.
+ */
 const PLACEHOLDERS: ReadonlySet<string> = new Set([
   "null",
   "none",
@@ -80,8 +91,8 @@ const noProps: Props = {};
 const noIdentifiers: readonly AcrossIdentifier[] = [];
 
 /**
- * Every rule of docs/design/contracts.md, "Batch", in the order in which a sender would repair
- * them; the first one broken is named.
+ * Applies every rule of docs/design/contracts.md, "Batch", in the order in which a sender would fix
+ * them. The refusal names the first broken rule.
  */
 export const admitEvent = (given: unknown, terms: Terms): Admission<EventReceived> => {
   try {
@@ -252,7 +263,10 @@ const consentOf = (given: unknown, terms: Terms): number => {
     : refuse("bad_consent", "consent", "must be an integer from 0 to 255, or left out");
 };
 
-/** Whatever was sent is kept: attribute says `bad_click_id`, and the event counts all the same. */
+/**
+ * Keeps whatever was sent. An invalid click id gets the reason `bad_click_id` in the attribute
+ * stage, and the event still counts.
+ */
 const clickIdOf = (given: unknown): string | null => {
   if (given === undefined || given === null || given === "") return null;
   return typeof given === "object" ? JSON.stringify(given) : String(given);
@@ -262,8 +276,8 @@ const sessionOf = (given: unknown): string | null =>
   typeof given === "string" && given !== "" ? given : typeof given === "number" ? String(given) : null;
 
 /**
- * `name` is somebody's name (docs/design/contracts.md, "Personal data") and is hashed; the name of
- * an event of type custom comes in one of these.
+ * The prop `name` is hashed because it is a person's name (docs/design/contracts.md, "Personal
+ * data"). So the name of a custom event must be in one of these props.
  */
 const nameIn = (props: Props): string | null => {
   for (const name of [props.custom_name, props.event_name])
@@ -292,14 +306,17 @@ const cleanText = (text: string, terms: Terms, warnings: string[]): string => {
   return scrubbed.value;
 };
 
-/** Of the request, for events that bring none: looked through once, for all of them. */
+/**
+ * The user agent of the request, for events without one of their own. Scrubbed once for all of
+ * them.
+ */
 export const userAgentOf = (header: string | undefined, identify: Identify): RequestUserAgent | null => {
   if (!header) return null;
   try {
     const { value, wasPlain } = scrubText(header, identify);
     return { text: cut(value, MAX_USER_AGENT), wasPlain };
   } catch (problem) {
-    // No browser names itself by a thousand addresses.
+    // No real browser has this many e-mail addresses in its user agent.
     if (problem instanceof TooMuchPersonalData) return null;
     throw problem;
   }
@@ -309,12 +326,16 @@ const requestUserAgent = ({ userAgent }: Terms, warnings: string[]): string | nu
   return userAgent?.text ?? null;
 };
 
-/** Behind the search for personal data: half of an e-mail address would not be found. */
+/**
+ * Call this after the search for personal data, which would not recognise half of an e-mail
+ * address.
+ */
 const shortened = (text: string | null, length: number): string | null => (text === null ? null : cut(text, length));
 
 /**
- * Never in the middle of a surrogate pair: half of one is refused by every store. A copy, since a
- * part of a text keeps all of it alive for as long as it is remembered (domain/memo.ts).
+ * Never cuts inside a surrogate pair, because every store refuses half of one. Returns a copy,
+ * because a slice keeps the whole text in memory for as long as the slice is remembered
+ * (domain/memo.ts).
  */
 const cut = (text: string, length: number): string => {
   if (text.length <= length) return text;

@@ -1,26 +1,29 @@
-// Where the items of a list in a JSON text lie, found by one look at its bytes: so that a large
-// body can be weighed before it is parsed, and parsed part by part.
+// Finds the items of a list in a JSON text in one pass over its bytes, so that a large body can be
+// measured before it is parsed, and then parsed part by part.
 import { BadBody } from "../../stream/flow.ts";
 
-/** One or more whole items, `[from, to)` in bytes. */
+/** One or more whole items: the bytes `[from, to)`. */
 export interface Part {
   readonly from: number;
   readonly to: number;
-  /** Inside of it. A key is counted by its colon, a value by the comma in front of it. */
+  /**
+   * Keys and values inside this part. A key is counted by its colon, a value by the comma before
+   * it.
+   */
   readonly keys: number;
   readonly values: number;
-  /** A single item that is longer than a part. */
+  /** True if the part is a single item that is longer than a normal part. */
   readonly isLarge: boolean;
 }
 export interface Layout {
-  /** `[from, to)` of what is inside of the brackets; null where there is no such list. */
+  /** The bytes `[from, to)` between the list's brackets. Null if there is no such list. */
   readonly list: { readonly from: number; readonly to: number } | null;
   readonly parts: readonly Part[];
-  /** Objects and lists of the whole text. */
+  /** The number of objects and lists in the whole text. */
   readonly containers: number;
 }
 
-/** More than this is refused as soon as it is met. */
+/** A body that exceeds one of these limits is refused as soon as the limit is reached. */
 export interface Limits {
   readonly items: number;
   readonly containers: number;
@@ -28,9 +31,9 @@ export interface Limits {
 }
 
 const PART_BYTES = 65_536;
-/** Keys that are all different cost JSON.parse up to 4 us each; ordinary ones next to nothing. */
+/** Distinct keys cost JSON.parse up to 4 us each; repeated ones cost almost nothing. */
 const PART_KEYS = 2_000;
-/** Looked at between two yields: about 1.5 ms. */
+/** The bytes that are scanned between two yields. This takes about 1.5 ms. */
 const PIECE_BYTES = 1_048_576;
 
 const QUOTE = 0x22;
@@ -39,16 +42,16 @@ const COMMA = 0x2c;
 const COLON = 0x3a;
 const BRACKET = 0x5b;
 const END_BRACKET = 0x5d;
-/** Braces are brackets with this bit: `{` is 0x7b, `}` is 0x7d. */
+/** Setting this bit turns a bracket into a brace: `{` is 0x7b, `}` is 0x7d. */
 const BRACE_BIT = 0x20;
 const OPENS = 0x7b;
 const CLOSES = 0x7d;
 
 /**
- * The list under `name` in the object that `bytes` are; of several the last one, as JSON.parse has
- * it. What is no JSON gets a layout too: its parts and its rest are refused where they are parsed.
- * Throws BadBody for a list without an end, and for more than `most`. Linear: 1.5 ns a byte; at
- * each `yield`, a PIECE apart, others may have their turn.
+ * Finds the list under the key `name` of a JSON object. If the key occurs more than once, the last
+ * one counts, as in JSON.parse. Invalid JSON gets a layout too; it is refused later, when its parts
+ * are parsed. Throws BadBody for a list without an end and for bodies beyond `most`. Takes linear
+ * time, 1.5 ns a byte, and yields after each PIECE_BYTES so that other requests can run.
  */
 export function* layoutOf(bytes: Uint8Array, name: string, most: Limits): Generator<void, Layout> {
   const look = new Look(bytes, name, most);
@@ -56,7 +59,10 @@ export function* layoutOf(bytes: Uint8Array, name: string, most: Limits): Genera
   return look.layout();
 }
 
-/** One look at the bytes. Its loop is no generator: in one it takes V8 twice the time. */
+/**
+ * One pass over the bytes. The inner loop is not a generator, because V8 runs it half as fast in
+ * one.
+ */
 class Look {
   readonly #bytes: Uint8Array;
   readonly #most: Limits;
@@ -77,7 +83,7 @@ class Look {
     this.#sought = Buffer.from(`"${name}"`);
   }
 
-  /** Where it stands then: behind `until`, or at the end of the bytes. */
+  /** Scans up to `until` or to the end of the bytes. Returns where it stopped. */
   goOn(until: number): number {
     const bytes = this.#bytes;
     const end = Math.min(bytes.length, until);
@@ -125,7 +131,7 @@ class Look {
   #close(at: number, keys: number, values: number): void {
     this.#depth -= 1;
     if (this.#depth !== 1 || this.#list === null || this.#list.to >= 0) return;
-    // Neither the parts nor the rest hold this one, so no one else looks at it.
+    // Neither the parts nor the rest contain this bracket, so it must be checked here.
     if (this.#bytes[at] !== END_BRACKET) throw noEnd();
     this.#list.to = at;
     this.#parts.end(at, keys, values);
@@ -136,7 +142,7 @@ const noEnd = (): BadBody => new BadBody("bad_json", "", "the body is not JSON: 
 const tooMany = (what: string): BadBody =>
   new BadBody("body_too_large", "", `the body has more than ${what}: send smaller batches`);
 
-/** Whether the bracket at that place is the value of the key. */
+/** True if the bracket at this place opens the value of the key. */
 const isUnder = (key: Uint8Array, bytes: Uint8Array, bracket: number): boolean => {
   let at = beforeSpace(bytes, bracket - 1);
   if (bytes[at] !== COLON) return false;
@@ -149,7 +155,7 @@ const beforeSpace = (bytes: Uint8Array, from: number): number => {
   return at;
 };
 
-/** Gathers items until they fill a part; a large one is a part of its own. */
+/** Collects items into parts. A large item is a part of its own. */
 class Parts {
   found: Part[] = [];
   items = 0;
@@ -158,7 +164,7 @@ class Parts {
   #from = 0;
   #keys = 0;
   #values = 0;
-  /** Of the item that is being read. */
+  /** The start and counts of the current item. */
   #itemFrom = 0;
   #itemKeys = 0;
   #itemValues = 0;
@@ -175,7 +181,7 @@ class Parts {
     this.#startItem(from, keys, values);
   }
 
-  /** At the comma or the bracket behind an item. */
+  /** Called at the comma or bracket after an item. */
   endItem(at: number, keys: number, values: number): void {
     this.items += 1;
     if (this.items > this.#most) {

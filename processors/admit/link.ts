@@ -1,5 +1,5 @@
 // The edge of GET /c/:code: a visit to a tracking link becomes a click, or a filtered click that
-// says why it is none.
+// names the reason.
 import { isbot } from "isbot";
 import type { TrackedLink } from "../../domain/links/tracked-link.ts";
 import { memo } from "../../domain/memo.ts";
@@ -9,12 +9,14 @@ import { addressOf } from "./address.ts";
 import type { BatchFacts } from "./batch.ts";
 import { admitEvent, type Terms, userAgentOf } from "./event.ts";
 
-/** What a visitor asked for, as it came. */
+/** The visitor's request, unchanged. */
 export interface LinkVisit {
   readonly isHead: boolean;
-  /** The address of the link as the visitor's browser shows it; null when it named no host. */
+  /**
+   * The address of the link as the visitor's browser shows it. Null if the request named no host.
+   */
   readonly url: string | null;
-  /** What the shop knows the device by (`_svc_did`), when the visitor brings it. */
+  /** The shop's own id of the device (`_svc_did`), if the visitor's request has it. */
   readonly did: string | undefined;
 }
 export interface LinkBody {
@@ -22,26 +24,30 @@ export interface LinkBody {
 }
 export interface LinkFacts extends Pick<BatchFacts, "clientId" | "consentDefault" | "identify"> {
   readonly link: TrackedLink;
-  /** The id that the visitor takes along; null: the link is not in use. */
+  /** The click id that the visitor takes to the shop. Null if the link is not in use. */
   readonly clickId: string | null;
-  /** Names this visit alone: 1 to 128 of A-Z a-z 0-9 . _ : - */
+  /** A unique id of this visit: 1 to 128 characters of A-Z a-z 0-9 . _ : - */
   readonly visitId: string;
 }
 
-/** One visit, made by the host: nothing of it is a body that someone sent. */
+/** Wraps a visit that the host built itself, so there is no foreign body to check. */
 export const acceptsVisit = (visit: unknown): LinkBody => ({ events: [visit as LinkVisit] });
 
 /**
- * A name that the pixel does not send: figures count it beside clicks, attribute remembers nothing
- * of it.
+ * A name that the pixel never sends. Reports count these visits beside clicks, and the attribute
+ * stage does not remember them.
  */
 const FILTERED = "click_filtered";
-/** Nothing else is in the texts of a visit: header values hold no surrogates and no U+0000. */
+/**
+ * Header values contain no surrogates and no U+0000, so the texts of a visit need no check for
+ * them.
+ */
 const texts = { mayBeBroken: false, mayHoldEmail: true } as const;
 
 /**
- * Pure. The visit's own id stands for a device that brings none of the shop's. What a visitor wrote
- * is left out when it cannot be kept: the click is one all the same.
+ * Admits one visit. Pure. A device without the shop's id gets the click id, or else the visit id,
+ * as its device id. If URL or referrer cannot be stored, they are left out and the click still
+ * counts.
  */
 export function* admitVisit(
   { events: [visit] }: LinkBody,
@@ -52,11 +58,14 @@ export function* admitVisit(
   const event = eventOf(visit, arrival, facts);
   const whole = admitEvent(event, terms);
   const admitted = whole.kind === "accepted" ? whole : admitEvent({ ...event, url: undefined, ref: undefined }, terms);
-  // The id is ours: no one can ask for the visit by it.
+  // The event id was made by Tributary, so no sender can ask for the event by it.
   yield admitted.kind === "accepted" ? { ...admitted, data: { ...admitted.data, sender_event_id: null } } : admitted;
 }
 
-/** Browsers that name themselves alike are many, and the list of crawlers is long. */
+/**
+ * Many browsers share a user agent, and matching the long list of crawlers is slow, so results are
+ * remembered.
+ */
 const AGENTS_REMEMBERED = 10_000;
 const isCrawler = memo(AGENTS_REMEMBERED, (agent): boolean => isbot(agent));
 
@@ -81,7 +90,9 @@ const eventOf = (visit: LinkVisit, { receivedAt, header }: Arrival, facts: LinkF
   };
 };
 
-/** A visitor's own device: what it says about itself is about the visitor. */
+/**
+ * The request comes from the visitor's own device, so its address and browser are the visitor's.
+ */
 const termsOf = ({ receivedAt, address, header }: Arrival, facts: LinkFacts): Terms => ({
   source: "link",
   clientId: facts.clientId,

@@ -1,5 +1,5 @@
-// The edge of POST /e and GET /e: what a browser sends, one event or an envelope around several,
-// becomes records of the log.
+// The edge of POST /e and GET /e: turns one event from a browser, or an envelope with several, into
+// records of the log.
 import { isUtf8 } from "node:buffer";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type Admission, type Arrival, BadBody } from "../../stream/flow.ts";
@@ -9,24 +9,30 @@ import { type Texts, textsOf } from "./shape.ts";
 
 type ConfigOptions = Readonly<Record<string, unknown>>;
 export interface PixelBody {
-  /** The client that the body names; null: none, or no possible one. */
+  /** The client that the body names. Null if it names none or an impossible one. */
   readonly clientId: number | null;
-  /** Each with what the envelope says for all of them. */
+  /** The events, each with the shared fields of the envelope filled in. */
   readonly events: readonly unknown[];
   readonly texts: Texts;
-  /** The browser's clock when it sent this, Unix milliseconds; null where it does not say. */
+  /** The browser's clock when it sent the body, in Unix milliseconds. Null if not given. */
   readonly sentAt: number | null;
 }
 
-/** 64 KiB hold a hundred ordinary events; each that is refused is a dead letter of its own. */
+/**
+ * 64 KiB hold a hundred ordinary events. The limit matters because each refused event becomes a
+ * dead letter.
+ */
 const MAX_EVENTS = 100;
-/** What an envelope says for all of its events; an event's own wins. */
+/**
+ * The fields that an envelope may set for all of its events. A field of the event itself takes
+ * precedence.
+ */
 const SHARED = ["cid", "did", "sid", "consent", "svc_click_id", "url", "ref"] as const;
 const LARGEST_ID = 2 ** 31 - 1;
 
 /**
- * The raw bytes of a body of at most 64 KiB, whatever its type says. Throws BadBody for what holds
- * no events: nothing of it can be taken.
+ * Parses the raw bytes of a body of at most 64 KiB, whatever its content type. Throws BadBody if
+ * the body contains no events.
  */
 export const acceptsPixel = (body: unknown): PixelBody => {
   const text = textOf(body);
@@ -44,7 +50,7 @@ export const acceptsPixel = (body: unknown): PixelBody => {
   };
 };
 
-/** Pure: the same body, arrival and facts give the same records. */
+/** Admits the events of a body. Pure: the same body, arrival and facts give the same records. */
 export function* admitPixel(
   body: PixelBody,
   arrival: Arrival,
@@ -53,7 +59,7 @@ export function* admitPixel(
   const own = {
     texts: body.texts,
     source: "pixel",
-    // Every sender is a visitor's own device.
+    // Pixel events always come from the visitor's own device.
     isClientSide: true,
     batchId: null,
     takesAnyName: true,
@@ -65,8 +71,8 @@ export function* admitPixel(
 }
 
 /**
- * Anyone may write anything to a pixel: a click is what a link says, and money goes back by what
- * the client's own systems say.
+ * Anyone can send anything to a pixel. So clicks come from tracking links only, and refunds from
+ * the client's own systems.
  */
 const NOT_OF_PAGES: ReadonlySet<string> = new Set(["click", "click_filtered", "refund", "ext_purchase"]);
 const notOfPages = (event: ConfigOptions): Admission<EventReceived> => ({
@@ -80,7 +86,10 @@ const notOfPages = (event: ConfigOptions): Admission<EventReceived> => ({
   },
 });
 
-/** Of the browser, which no script of a page can forge; enrich reads these warnings. */
+/**
+ * Warnings from headers that the browser sets and a page's script cannot forge. The enrich stage
+ * reads them.
+ */
 const signalsOf = ({ header }: Arrival): readonly string[] => [
   ...(header("sec-gpc")?.trim() === "1" ? ["gpc"] : []),
   ...(header("dnt")?.trim() === "1" ? ["dnt"] : []),
@@ -108,12 +117,13 @@ const isObject = (value: unknown): value is ConfigOptions =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
- * The address and the browser are those of the request, whatever a page writes. The name of a
- * custom event stands beside its type or in its props.
+ * Address and browser always come from the request, whatever the page writes. The name of a custom
+ * event is a field of the event or one of its props.
  */
 const eventIn = (event: unknown, envelope: ConfigOptions): unknown => {
   if (!isObject(event)) return event;
-  // It was parsed for us alone: a copy would cost a tenth of its admission.
+  // Nothing else refers to this parsed object, so it can be changed in place. A copy would cost a
+  // tenth of the admission time.
   const own = event as Record<string, unknown>;
   if (own.ip !== undefined) own.ip = undefined;
   if (own.ua !== undefined) own.ua = undefined;

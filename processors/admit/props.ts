@@ -1,4 +1,4 @@
-// Reads the props that decide money and matching out of the free-form ones.
+// Reads the props that decide about money and matching from the free-form props.
 import { digitsOf } from "../../domain/currencies.ts";
 import { EVENT_ID } from "../../domain/ids.ts";
 import { toMinor } from "../../domain/money.ts";
@@ -21,12 +21,14 @@ export interface LiftedProps {
 const DEFAULT_CURRENCY = "MXN";
 const MAX_ID = 256;
 const MAX_QUANTITY = 1_000_000;
-/** Amounts wherever they stand on an event of a known type, beside the one that is its value. */
+/**
+ * Props that hold an amount on any known event type, in addition to the amount that is the event's
+ * value.
+ */
 const AMOUNTS = ["price", "revenue", "cart_value", "lead_value"] as const;
 
 /**
- * What a rule does with a prop that does not fit: `refuse`, or a warning where no money depends on
- * it.
+ * How to handle an invalid prop: `refuse` the event, or only warn if no money depends on the prop.
  */
 type OnUnfit<Left> = (code: string, field: string, message: string) => Left;
 const warned =
@@ -39,9 +41,9 @@ const warned =
 const isAbsent = (value: unknown): boolean => value === undefined || value === null || value === "";
 
 /**
- * Props of an event of a known type: whatever is missing, mistyped or out of range refuses it, but
- * for money on a type that has none (docs/design/contracts.md, "Batch"). `url` has been looked for
- * before.
+ * Reads the props of a known event type. A missing, mistyped or out-of-range prop refuses the
+ * event, except money on a type that has no value (docs/design/contracts.md, "Batch"). `url` was
+ * validated before.
  */
 export const liftKnown = (
   type: EventType,
@@ -65,7 +67,7 @@ export const liftKnown = (
   };
 };
 
-/** It names what it takes back: an order, or an event (docs/design/money.md, rule 12). */
+/** A refund must name what it takes back: an order or an event (docs/design/money.md, rule 12). */
 const checkRefund = (props: Props, orderId: string | null): void => {
   const { refunded_event_id: eventId, reason } = props;
   if (!isAbsent(eventId) && !(typeof eventId === "string" && EVENT_ID.test(eventId)))
@@ -94,7 +96,9 @@ const moneyOf = (props: Props, amount: string, warnings: string[]): Money => {
   };
 };
 
-/** A page may name its props as it likes: what does not fit is null here, and stays a prop. */
+/**
+ * Types without a value accept any props. An invalid amount becomes null here and stays as a prop.
+ */
 const withoutMoney = (props: Props, warnings: string[]): Money => {
   const unfit = warned(warnings);
   const currency = currencyOf(props, unfit);
@@ -107,8 +111,8 @@ const withoutMoney = (props: Props, warnings: string[]): Money => {
 };
 
 /**
- * Props of a custom event are the sender's own: its amount is `revenue`, else `value`, where that
- * is one; what does not fit stays in props, with a warning where it looks like money.
+ * Props of a custom event are the sender's own. Its amount is `revenue`, or else `value` if that is
+ * a valid number. An invalid amount stays a prop, with a warning.
  */
 export const liftCustom = (props: Props, segments: ReadonlySet<string>, warnings: string[]): LiftedProps => {
   const name = isAbsent(props.revenue) && typeof props.value === "number" && props.value >= 0 ? "value" : "revenue";
@@ -125,13 +129,13 @@ export const liftCustom = (props: Props, segments: ReadonlySet<string>, warnings
   };
 };
 
-/** Ids come as text or as a number; anything else, and the empty text, is none. */
+/** Reads an id that is a non-empty text or a number. Anything else is undefined. */
 export const fittingId = (value: unknown): string | undefined => {
   if (typeof value === "string") return value.length > 0 && value.length <= MAX_ID ? value : undefined;
   return Number.isSafeInteger(value) ? String(value) : undefined;
 };
 
-/** A text of nothing but spaces is none. */
+/** Treats an order id that consists only of spaces as absent. */
 const orderIdIn = (given: string | undefined, warnings: string[]): string | null => {
   if (given === undefined) return null;
   const orderId = orderIdOf(given);
@@ -166,7 +170,7 @@ const currencyOf = <Left>(props: Props, unfit: OnUnfit<Left>): string | Left => 
     : code;
 };
 
-/** Without `warnings` the amount is only checked. */
+/** Without `warnings`, the amount is checked and no warning is added. */
 const amountOf = <Left>(
   props: Props,
   name: string,

@@ -1,5 +1,5 @@
-// Reads the bytes of a batch part by part, so that no body holds up other requests for long,
-// whatever its sender wrote into it.
+// Reads the bytes of a batch part by part, so that no body can block other requests for long,
+// whatever it contains.
 import { isAscii, isUtf8 } from "node:buffer";
 import { type Admission, BadBody } from "../../stream/flow.ts";
 import { type Layout, layoutOf, type Part } from "./json-list.ts";
@@ -9,40 +9,40 @@ export interface BatchBody {
   readonly events: readonly unknown[];
   readonly texts: Texts;
 }
-/** Bytes whose events have been found, and not been parsed. */
+/** A body whose events have been located but not parsed yet. */
 export interface FoundBatch {
   readonly bytes: Buffer;
   readonly layout: Layout;
-  /** An estimate of the heap that parsing takes, in bytes. */
+  /** An estimate of the heap that parsing needs, in bytes. */
   readonly heapBytes: number;
 }
 
 const MAX_EVENTS = 10_000;
 /**
- * What JSON.parse may cost, measured with V8 of Node 20: a text about 4 bytes a character, an
- * object or list up to 224 (`{"1":0}`, 8 bytes of JSON). So 25 MiB of small objects would take 700
- * MB, more than the whole heap of a process (512 MB).
+ * Upper bounds of what JSON.parse costs, measured with V8 of Node 20: about 4 bytes a character for
+ * text, and up to 224 bytes for an object or list (`{"1":0}` is 8 bytes of JSON). So 25 MiB of
+ * small objects would need 700 MB, more than the whole heap of a process (512 MB).
  */
 const BYTES_A_CHARACTER = 4;
 const BYTES_A_CONTAINER = 250;
 /**
- * Of the largest batch forty objects and lists an event, and a hundred keys: what JSON.parse cannot
- * share, because all keys are different, costs up to 4 us a key.
+ * Enough for the largest batch with 40 objects or lists and 100 keys in each event. Keys are
+ * limited because JSON.parse cannot share distinct ones, which cost up to 4 us each.
  */
 const LIMITS = { items: MAX_EVENTS, containers: 400_000, keys: 1_000_000 };
-/** Of what stands beside the list; senders put a version or a time there. */
+/** The largest size of everything outside the list. Senders put a version or a time there. */
 const MAX_REST_BYTES = 65_536;
 /**
- * Of an event as it was sent: with every letter escaped it is longer than the same event as JSON
- * writes it, whose limit is half of this (shape.ts).
+ * The largest size of one event as it was sent. An event with every letter escaped is longer than
+ * the same event written by JSON.stringify, whose limit is half of this (shape.ts).
  */
 const MAX_SENT_BYTES = 2 * MAX_EVENT_BYTES;
-/** Of one event. Short texts that are all different cost 0.5 us each. */
+/** The most values in one event. Distinct short texts cost 0.5 us each. */
 const MAX_VALUES = 150_000;
 
 /**
- * Throws BadBody with the place of the problem. Linear in the bytes, nothing is parsed; others may
- * have their turn at each `yield`.
+ * Locates the events without parsing them. Takes linear time, and yields so that other requests can
+ * run. Throws BadBody with the place of the problem.
  */
 export function* findBatch(body: unknown): Generator<void, FoundBatch> {
   const bytes = bytesOf(body);
@@ -66,12 +66,14 @@ const bytesOf = (body: unknown): Buffer => {
   return given.subarray(given.subarray(0, 3).equals(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0);
 };
 
-/** Stands for the list while the rest of the body is parsed; no sender writes it. */
+/**
+ * A placeholder for the list while the rest of the body is parsed. No sender would write this text.
+ */
 const LIST = "\u0001the list of events\u0001";
 
 /**
- * Parses what was found; at each `yield`, some milliseconds apart at most, others may have their
- * turn. Throws BadBody.
+ * Parses the located events. Yields every few milliseconds so that other requests can run. Throws
+ * BadBody.
  */
 export function* readBatch({ bytes, layout: { list, parts } }: FoundBatch): Generator<void, BatchBody> {
   const rest =
@@ -82,7 +84,7 @@ export function* readBatch({ bytes, layout: { list, parts } }: FoundBatch): Gene
   const given =
     typeof parsed === "object" && parsed !== null ? (parsed as { readonly events?: unknown }).events : undefined;
   if (given !== LIST && list === null) return checked(given, textsOf(rest));
-  // Another value stands for events, or the list under a key that only ends like it.
+  // `events` holds another value, or the list belongs to a key that merely ends in "events".
   if (given !== LIST) throw notOneList();
   const events: unknown[] = [];
   const texts = { mayBeBroken: false, mayHoldEmail: false };
@@ -113,7 +115,7 @@ const checked = (events: unknown, texts: Texts): BatchBody => {
   return { events, texts };
 };
 
-/** An event that breaks a limit already as it was sent: it is refused without being parsed. */
+/** An event that already breaks a limit in its raw form. It is refused without being parsed. */
 export class UnreadEvent {
   readonly refused: Extract<Admission<never>, { readonly kind: "refused" }>;
   constructor(code: string, message: string) {
@@ -130,9 +132,9 @@ const unreadable = ({ from, to, keys, values }: Part): UnreadEvent | null => {
   return null;
 };
 
-/** Of whole items, so that no character is cut. */
+/** Decodes whole items, so no multi-byte character is cut. */
 const textOf = (bytes: Buffer): string => {
-  // Nearly every body is ASCII, and copying one is several times cheaper than decoding it;
+  // Nearly every body is ASCII, and copying ASCII is several times cheaper than decoding it:
   // TextDecoder takes 0.9 us an event.
   if (isAscii(bytes)) return bytes.toString("latin1");
   if (!isUtf8(bytes)) throw new BadBody("bad_json", "", "the body is not valid UTF-8");
@@ -146,7 +148,7 @@ const parsedOf = (text: string, from?: number): unknown => {
   try {
     return JSON.parse(text);
   } catch (problem) {
-    // the message quotes the body, which may hold personal data: only the position goes out
+    // The message quotes the body, which may hold personal data, so only the position is passed on.
     const position = /position (\d+)/.exec((problem as Error).message)?.[1];
     throw notJson(position === undefined ? (from ?? null) : (from ?? 0) + Number(position));
   }

@@ -1,5 +1,5 @@
-// What is the same for every edge in the terms of a request: its times, its client, where it came
-// from, and the consent of a visitor who has not said anything.
+// The request settings that all edges share: times, client, origin, and the consent of visitors who
+// have not chosen yet.
 import { monthsBefore } from "../../domain/calendar.ts";
 import type { Identify } from "../../domain/personal/identify.ts";
 import type { Client } from "../../domain/reference/reference.ts";
@@ -10,12 +10,12 @@ import { type Terms, userAgentOf } from "./event.ts";
 /** What an edge knows about the client of a request. */
 export interface RequestFacts {
   readonly clientId: number;
-  /** Beside the six that every client has. */
+  /** The client's own segments, in addition to the six common ones. */
   readonly segments: readonly string[];
   readonly consentDefault: number;
   readonly identify: Identify;
 }
-/** What an edge adds to them. */
+/** The settings that each edge adds. */
 type OwnTerms = Pick<
   Terms,
   "texts" | "source" | "isClientSide" | "batchId" | "takesAnyName" | "takesBareSales" | "warnings"
@@ -23,12 +23,12 @@ type OwnTerms = Pick<
 
 const DAY_MS = 24 * 3_600_000;
 const RETENTION_MONTHS = 24;
-/** Segments of the specification; a client adds its own. */
+/** Segments of the specification. A client may add its own. */
 const COMMON_SEGMENTS = ["MX", "VD", "DA", "HA", "IT", "NW"] as const;
 
 /**
- * Written out field by field: V8 makes a spread with more fields behind it a slow object of its own
- * kind, which was a tenth of a request of one event.
+ * Written out field by field: V8 stores a spread followed by more fields as a slow object, which
+ * cost a tenth of a single-event request.
  */
 export const requestTerms = (
   { texts, source, isClientSide, batchId, takesAnyName, takesBareSales, warnings }: OwnTerms,
@@ -55,7 +55,9 @@ export const requestTerms = (
 const none: readonly string[] = [];
 
 const common: ReadonlySet<string> = new Set(COMMON_SEGMENTS);
-/** By the list of a client in the reference data: another list is another client's, or newer. */
+/**
+ * Cached by the client's list in the reference data. Another client or newer data has another list.
+ */
 const withCommon = new WeakMap<readonly string[], ReadonlySet<string>>();
 const segmentsOf = (own: readonly string[]): ReadonlySet<string> => {
   if (own.length === 0) return common;
@@ -64,12 +66,15 @@ const segmentsOf = (own: readonly string[]): ReadonlySet<string> => {
   return known;
 };
 
-/** Where nothing is allowed until somebody agrees (docs/design/contracts.md, "Batch"). */
+/**
+ * Jurisdictions where nothing is allowed until the visitor agrees (docs/design/contracts.md,
+ * "Batch").
+ */
 const optIn: ReadonlySet<Client["jurisdiction"]> = new Set(["EU", "UK", "BR"]);
 
 /**
- * The mask of an event that brings none: 0x00 in opt-in jurisdictions whatever the client prefers,
- * else the client's default.
+ * The consent mask of an event that has none: 0x00 in opt-in jurisdictions whatever the client
+ * prefers, otherwise the client's default.
  */
 export const consentDefaultOf = ({
   jurisdiction,

@@ -1,32 +1,35 @@
-// The rules that hold for any JSON inside an event, whatever its names mean: size, depth, keys,
-// text, numbers.
+// Rules for any JSON inside an event, whatever its fields mean: size, depth, keys, texts and
+// numbers.
 import { isPersonalKey } from "../../domain/personal/personal-data.ts";
 import { refuse } from "./refuse.ts";
 
-/** Limits of docs/design/contracts.md, "Limits". The event itself is level 1. */
+/** The limits of docs/design/contracts.md, "Limits". The event itself is level 1. */
 const MAX_DEPTH = 32;
 export const MAX_KEYS = 1_000;
 const MAX_TEXT = 65_536;
 export const MAX_EVENT_BYTES = 1_048_576;
 /**
- * JSON writes one UTF-16 unit in at most six bytes (a \u escape), so below this no event can be too
- * large and none needs measuring.
+ * JSON needs at most six bytes for one UTF-16 unit (a \u escape), so an event below this length
+ * always fits and need not be measured.
  */
 const SURELY_FITS = Math.floor(MAX_EVENT_BYTES / 6);
 
 /**
- * What is known of the texts of a whole body before it is parsed; each saves a look at every text
- * of every event.
+ * Properties of the texts of a whole body, found before it is parsed. Each one saves a check of
+ * every text.
  */
 export interface Texts {
-  /** Only an escape gets U+0000 or a lone surrogate into JSON that is valid UTF-8. */
+  /** In valid UTF-8, only a \u escape can produce U+0000 or a lone surrogate. */
   readonly mayBeBroken: boolean;
-  /** An @, plain or as %40: without one nothing is shaped like an e-mail. */
+  /**
+   * True if the body contains an @, plain or as %40. Without one, no text can look like an e-mail
+   * address.
+   */
   readonly mayHoldEmail: boolean;
 }
 export const textsOf = (body: string): Texts => {
-  // some libraries escape every letter beyond ASCII, so only these escapes count; one may stand for
-  // an @ as well
+  // Some libraries escape every non-ASCII letter, so only these particular escapes count. An escape
+  // may also encode an @.
   const hasEscapes = body.includes("\\u");
   return {
     mayBeBroken: hasEscapes && (body.includes("\\u0000") || body.includes("\\ud") || body.includes("\\uD")),
@@ -35,19 +38,19 @@ export const textsOf = (body: string): Texts => {
 };
 const holdsAt = (text: string): boolean => text.includes("@") || text.includes("%40");
 
-/** What was found on the way, so that events without any of it are not walked again. */
+/** Results of the walk, so that events without special content need no second walk. */
 export interface Shape {
-  /** At least about this many characters of JSON. */
+  /** A lower bound of the event's length in JSON characters. */
   size: number;
   keys: number;
-  /** A key that names personal data, or a text with an @ in it. */
+  /** True if a key names personal data or a text contains an @. */
   mayBePersonal: boolean;
 }
 
 type KeyKind = "plain" | "personal" | "forbidden";
 /**
- * Keys repeat from event to event; what a key is, is decided once. Emptied when a sender makes up
- * too many.
+ * Keys repeat from event to event, so each key is classified once. The cache is emptied when a
+ * sender invents too many keys.
  */
 const kinds = new Map<string, KeyKind>();
 const MAX_KNOWN_KEYS = 10_000;
@@ -76,7 +79,7 @@ const checkText = (text: string, path: string, texts: Texts, shape: Shape): void
   shape.size += text.length + 3;
   if (texts.mayHoldEmail && holdsAt(text)) shape.mayBePersonal = true;
 };
-/** ES2024; every supported Node has it. */
+/** Methods of ES2024, which every supported Node version has. */
 interface WellFormed {
   isWellFormed: () => boolean;
 }
@@ -111,8 +114,8 @@ const walk = (value: unknown, path: string, depth: number, texts: Texts, shape: 
     if (texts.mayBeBroken || key.length > MAX_TEXT) checkText(key, path, texts, shape);
     else shape.size += key.length + 4;
     const held = (value as Record<string, unknown>)[key];
-    // most values are ordinary strings and numbers: seen to here, without a call that would have to
-    // build their path first
+    // Most values are ordinary strings and numbers. They are checked inline, because a call would
+    // have to build their path first.
     if (typeof held === "string" && !texts.mayBeBroken && held.length <= MAX_TEXT) {
       shape.size += held.length + 3;
       if (texts.mayHoldEmail && !shape.mayBePersonal && holdsAt(held)) shape.mayBePersonal = true;
@@ -122,8 +125,8 @@ const walk = (value: unknown, path: string, depth: number, texts: Texts, shape: 
 };
 
 /**
- * Walks an event once. Refuses with too_deep, too_many_keys, bad_key, bad_text, bad_number or
- * event_too_large.
+ * Checks an event in one walk. Refuses it with too_deep, too_many_keys, bad_key, bad_text,
+ * bad_number or event_too_large.
  */
 export const checkShape = (event: object, texts: Texts): Shape => {
   const shape: Shape = { size: 0, keys: 0, mayBePersonal: false };

@@ -1,5 +1,5 @@
-// Decides who is credited for an event, says why no other partner is, and sends what concerns an
-// order on to settle.
+// Decides which partner is credited for an event, records why the others are not, and sends events
+// about an order to the settle stage.
 import { Subject } from "../../domain/conditions/fields.ts";
 import { refundedEventOf } from "../../domain/refunds.ts";
 import type { Candidate, Claim, Credit, EventAttributed, EventReceived, EventScored } from "../../schemas/generated.ts";
@@ -27,14 +27,14 @@ interface AttributeOutputs {
 }
 
 /**
- * Windows of a client that is not known: what a new client starts with (docs/design/contracts.md,
- * "Records").
+ * The click windows of a client without reference data: the defaults of a new client
+ * (docs/design/contracts.md, "Records").
  */
 const defaultClickDays = 30;
 const defaultInstallDays = 7;
 
 /**
- * Reasons that an event itself may end with; a contender's other faults only explain the contender.
+ * Faults that may become the event's own reason. Other faults only explain why one contender lost.
  */
 const reasons: ReadonlySet<Fault | null> = new Set<Fault>([
   "bad_click_id",
@@ -45,13 +45,13 @@ const reasons: ReadonlySet<Fault | null> = new Set<Fault>([
 ]);
 
 /**
- * Precedence: the click id on the event, then the partner whom its source names, then the first
- * matching rule, then a campaign whose pattern matches, then the click of the same person on
- * another device, where the client switched that on; of these the first without a fault wins.
- * Judged with the client's windows and the status of everybody at event time. A rejected fraud
- * score and a sale without a real order id credit no partner. Every event goes on as version 1:
- * claims to settle, which alone writes their rows, all others to the store. Only a click with a
- * good click id changes the journey.
+ * The order of precedence is: the click id on the event, the partner that its source names, the
+ * first matching rule, a campaign with a matching pattern, and (if the client enables it) the click
+ * of the same person on another device. The first of these without a fault gets the credit. Windows
+ * and statuses are those at event time. Events with a rejected fraud score and sales without a real
+ * order id credit no partner. Every event is passed on as version 1: claims go to settle, which
+ * alone writes their rows, and all other events go to the store. Only a click with a valid click id
+ * changes the journey.
  */
 export const attribute: Processor<EventScored, AttributeOutputs, Journey, AttributeFacts, "no_analytics_consent"> = (
   input,
@@ -95,7 +95,7 @@ export const attribute: Processor<EventScored, AttributeOutputs, Journey, Attrib
   return emit<AttributeOutputs, Journey>([emitted], journeyAfter(event.t, event.click_id, journey, facts));
 };
 
-/** Where nothing says what money is in, it is in the money of the client. */
+/** A sale without amount and currency gets the currency of its client. */
 const currencyOf = (
   { client_id, value_minor, currency }: EventReceived,
   kind: Claim["kind"],
@@ -105,7 +105,7 @@ const currencyOf = (
     ? (reference.client(client_id)?.currency ?? null)
     : null;
 
-/** Days in which a click counts for an event of that type. */
+/** The number of days in which a click counts for this event type. */
 export const windowOf = (type: string, clientId: number, { reference }: Pick<AttributeFacts, "reference">): number => {
   const client = reference.client(clientId);
   return type === "install"
@@ -144,14 +144,15 @@ const creditFor = (case_: Case, journey: Journey, isClaim: boolean): Credit => {
 };
 
 /**
- * The click that the credit tells about: the one that won through identity, else the event's own.
+ * The click id for the credit: the one found through the person graph if that won, otherwise the
+ * event's own.
  */
 const clickIdOf = (own: string | null, winner: Contender | undefined): string | null =>
   winner?.method === "identity" ? winner.reference : own;
 
 /**
- * Those whom the event itself names or is linked to, in the order in which they win. Most events
- * name none.
+ * The contenders that the event itself names or is linked to, in order of precedence. Most events
+ * have none.
  */
 const contendersOn = (case_: Case): readonly Contender[] => {
   const { click_id, partner_ref } = case_.input.data.event;
@@ -168,8 +169,8 @@ const contendersOn = (case_: Case): readonly Contender[] => {
 };
 
 /**
- * What kept the foremost of them from the credit; when nothing did that an event can end with,
- * there was simply no click.
+ * The first fault that may be the reason of an event. If there is none, the event simply had no
+ * click.
  */
 const reasonIn = (contenders: readonly Contender[]): string =>
   contenders.find(({ fault }) => reasons.has(fault))?.fault ?? "no_click";

@@ -1,4 +1,5 @@
-// Which events say something about an order, and the key under which all of one order meet.
+// Decides which events are claims about an order, and computes the key that all claims of one order
+// share.
 
 import { isWeakOrderId } from "../../domain/order-id.ts";
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
@@ -9,7 +10,7 @@ const conversions: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "l
 const ofAnOrder: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "custom"]);
 
 /**
- * Null when the event is no claim. A custom event is one when any partner of the client earns on
+ * Null if the event is not a claim. A custom event is a claim if any partner of the client earns on
  * its name at event time (docs/design/money.md, "Ids and keys").
  */
 export const claimKindOf = (event: EventReceived, reference: ReferenceAt): Claim["kind"] | null => {
@@ -20,14 +21,17 @@ export const claimKindOf = (event: EventReceived, reference: ReferenceAt): Claim
   return isCommissioned ? "conversion" : null;
 };
 
-/** Its order is a word that stands for none: it meets no other event, and earns nothing. */
+/**
+ * True if the order id is a placeholder such as "none". Such an event is never matched with others
+ * and earns nothing.
+ */
 export const hasWeakOrder = ({ t, order_id }: EventReceived): boolean =>
   order_id !== null && ofAnOrder.has(t) && isWeakOrderId(order_id);
 
 /**
- * The first that applies: the order (all of one order meet on one partition, so none of it can
- * race), the lead, the device of an install, the event that a refund names, the source's own key,
- * the hash of a pulled sale, the event itself (docs/design/money.md, "Ids and keys").
+ * The first key that applies: order, lead, device of an install, event named by a refund, the
+ * source's own key, hash of a pulled sale, or the event itself (docs/design/money.md, "Ids and
+ * keys"). All claims of one order share a partition, so they cannot race.
  */
 export const orderKeyOf = (event: EventReceived): string => {
   if (event.order_id !== null && ofAnOrder.has(event.t) && !isWeakOrderId(event.order_id)) return `o:${event.order_id}`;

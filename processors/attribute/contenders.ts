@@ -1,5 +1,5 @@
-// Everybody who could be credited for an event, in the order in which they win, each with what is
-// wrong with it.
+// Lists everyone who could be credited for an event in order of precedence, each with the fault
+// that rules them out.
 
 import { parseCondition } from "../../domain/conditions/condition.ts";
 import { compile, type Evaluate } from "../../domain/conditions/evaluate.ts";
@@ -13,8 +13,8 @@ import type { AttributeFacts } from "./facts.ts";
 import type { Journey } from "./journey.ts";
 
 /**
- * Why a contender cannot be credited. The first five can be an event's reason
- * (docs/design/contracts.md, "Credit"); the others only explain a candidate.
+ * Why a contender cannot be credited. The first five can also be the event's reason
+ * (docs/design/contracts.md, "Credit"); the others only explain a contender.
  */
 export type Fault =
   | "bad_click_id"
@@ -34,18 +34,18 @@ export interface Contender {
   readonly link_id: number | null;
   readonly rule_id: number | null;
   readonly rule_version: number | null;
-  /** Null: could be credited. */
+  /** Null if the contender can be credited. */
   readonly fault: Fault | null;
 }
 
-/** What the contenders of one event are judged by. */
+/** The event and facts for judging its contenders. */
 export interface Case extends ClickCase {
   readonly input: Recorded<EventScored>;
-  /** The same event, as conditions see it. */
+  /** The event in the form that conditions read. */
   readonly subject: Subject;
   readonly facts: AttributeFacts;
 }
-/** What its own click is judged by. */
+/** The part of a case that is needed to judge the event's own click. */
 export interface ClickCase {
   readonly input: Pick<Recorded<unknown>, "at" | "receivedAt"> & {
     readonly data: { readonly event: Pick<EventReceived, "client_id"> };
@@ -55,16 +55,20 @@ export interface ClickCase {
 }
 
 const dayMs = 86_400_000;
-/** References of strangers are kept for the explanation, not for storage. */
+/**
+ * References from outside are cut to this length, because they are kept only to explain a decision.
+ */
 const referenceLength = 128;
 
-/** A click counts up to and including the last millisecond of its window, judged on event time. */
+/**
+ * A click counts up to and including the last millisecond of its window, measured in event time.
+ */
 const timeFault = (clickedAt: UnixMs, at: UnixMs, windowDays: number): Fault | null =>
   clickedAt > at ? "click_after_conversion" : at - clickedAt > windowDays * dayMs ? "click_expired" : null;
 
 /**
- * An event that carries a click id comes after its click, whatever the device's clock says: the
- * click must have been received first, and the window ends at the later of the two times.
+ * An event that carries a click id happened after the click, whatever the device's clock says. So
+ * the click must lie before the event's receipt, and the window ends at the later of the two times.
  */
 const carriedFault = (clickedAt: UnixMs, { at, receivedAt }: ClickCase["input"], windowDays: number): Fault | null =>
   clickedAt > receivedAt
@@ -73,13 +77,13 @@ const carriedFault = (clickedAt: UnixMs, { at, receivedAt }: ClickCase["input"],
       ? "click_expired"
       : null;
 
-/** Partner, campaign and link as they were at event time. */
+/** Judges partner, campaign and link by their status at event time. */
 const statusFault = (to: Omit<Engagement, "client_id">, { input, facts }: ClickCase): Fault | null =>
   standingFault({ ...to, client_id: input.data.event.client_id }, facts.reference, input.at);
 
 /**
- * The click id on the event. One whose MAC is good counts, also when its click event never arrived;
- * one of another client's link is no proof here.
+ * The click id on the event. With a valid MAC it counts even if its click event never arrived. A
+ * click on another client's link does not count.
  */
 export const clickOnEvent = (clickId: string, case_: ClickCase): Contender =>
   clickOf(clickId, case_, (clickedAt) => carriedFault(clickedAt, case_.input, case_.windowDays));
@@ -110,7 +114,8 @@ const clickContender = (clickId: string, link: Link | undefined, fault: Fault | 
 });
 
 /**
- * The click of the same person on another device: judged like one on the event, and last in line.
+ * The person's click on another device. Judged like a click on the event itself, but last in
+ * precedence.
  */
 export const clickThroughIdentity = (clickId: string, case_: Case): Contender => ({
   ...clickOf(clickId, case_, (clickedAt) => timeFault(clickedAt, case_.input.at, case_.windowDays)),
@@ -118,7 +123,8 @@ export const clickThroughIdentity = (clickId: string, case_: Case): Contender =>
 });
 
 /**
- * Clicks of the same device before the event, which it did not carry: never credited, only named.
+ * Earlier clicks of the device whose click id the event did not carry. They are listed but never
+ * credited.
  */
 export const remembered = ({ clicks }: Journey, { input, facts, windowDays }: Case): readonly Contender[] =>
   clicks
@@ -127,7 +133,7 @@ export const remembered = ({ clicks }: Journey, { input, facts, windowDays }: Ca
       clickContender(click_id, facts.reference.link(link_id), timeFault(at, input.at, windowDays) ?? "not_carried"),
     );
 
-/** The partner whom a mapped source or an upload names. */
+/** The partner that a mapped source or an upload names. */
 export const partnerOnEvent = (reference: string, case_: Case): Contender => {
   const { event } = case_.input.data;
   const named = partnerNamed({ ...event, partner_ref: reference }, case_.facts.reference);
@@ -149,9 +155,9 @@ interface NamesPartner extends Pick<EventReceived, "client_id" | "source"> {
 }
 
 /**
- * By referral code, then by link code, then by id, among the client's partners
- * (docs/design/contracts.md, "Credit"). An upload bears the id of whose token it was sent with:
- * another partner's code that reads the same must not take its sales.
+ * Looks for a partner of the client by referral code, then by link code, then by id
+ * (docs/design/contracts.md, "Credit"). An upload always names a partner id, from its token, so
+ * only ids are compared: another partner's code may look like that id.
  */
 export const partnerNamed = (
   { partner_ref: text, client_id: clientId, source }: NamesPartner,
@@ -169,7 +175,7 @@ export const partnerNamed = (
     : undefined;
 };
 
-/** The rules that match, in the order in which they win. */
+/** The matching rules, in order of precedence. */
 export const matchingRules = (case_: Case): readonly Contender[] => {
   const { input, facts, subject } = case_;
   const rules = facts.reference.rules(input.data.event.client_id);
@@ -196,8 +202,8 @@ export const matchingRules = (case_: Case): readonly Contender[] => {
   return matching;
 };
 /**
- * A promo code says more than the name of a campaign, that more than a source, and an address
- * least.
+ * Ordered by how specific they are: a coupon code first, then campaign name, source, and URL
+ * prefix.
  */
 const kindsInOrder = ["coupon", "utm_campaign", "utm_source", "url_prefix"] as const;
 
@@ -209,9 +215,9 @@ const isMatched = ({ kind, value }: CampaignPattern, subject: Subject): boolean 
 const readCoupon = readerOf("coupon");
 
 /**
- * Campaigns whose patterns the event matches, in the order in which they win: by kind, then the
- * longer text, then the lower campaign. A pattern without a partner credits that of a campaign that
- * has just one.
+ * The campaigns with a matching pattern, in order of precedence: by kind of pattern, then the
+ * longer text, then the lower campaign id. A pattern without a partner credits the campaign's
+ * partner, if it has exactly one.
  */
 export const matchingCampaigns = (case_: Case): readonly Contender[] => {
   const { input, facts, subject } = case_;
@@ -248,8 +254,8 @@ const campaignContender = (campaign_id: number, pattern: CampaignPattern, case_:
 export const noContenders: readonly Contender[] = [];
 
 /**
- * Compiled once a row and forgotten with it. Null: the row holds no condition; saving rules
- * refuses such, and here it must not stop a worker.
+ * Compiles each condition once and caches it with its row. Null if the condition is invalid: saving
+ * a rule refuses that, and here it must not stop a worker.
  */
 const compiled = (when: Condition): Evaluate | null => {
   const known = closures.get(when);

@@ -1,5 +1,5 @@
-// The facts of attribute: reference data as of the event, the keys that prove a click, and clicks
-// linked through identity.
+// The facts of attribute: reference data as of the event, the keys that verify click ids, and
+// clicks found through the person graph.
 
 import { type Reference, type ReferenceAt, reference } from "../../domain/reference/reference.ts";
 import type { EventScored } from "../../schemas/generated.ts";
@@ -14,25 +14,26 @@ import {
 
 export interface AttributeFacts {
   /**
-   * Valid at the event's time, as known when it was received: a rewind decides as the first run
-   * did.
+   * Valid at event time, as known when the event was received. So a rewind decides like the first
+   * run.
    */
   readonly reference: ReferenceAt;
   readonly clickOf: ClickKeys["clickOf"];
   /**
-   * The click of the same person on another device, where the client switched identity_link on;
-   * null: none, or not asked.
+   * The person's click on another device, if the client enabled identity_link. Null if there is
+   * none or the look-up was not made.
    */
   readonly identityClick: string | null;
   /**
-   * Set when the picture is older than it should be, because it could not be refreshed: its time.
+   * The time of the reference snapshot, if it is older than it should be because a refresh failed.
+   * Otherwise null.
    */
   readonly referenceAsOf: UnixMs | null;
 }
 
 /**
- * A picture may be this much older than the receive time of an event: rows become known 2 s after
- * they are saved (docs/design/money.md, "Facts").
+ * How much older than the receipt of an event a snapshot may be. Rows become known 2 s after they
+ * are saved (docs/design/money.md, "Facts").
  */
 const freshEnoughMs = 1_000;
 const nothingLinked: ReadonlyMap<string, string> = new Map();

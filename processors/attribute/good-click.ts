@@ -1,11 +1,15 @@
-// Whether the click id on an event could be credited, as far as that is known before its stages.
+// Tells whether the click id on an event could be credited, as far as this is known before the
+// stages run.
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { windowOf } from "./attribute.ts";
 import { clickOnEvent } from "./contenders.ts";
 import type { AttributeFacts } from "./facts.ts";
 
-/** `reference` as of the event. A fraud score, and what came before, may still say otherwise. */
+/**
+ * `reference` holds the data as of the event. The fraud score and earlier claims may still change
+ * the result.
+ */
 export const hasGoodClick = (
   event: Pick<EventReceived, "t" | "client_id" | "click_id">,
   times: { readonly at: UnixMs; readonly receivedAt: UnixMs },

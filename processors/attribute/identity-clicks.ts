@@ -1,5 +1,5 @@
-// The click of the same person on another device: a hint, read once across keys and kept with the
-// event.
+// Finds the click of the same person on another device. The result is a hint: read once across
+// keys, then stored with the event.
 
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import type { EventScored } from "../../schemas/generated.ts";
@@ -16,16 +16,16 @@ export interface IdentityClickAsked {
 
 export interface IdentityClicks {
   /**
-   * One bulk read for a batch: by event id, the newest click id before it on another device of its
-   * person. The first answer stands for 8 days (law R14).
+   * One bulk look-up for a batch. Returns, by event id, the newest earlier click id on another
+   * device of the same person. The first answer is kept for 8 days (law R14).
    */
   readonly lookUp: (asked: readonly IdentityClickAsked[]) => Promise<ReadonlyMap<string, string>>;
 }
 export const identityClicks: View<IdentityClicks> = { view: "identity-clicks" };
 
 /**
- * Claims of a known person alone may ask, and only where the client has switched it on
- * (docs/design/contracts.md, "Credit").
+ * Returns the look-up for an event. Null unless the event is a claim of a known person and the
+ * client has enabled the feature (docs/design/contracts.md, "Credit").
  */
 export const identityClickAskedBy = (
   input: Recorded<EventScored>,

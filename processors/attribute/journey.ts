@@ -1,27 +1,28 @@
-// What attribute remembers of a device: its last clicks. They earn nothing; they answer "I clicked,
-// why no credit?"
+// What the attribute stage remembers of a device: its last clicks. They earn nothing, but answer
+// the question "I clicked, why did I get no credit?"
 import type { EventScored } from "../../schemas/generated.ts";
 import { type MemoryOf, type Recorded, remembers, type UnixMs } from "../../stream/flow.ts";
 
 export interface RememberedClick {
   readonly click_id: string;
-  /** The time inside the click id. */
+  /** The time encoded in the click id. */
   readonly at: UnixMs;
   readonly link_id: number;
 }
-/** Newest first. */
+/** Clicks, newest first. */
 export interface Journey {
   readonly clicks: readonly RememberedClick[];
 }
 
-/** Enough to explain a dispute; 5 clicks of 70 bytes keep a device's value below 400 bytes. */
+/** Enough to explain a dispute. 5 clicks of 70 bytes keep a device's value below 400 bytes. */
 const clicksKept = 5;
 const nothing: Journey = { clicks: [] };
 
 /**
- * Page views need no journey and are nearly all traffic, so only clicks and the claims known by
- * their type read it. Whether a custom event is a claim depends on facts, which a key cannot ask: a
- * commissioned custom event therefore meets no journey and names no click that it did not carry.
+ * Nearly all traffic is page views, which need no journey. So only clicks and the event types that
+ * are always claims read it. Whether a custom event is a claim depends on facts, which are not
+ * available when keys are chosen. So a commissioned custom event sees no journey, and lists only
+ * the click that it carried.
  */
 const readers: ReadonlySet<string> = new Set(["click", "purchase", "ext_purchase", "lead_submit", "install"]);
 
@@ -45,12 +46,12 @@ export const journey: MemoryOf<Journey> = remembers<Journey>({
 });
 
 /**
- * The journey with one more click: the same object when it knows the click already, or when the
- * click is older than all that are kept.
+ * Adds a click to the journey. Returns the same object if the journey has the click already or if
+ * the click is older than all kept ones.
  */
 export const withClick = (known: Journey, click: RememberedClick): Journey => {
   if (known.clicks.some(({ click_id }) => click_id === click.click_id)) return known;
-  // Equal times are put in order by id, so that the order of arrival does not show.
+  // Clicks of equal time are ordered by id, so that the order of arrival has no effect.
   const clicks = [...known.clicks, click]
     .sort((a, b) => b.at - a.at || (a.click_id < b.click_id ? -1 : 1))
     .slice(0, clicksKept);

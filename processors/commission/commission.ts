@@ -1,5 +1,5 @@
-// Turns what a partner is credited for into balanced ledger entries with a receipt, and takes it
-// back with the sale.
+// Turns credited sales into balanced ledger entries with a receipt, and reverses them when the sale
+// is taken back.
 
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
@@ -33,8 +33,8 @@ const committed = (
   );
 
 /**
- * A conversion always has an outcome (law M10): an entry that earns, or one that moves nothing and
- * says why.
+ * Answers a credited conversion. There is always an entry (law M10): one that earns, or one that
+ * moves nothing and states the reason.
  */
 const earn = (
   sale: Sale,
@@ -50,7 +50,7 @@ const earn = (
     : answer.kind === "nothing"
       ? answer.reason
       : "rounds_to_zero";
-  // Before any number was used there is nothing to show.
+  // If the decision used no numbers, the receipt shows no inputs.
   const shown = answer.kind === "worth" || Object.keys(answer.inputs).length > 0;
   const payableFrom = sale.data.occurred_at + holdDays * DAY_MS;
   const terms = {
@@ -74,7 +74,7 @@ const earn = (
   const kept = remember(memory, sale, {
     is: "conversion",
     ...terms,
-    // Its volume is under review with it, also when the sale itself earned nothing.
+    // The volume is under review together with its sale, even if the sale itself earned nothing.
     held: sale.data.review !== null,
     payable_from: contract === undefined ? null : payableFrom,
     entry_id: isEarning ? entry.entry_id : null,
@@ -94,15 +94,15 @@ const earn = (
 };
 
 /**
- * What must have been taken back once `refunded` of the line is: in proportion, so that a whole
- * refund takes back exactly what was earned.
+ * The commission that must be reversed in total once `refunded_minor` is refunded. Proportional, so
+ * a full refund reverses exactly what was earned.
  */
 const targetOf = (earnedMinor: bigint, { refunded_minor, line_value_minor }: Conversion): bigint =>
   line_value_minor === 0n ? earnedMinor : divideHalfEven(earnedMinor * refunded_minor, line_value_minor);
 
 /**
- * Takes back with the terms of the sale, whatever the contract says by now, from the account that
- * it was booked to; the sale's period gets the room.
+ * Reverses commission under the terms of the sale, whatever the contract says today, from the
+ * account that it was booked to. The cap of the sale's period gets its room back.
  */
 const reverse = (change: Sale, memory: CommissionMemory): Emit<CommissionOutputs, CommissionMemory> => {
   const sale = conversionIn(memory, conversionKey(change.data.conversion_id));
@@ -126,7 +126,7 @@ const reverse = (change: Sale, memory: CommissionMemory): Emit<CommissionOutputs
   );
 };
 
-/** What a sale took of a cap; a tiered one gives it back with its volume. */
+/** Gives back what the sale used of a cap. A tiered sale does this through its volume instead. */
 const returnRoom = (
   change: Conversion,
   sale: EarnedSale,
@@ -178,7 +178,10 @@ const takenBack = (change: Sale, sale: EarnedSale, partMinor: bigint): LedgerEnt
     reverses_entry_id: sale.entry_id,
   });
 
-/** From now on whatever is taken back of this sale is taken from what is payable. */
+/**
+ * Makes the held commission payable. Later refunds of this sale are then taken from the payable
+ * account.
+ */
 const release = (change: Sale, memory: CommissionMemory): Emit<CommissionOutputs, CommissionMemory> => {
   const sale = conversionIn(memory, conversionKey(change.data.conversion_id));
   if (sale === undefined) return committed([releaseEntry(change, sale)], memory);
@@ -200,8 +203,8 @@ const decisionOn = (
 };
 
 /**
- * Answers each conversion record with one entry, and with a further one for each part of its month
- * that won or lost a tier (docs/design/money.md, "Commissions"); amounts are minor units.
+ * Answers each conversion record with one entry, plus one for each part of its month that moved to
+ * another tier (docs/design/money.md, "Commissions"). Amounts are minor units.
  */
 export const commission: Processor<Conversion, CommissionOutputs, CommissionMemory, Contracts> = (
   change,

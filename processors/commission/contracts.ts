@@ -1,5 +1,5 @@
-// What commission looks up: the contract of a sale as it was known when the claim came, and the
-// client's hold.
+// The facts of commission: the contract of a sale as known when the claim was received, and the
+// client's hold period.
 
 import { type Month, monthOf } from "../../domain/calendar.ts";
 import { contractTypeOf } from "../../domain/reference/event-types.ts";
@@ -8,11 +8,17 @@ import type { Conversion } from "../../schemas/generated.ts";
 import type { FactsFor } from "../../stream/flow.ts";
 
 export interface Contracts {
-  /** In force at the time of the sale, exact segment first; undefined: nothing was promised. */
+  /**
+   * The contract in force at the time of the sale; one for the exact segment takes precedence.
+   * Undefined if there is none.
+   */
   readonly contract: Contract | undefined;
-  /** Days from the sale until its commission is payable. */
+  /** The number of days from the sale until its commission is payable. */
   readonly holdDays: number;
-  /** Where it is booked when the month of the sale is closed: the first one behind that is not. */
+  /**
+   * Where the entry is booked if the month of the sale is closed: the first later month that is
+   * open. Null if the sale's month is open.
+   */
   readonly openMonth: Month | null;
 }
 

@@ -1,5 +1,5 @@
-// What the contract of a sale makes of it: what it earns, what the month gains beside it, and what
-// is to be remembered.
+// Applies a contract to a sale: what the sale earns, what changes elsewhere in the month, and what
+// to remember.
 
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
@@ -16,8 +16,8 @@ import { earnByVolume } from "./volume.ts";
 import { type NothingReason, type NoWorth, nothing, type SaleWorth } from "./worth.ts";
 
 /**
- * What a contract answers to a sale: what it earns, what the month gains beside it, and what is to
- * be remembered.
+ * The result of applying a contract to a sale: what it earns, what changes elsewhere in the month,
+ * and what to remember.
  */
 interface ContractAnswer {
   readonly answer: SaleWorth | NoWorth;
@@ -30,12 +30,16 @@ interface ContractAnswer {
 const uncounted = { adjustments: [], units: null, table: null };
 
 /**
- * Amounts inside a contract are in its own currency, and nothing says what they are in another one.
+ * True if the contract contains amounts. They are in its own currency and cannot be converted to
+ * another one.
  */
 const hasAmounts = ({ amount_minor, tiers, min_minor, max_minor, cap }: Contract): boolean =>
   amount_minor !== null || tiers.length > 0 || min_minor !== null || max_minor !== null || cap !== null;
 
-/** Types whose sales are worth something each, then the limits, then the cap of the period. */
+/**
+ * Contract types that value each sale on its own: first the value, then the limits, then the cap of
+ * the period.
+ */
 const decideOne = (sale: Conversion, contract: Contract, memory: CommissionMemory): ContractAnswer => {
   const { worth, memory: met } = worthOf(sale, contract, memory);
   const result = (answer: SaleWorth | NoWorth, after: CommissionMemory): ContractAnswer => ({
@@ -64,8 +68,8 @@ const worthOf = (
   if (contract.type === "hybrid") return { worth: hybrid(sale, contract), memory };
   const known = buyerOf(sale, contract, memory);
   const { answer: worth, since } = recurring(sale, contract, known?.since);
-  // Only a sale that is worth something starts the months: a free trial does not use them up. Sales
-  // of unknown customers are each their own first one.
+  // The months start with the first sale that earns, so a free trial does not use them up. Each
+  // sale of an unknown customer is its own first sale.
   if (worth.kind === "nothing" || sale.customer === "") return { worth, memory };
   const key = customerKey(contract.segment, contract.event_type, sale.customer);
   if (since === customerIn(memory, key)?.since) return { worth, memory };
@@ -74,8 +78,8 @@ const worthOf = (
 };
 
 /**
- * Since when the customer buys. Once months were counted by device and by the sale's own type: the
- * earliest of those is where they go on.
+ * Since when the customer buys. Earlier versions counted months by device and by the sale's own
+ * type; the earliest of those counts continues here.
  */
 const buyerOf = (sale: Conversion, contract: Contract, memory: CommissionMemory): Customer | undefined => {
   const { customer, device, event_type } = sale;

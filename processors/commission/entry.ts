@@ -1,4 +1,4 @@
-// The balanced ledger entries that answer one conversion record.
+// Builds the balanced ledger entries that answer one conversion record.
 
 import { type Month, monthOf } from "../../domain/calendar.ts";
 import { derivedId, prefixed, uuidOf } from "../../domain/ids.ts";
@@ -7,7 +7,7 @@ import type { Recorded } from "../../stream/flow.ts";
 import type { Adjustment } from "./month.ts";
 import { monthName } from "./sub-keys.ts";
 
-/** What differs from entry to entry; all else is said by the conversion. */
+/** The fields that differ from entry to entry. The conversion supplies all others. */
 export type EntryTerms = Pick<
   LedgerEntry,
   | "kind"
@@ -23,7 +23,7 @@ export type EntryTerms = Pick<
   | "reverses_entry_id"
 >;
 
-/** What the partner gains is the client's expense; an account that nothing moves on has no line. */
+/** The partner's gain is the client's expense. An account without a movement gets no line. */
 const linesOf = (amountMinor: bigint, heldMinor: bigint): readonly EntryLine[] =>
   [
     { account: "expense:client", amount_minor: amountMinor },
@@ -65,9 +65,9 @@ export const entryFor = ({ id, data }: Recorded<Conversion>, terms: EntryTerms):
 
 /**
  * The further entries of a change that moved its month to another tier. They belong to the month
- * and not to the sale, so that a sale that was wholly refunded stands at zero: in the place of a
- * conversion they name `tier_` and an id of contract and month, and their version counts the
- * month's adjustments.
+ * and not to the sale, so a fully refunded sale still adds up to zero. Instead of a conversion they
+ * name `tier_` with an id of contract and month, and their version counts the adjustments of that
+ * month.
  */
 export const adjustmentsFor = (
   change: Recorded<Conversion>,
@@ -101,8 +101,8 @@ export const adjustmentsFor = (
   });
 
 /**
- * A month that is closed is never edited: what would have moved money in it is an adjustment in the
- * first open one.
+ * A closed month is never edited. An entry for it is booked as an adjustment in the first open
+ * month.
  */
 export const bookedIn = (entry: LedgerEntry, open: Month): LedgerEntry =>
   entry.lines.length === 0

@@ -1,4 +1,4 @@
-// What a contract says on top of its type: at least and at most so much a sale, and a cap on the
+// Limits that a contract adds to its type: a minimum and maximum for each sale, and a cap on the
 // sum of a period.
 import type { Cap, Contract } from "../../domain/reference/reference.ts";
 import { LEDGER_MAX, larger, moneyOf, type NoWorth, nothing, type SaleWorth, smaller } from "./worth.ts";
@@ -6,8 +6,8 @@ import { LEDGER_MAX, larger, moneyOf, type NoWorth, nothing, type SaleWorth, sma
 const PERIOD_WORDS = { day: "a day", month: "a month", lifetime: "in all" } as const;
 
 /**
- * The minimum and the maximum of one sale; a minimum never lifts a sale that is worth nothing. An
- * amount that no ledger entry can hold becomes the largest one that it can.
+ * Applies the minimum and the maximum of one sale. A sale worth nothing gets no minimum. An amount
+ * above the limit of a ledger entry becomes that limit.
  */
 export const bounded = (
   worth: SaleWorth,
@@ -29,10 +29,10 @@ export const bounded = (
   return { kind: "worth", amountMinor: smaller(amountMinor, LEDGER_MAX), formula, inputs };
 };
 
-/** What is left of a cap once `paidMinor` of it is used; never less than nothing. */
+/** What is left of a cap once `paidMinor` of it is used, at least 0. */
 const roomOf = (cap: Cap, paidMinor: bigint): bigint => larger(cap.amount_minor - paidMinor, 0n);
 
-/** How a receipt speaks of a cap. */
+/** Describes a cap in the words of a receipt. */
 export const capWords = (cap: Cap, currency: string, paidMinor: bigint) => ({
   formula: `, at most what is left of ${moneyOf(cap.amount_minor, currency)} ${PERIOD_WORDS[cap.period]}`,
   inputs: {
@@ -42,7 +42,10 @@ export const capWords = (cap: Cap, currency: string, paidMinor: bigint) => ({
   },
 });
 
-/** Clamps to what the cap has left after `paidMinor`; nothing left means nothing earned. */
+/**
+ * Limits the amount to what the cap has left after `paidMinor`. If nothing is left, the sale earns
+ * nothing.
+ */
 export const capped = (worth: SaleWorth, cap: Cap, currency: string, paidMinor: bigint): SaleWorth | NoWorth => {
   const words = capWords(cap, currency, paidMinor);
   const inputs = { ...worth.inputs, ...words.inputs };

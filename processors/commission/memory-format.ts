@@ -1,10 +1,10 @@
-// What commission remembers, its types and its bytes, as they are written and as they once were.
+// The types of what commission remembers, and their bytes in the current format and in older ones.
 import type { Cap, CapPeriod } from "../../domain/reference/reference.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
 export interface EarnedSale {
   readonly is: "conversion";
-  /** The entry that a reversal names; null when nothing was earned, for `reason`. */
+  /** The entry that a reversal refers to. Null if nothing was earned; `reason` then says why. */
   readonly entry_id: string | null;
   readonly reason: string | null;
   readonly earned_minor: bigint;
@@ -15,35 +15,45 @@ export interface EarnedSale {
   readonly contract_version: number | null;
   readonly commission_type: string | null;
   /**
-   * The contract's own segment: with the sale's time and type it names the counts that a refund
-   * returns to.
+   * The contract's own segment. With the time and type of the sale it names the counts that a
+   * refund must reduce.
    */
   readonly contract_segment: string | null;
   /**
-   * The event type whose counts it went into; null: its own, as long as each type had its counts.
+   * The event type whose counts include this sale. Null means its own type, from the time when each
+   * type had its own counts.
    */
   readonly counts_as: string | null;
   readonly cap_period: CapPeriod | null;
   /**
-   * What the sale added to the volume of its month (tiered contracts), and what of that refunds
+   * The volume that the sale added to its month (tiered contracts only), and how much of it refunds
    * took out again.
    */
   readonly units: Volume | null;
   readonly units_back: Volume;
-  /** Which part of the month's volume it belongs to; null: that of its contract, as it once was. */
+  /**
+   * The part of the month's volume that the sale belongs to. Null in the oldest format: the part of
+   * its contract.
+   */
   readonly table: string | null;
-  /** Of a sale without `table`: what the month won by it while it is under review. */
+  /**
+   * Only for sales without `table`: what the month earned through this sale while it is under
+   * review.
+   */
   readonly won_held: bigint;
 }
-/** Tiers count money or sales; both are kept, so that a contract which counts the other goes on. */
+/**
+ * A volume in money and in sales. Tiers count only one of the two, but both are kept so that a
+ * later contract can count the other.
+ */
 export interface Volume {
   readonly value_minor: bigint;
-  /** Millionths of a sale: one that was refunded in part counts in part. */
+  /** Millionths of a sale, because a partly refunded sale counts in part. */
   readonly sales_ppm: bigint;
 }
 /**
- * How a tiered contract pays. Units are minor units of value, or millionths of a sale; prices are
- * minor units a million units.
+ * How a tiered contract pays. Units are minor units of value or millionths of a sale. Prices are
+ * minor units for each million units.
  */
 export interface Scale {
   readonly mode: "marginal" | "retroactive";
@@ -55,26 +65,32 @@ export interface Scale {
 /** The part of a month's volume that was sold under one table of tiers. */
 export interface TierSales {
   readonly contract_id: number;
-  /** The first version with this table; null: not known, as it once was. */
+  /** The first contract version with this table. Null if unknown, in the oldest format. */
   readonly contract_version: number | null;
-  /** When the contract begins: earlier terms fill the lower part of a month. */
+  /** The start of the contract. Earlier terms fill the lower part of a month. */
   readonly since: UnixMs;
   readonly scale: Scale;
   readonly units: Volume;
-  /** What of the units is under review. */
+  /** The units that are under review. */
   readonly held_units: Volume;
-  /** What was paid for it, adjustments included, and what of that is held. */
+  /** The commission paid for this part including adjustments, and how much of it is held. */
   readonly paid_minor: bigint;
   readonly held_minor: bigint;
   readonly adjustments: number;
-  /** Held by sales that were counted before `held_units` was: it leaves with their release. */
+  /**
+   * Held amounts of sales that were counted before `held_units` existed. They are freed when those
+   * sales are released.
+   */
   readonly won_held: bigint;
-  /** It began to count when each contract still counted alone, and goes on so. */
+  /**
+   * True if this part dates from the time when contracts were counted separately. It is still
+   * counted alone.
+   */
   readonly is_alone: boolean;
 }
-/** What was counted in one period, whatever contract it was sold under. */
+/** The counts of one period, across all contracts. */
 export interface Count {
-  /** Net of what was taken back: what a cap of this period is compared with. */
+  /** Net of reversals. A cap of this period is compared with this sum. */
   readonly paid_minor: bigint;
   readonly sold: Readonly<Record<string, TierSales>>;
 }
@@ -84,18 +100,21 @@ interface Counts extends Count {
 export interface Customer {
   readonly is: "customer";
   readonly since: UnixMs;
-  /** Counted for a device when persons were not: the months of its person go on from it. */
+  /**
+   * True if these months were counted for a device, before persons existed. The months of the
+   * device's person continue from them.
+   */
   readonly is_of_device?: boolean;
 }
 export type RememberedMoney = EarnedSale | Counts | Customer;
 
-/** Of both forms; 1 is only read. */
+/** Both formats can be read; only `compact` is written. */
 const FORMATS = { objects: 1, compact: 2 } as const;
 const decoder = new TextDecoder();
 type Plain<T> = { readonly [Field in keyof T]: any };
 
-// JSON has no bigints, so they are digits. Written out by hand: every conversion comes by here, and
-// a replacer or reviver is called for each field.
+// JSON has no bigint, so amounts are texts. The conversion is written out by hand because every
+// conversion record passes here, and a replacer or reviver would be called for each field.
 const plainVolume = ({ value_minor, sales_ppm }: Volume) => [value_minor.toString(), sales_ppm.toString()];
 const plainScale = ({ steps, cap, ...rest }: Scale) => ({
   ...rest,
@@ -113,7 +132,7 @@ const plainSold = (sold: TierSales) => ({
   is_alone: sold.is_alone || undefined,
 });
 
-/** A list without names, for there is one a conversion and it is kept for good. */
+/** An array without field names, because one is stored for every conversion, and forever. */
 const listOf = (kept: EarnedSale): readonly unknown[] => {
   const list: unknown[] = [
     FORMATS.compact,
@@ -188,7 +207,7 @@ const ofList = (list: readonly any[]): EarnedSale => {
   };
 };
 
-/** As one contract counted for itself, whatever others counted in the same period. */
+/** The old count of one contract, separate from other contracts of the same period. */
 interface CountOfContract {
   readonly paid_minor: string;
   readonly units: string;
@@ -214,8 +233,8 @@ const soldBefore = (contractId: string, count: CountOfContract, scale: Scale, is
   };
 };
 /**
- * A cap of the month counts what was paid since there is one: tiers without it counted for
- * themselves.
+ * True if the old count used a monthly cap. Tiers without a cap were counted separately, so their
+ * payments are not part of the cap's sum.
  */
 const isCapped = (scale: Plain<Scale> | null): boolean => scale === null || scale.cap?.period === "month";
 const countBefore = (of: Readonly<Record<string, CountOfContract>>): Count => {
@@ -232,8 +251,8 @@ const countBefore = (of: Readonly<Record<string, CountOfContract>>): Count => {
 };
 
 /**
- * Conversions came first and alone: what was written then does not say what it is, and belongs to
- * no cap and no volume. Volumes were of one kind; which one, the month's table says.
+ * The first format held only conversions and did not name its type; they have no cap and no volume.
+ * Later, volumes had one kind, which the month's table names.
  */
 const ofObject = (
   kept: Plain<Omit<EarnedSale, "units" | "units_back">> & Record<"units" | "units_back", any>,
@@ -254,7 +273,7 @@ const ofObject = (
   };
 };
 
-/** Throws on bytes of a later form: money that was remembered is never guessed. */
+/** Throws on bytes in a newer format, because remembered money must never be guessed. */
 export const decode = (bytes: Uint8Array): RememberedMoney => {
   const read = JSON.parse(decoder.decode(bytes));
   const isList = Array.isArray(read);

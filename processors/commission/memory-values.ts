@@ -1,5 +1,5 @@
-// What commission remembers: of a conversion what it earned, of a period what was counted, of a
-// customer since when.
+// What commission remembers: the earnings of each conversion, the counts of each period, and the
+// first sale of each customer.
 
 import { remembersBy } from "../../stream/flow.ts";
 import { type Count, type Customer, decode, type EarnedSale, encode, type RememberedMoney } from "./memory-format.ts";
@@ -8,8 +8,8 @@ import { subKeysOf } from "./sub-keys.ts";
 export type CommissionMemory = Readonly<Record<string, RememberedMoney>>;
 
 /**
- * One value a conversion, a period of a contract's segment and type, a customer: none grows with
- * the number of a partner's sales.
+ * One value each for a conversion, for a period of a contract's segment and type, and for a
+ * customer. None of them grows with the number of a partner's sales.
  */
 export const earned = remembersBy<RememberedMoney>({
   name: "earned",
@@ -29,7 +29,7 @@ export const customerIn = (memory: CommissionMemory, key: string): Customer | un
   return kept?.is === "customer" ? kept : undefined;
 };
 const NO_COUNT: Count = { paid_minor: 0n, sold: {} };
-/** What was counted under that key so far. */
+/** The current counts under this key. */
 export const countIn = (memory: CommissionMemory, key: string): Count => {
   const kept = memory[key];
   return kept?.is === "counts" ? kept : NO_COUNT;

@@ -1,5 +1,5 @@
-// Settles a month: after every change, what was paid for each part of its volume is what the part
-// earns, within the cap, and what of it is held is what the sales under review add.
+// Settles a month. After every change, each part of the volume has been paid what it earns within
+// the cap, and the held share is what the sales under review add.
 
 import type { Conversion } from "../../schemas/generated.ts";
 import { earnsAt, type Place, reachedBy, volumeInputs, volumeWords } from "./contract-types/tiered.ts";
@@ -10,20 +10,25 @@ import { monthName } from "./sub-keys.ts";
 import { placeIn } from "./tier-volume.ts";
 import { type Inputs, LEDGER_MAX, larger, smaller } from "./worth.ts";
 
-/** What a part of the month gains or loses beside the sale or refund that caused it. */
+/**
+ * What a part of the month gains or loses in addition to the sale or refund that caused the change.
+ */
 export interface Adjustment {
   readonly contract_id: number;
   readonly contract_version: number | null;
   readonly amountMinor: bigint;
-  /** What goes to the held account, or leaves it. */
+  /** The amount that goes to the held account (negative: leaves it). */
   readonly heldMinor: bigint;
-  /** Sequence number within the contract's month. */
+  /** A sequence number within the contract's month. */
   readonly number: number;
   readonly reason: "tier_won" | "tier_lost" | "cap_room" | "rounding" | "under_review" | "released";
   readonly formula: string;
   readonly inputs: Inputs;
 }
-/** The part as a change of it left it; `amountMinor` is what was paid for it beside. */
+/**
+ * Replaces a part of the month. `amountMinor` is added to what was paid for it and to what its cap
+ * has used.
+ */
 export const withPart = (counted: SaleCounts, table: string, part: TierSales, amountMinor: bigint): SaleCounts => {
   const { cap } = part.scale;
   const paid = { ...part, paid_minor: part.paid_minor + amountMinor };
@@ -37,11 +42,11 @@ export const withPart = (counted: SaleCounts, table: string, part: TierSales, am
     lifetime: isOf("lifetime") ? { ...lifetime, paid_minor: lifetime.paid_minor + amountMinor } : lifetime,
   };
 };
-/** What of its cap was used before, the part's own payment included. */
+/** How much of the part's cap is used, including the part's own payments. */
 const usedBy = ({ scale, paid_minor }: TierSales, { roomMinor }: Share): bigint =>
   scale.cap === null || roomMinor === null ? 0n : scale.cap.amount_minor - roomMinor + paid_minor;
 
-/** What a sale that has just come may earn, by the cap and by what a ledger entry holds. */
+/** The most that a new sale may earn: what is left of the cap, and what a ledger entry can hold. */
 export const spareIn = (grown: SaleCounts, table: string, before: Count) => {
   const share = sharesOf(grown, before).get(table)!;
   const part = grown.month.sold[table]!;
@@ -68,7 +73,7 @@ const settled = (own: SaleCounts, before: Count): SaleCounts & { readonly amount
   return { ...after, amounts };
 };
 
-/** One adjustment for each part that gains, loses, or has something else held than before. */
+/** Makes one adjustment for each part whose earnings or held share changed. */
 export const adjusted = (
   change: Conversion,
   before: SaleCounts,
@@ -95,7 +100,7 @@ export const adjusted = (
 interface MonthMove extends Amount {
   readonly table: string;
   readonly before: SaleCounts;
-  /** After the sale's or the refund's own entry. */
+  /** The counts after the sale's or refund's own entry. */
   readonly own: SaleCounts;
   readonly heldMinor: bigint;
   readonly number: number;

@@ -1,5 +1,5 @@
-// A held commission becomes payable: one balanced entry that moves it between the partner's
-// accounts and earns nothing.
+// Makes a held commission payable, with one balanced entry between the partner's accounts that
+// earns nothing.
 import type { Conversion, EntryLine, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { entryFor } from "./entry.ts";
@@ -14,8 +14,8 @@ const moved = (amountMinor: bigint): readonly EntryLine[] =>
       ];
 
 /**
- * What is left of the earning after what was taken back moves; nothing when it is not held. Amounts
- * are minor units of the sale's currency.
+ * Moves what reversals have left of the earning. Moves nothing if it is not held. Amounts are minor
+ * units of the sale's currency.
  */
 export const releaseEntry = (change: Recorded<Conversion>, sale: EarnedSale | undefined): LedgerEntry => {
   const isHeld = sale?.held === true && sale.entry_id !== null;

@@ -1,20 +1,20 @@
-// What each table of a month earns within its cap, and what of it is payable: a function of what
-// was sold, whatever came first.
+// Computes what each tier table of a month earns within its cap, and how much of it is payable. The
+// result depends on what was sold, not on the order of events.
 
 import { earnsAt } from "./contract-types/tiered.ts";
 import type { Count, TierSales } from "./memory-format.ts";
 import { inOrder, placeIn, withoutReviews } from "./tier-volume.ts";
 import { LEDGER_MAX, larger, smaller } from "./worth.ts";
 
-/** The counts of the sale's month, and of all months, where caps for life count. */
+/** The counts of the sale's month and of all months. Caps for life use the latter. */
 export interface SaleCounts {
   readonly month: Count;
   readonly lifetime: Count;
 }
-/** In minor units; `roomMinor` is null without a cap. */
+/** Amounts in minor units. `roomMinor` is null if there is no cap. */
 export interface Share {
   readonly amountMinor: bigint;
-  /** What the cap left to the part, all that it was ever paid included. */
+  /** What the cap leaves for this part, including everything already paid for it. */
   readonly roomMinor: bigint | null;
 }
 type Period = keyof SaleCounts;
@@ -22,8 +22,8 @@ type Period = keyof SaleCounts;
 const sumOf = (amounts: Iterable<bigint>): bigint => [...amounts].reduce((sum, one) => sum + one, 0n);
 
 /**
- * Earlier terms fill a cap first. What other sales took of it (those that earn one by one, other
- * months of a lifetime) stays theirs, and takes nothing of what these tables had `before`.
+ * Earlier terms use a cap first. What other sales used of it (sales that earn one by one, or other
+ * months of a lifetime cap) stays theirs, but does not reduce what these tables had `before`.
  */
 export const sharesOf = (
   counted: SaleCounts,
@@ -58,8 +58,9 @@ export const sharesOf = (
 };
 
 /**
- * What of each part is payable: together what the month would earn without the sales under review,
- * so that a review which ends badly takes back nothing payable, but never more than it earns.
+ * How much of each part is payable. In total it is what the month would earn without the sales
+ * under review, so that a rejected review takes back nothing that was payable. It never exceeds
+ * what the part earns.
  */
 export const payableOf = (counted: SaleCounts, before: Count): ReadonlyMap<string, bigint> => {
   const whole = inOrder(counted.month).map(([table, { paid_minor }]) => [table, paid_minor] as const);

@@ -1,4 +1,4 @@
-// The names under which commission remembers things of one partner at one client.
+// The keys under which commission remembers values of one partner at one client.
 
 import { dayOf, monthOf } from "../../domain/calendar.ts";
 import { contractTypeOf } from "../../domain/reference/event-types.ts";
@@ -7,15 +7,15 @@ import type { Conversion } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
 /**
- * Names of custom events, segments and customers are free text: what separates the parts of a key
- * is written as its code.
+ * Names of custom events, segments and customers are free text, so the separator characters in them
+ * are escaped.
  */
 const part = (text: string): string =>
   /[%|:*]/.test(text) ? text.replace(/[%|:*]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`) : text;
-/** A contract for all segments counts all of them together. */
+/** A contract for all segments has one count for all of them. */
 const scope = (segment: string | null): string => (segment === null ? "*" : part(segment));
 
-/** The month of Mexico City as YYYY-MM. */
+/** The month in Mexico City as YYYY-MM. */
 export const monthName = (at: UnixMs): string => {
   const { year, month } = monthOf(at);
   return `${year}-${String(month).padStart(2, "0")}`;
@@ -26,23 +26,23 @@ const PERIOD_NAMES: Readonly<Record<CapPeriod, (at: UnixMs) => string>> = {
   lifetime: () => "all",
 };
 
-/** What was earned by one conversion. */
+/** The key of what one conversion earned. */
 export const conversionKey = (conversionId: string): string => `cnv:${part(conversionId)}`;
 /**
- * What a contract has counted in the period of a sale: tiers by month, caps by theirs. `segment` is
- * the contract's.
+ * The key of the counts for the period of a sale. Tiers count by month, caps by their own period.
+ * `segment` is the contract's.
  */
 export const periodKey = (period: CapPeriod, at: UnixMs, segment: string | null, eventType: string): string =>
   `period:${PERIOD_NAMES[period](at)}:${scope(segment)}:${part(eventType)}`;
-/** Since when a customer buys. `segment` is the contract's. */
+/** The key of a customer's first sale. `segment` is the contract's. */
 export const customerKey = (segment: string | null, eventType: string, customer: string): string =>
   `customer:${scope(segment)}:${part(eventType)}:${part(customer)}`;
 
 /**
- * Everything that a change may meet: its contract, for its segment or for all of them, is only
- * known when it is decided. Sales of apps were once counted under their own type: what is taken
- * back of those goes there, and a customer's months go on from there. So do those of a person from
- * what was counted for the device.
+ * Every key that a change may need. Its contract, for its segment or for all segments, is only
+ * known when the change is decided. App sales once counted under their own type, so those keys are
+ * included: refunds of such sales reduce those counts, and a customer's months continue from there.
+ * A person's months also continue from the counts of the device.
  */
 export const subKeysOf = ({
   conversion_id,
@@ -54,7 +54,7 @@ export const subKeysOf = ({
   device,
 }: Conversion): readonly string[] => {
   const keys = [conversionKey(conversion_id)];
-  // Asked once: every conversion comes by here, whatever its contract has use for.
+  // Computed once, because every conversion passes here whatever its contract needs.
   const periods = [dayOf(occurred_at), monthName(occurred_at), PERIOD_NAMES.lifetime(occurred_at)];
   const countsAs = contractTypeOf(event_type);
   const own = part(countsAs);

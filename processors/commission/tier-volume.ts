@@ -1,5 +1,5 @@
-// A month's volume by the tables of tiers that it was sold under: where each part stands, and what
-// of it is under review.
+// A month's volume, split by the tier tables under which it was sold: where each part lies, and how
+// much of it is under review.
 
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
@@ -16,12 +16,12 @@ export const minus = (a: Volume, b: Volume): Volume => ({
   value_minor: a.value_minor - b.value_minor,
   sales_ppm: a.sales_ppm - b.sales_ppm,
 });
-/** What a sale adds. */
+/** The volume that a sale adds. */
 export const volumeOf = ({ line_value_minor }: Conversion): Volume => ({
   value_minor: line_value_minor,
   sales_ppm: WHOLE_PPM,
 });
-/** Units as a table counts them. */
+/** The number of units in the kind that a table counts. */
 export const ownKind = ({ value_minor, sales_ppm }: Volume, { per }: Scale): bigint =>
   per === "value" ? value_minor : sales_ppm;
 
@@ -36,8 +36,8 @@ const isSame = (a: Scale, b: Scale): boolean =>
   a.steps.every(({ from, price }, n) => from === b.steps[n]!.from && price === b.steps[n]!.price);
 
 /**
- * The part of the month that sales of this contract belong to; a version that changes no terms
- * opens none.
+ * Finds the part of the month for sales under this contract. A contract version with unchanged
+ * terms continues the same part.
  */
 export const tableOf = (
   { sold }: Count,
@@ -64,7 +64,10 @@ export const tableOf = (
   };
 };
 
-/** Earlier terms first: they fill the lower part of the month, whatever came first. */
+/**
+ * The parts ordered by their terms, earlier terms first. They fill the lower part of the month
+ * whatever the order of events.
+ */
 export const inOrder = ({ sold }: Count): readonly (readonly [string, TierSales])[] =>
   Object.entries(sold).toSorted(
     ([, a], [, b]) =>
@@ -72,7 +75,8 @@ export const inOrder = ({ sold }: Count): readonly (readonly [string, TierSales]
   );
 
 /**
- * Where the part of a table stands, `unitsOf` counting all of it or only what is under no review.
+ * Locates a table's part in the month. `unitsOf` selects all units or only those that are not under
+ * review.
  */
 export const placeIn = (
   month: Count,

@@ -1,5 +1,4 @@
-// What sales, refunds and releases change of a month's volume, each sale by the terms that it was
-// sold under.
+// Applies sales, refunds and releases to a month's volume, each under the terms of its sale.
 
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
@@ -33,7 +32,7 @@ const kept = (memory: CommissionMemory, keys: Keys, before: SaleCounts, after: S
   return after.lifetime === before.lifetime ? counted : withCount(counted, keys.lifetime, after.lifetime);
 };
 
-/** Counts a sale. `units` is what it added to the volume; null when it added nothing. */
+/** Counts a sale. `units` is the volume it added, or null if it added none. */
 export const earnByVolume = (
   sale: Conversion,
   contract: Contract,
@@ -69,7 +68,8 @@ export const earnByVolume = (
   };
   const reason = added > 0n ? "cap_reached" : isUnpaid(was, place, scale) ? "below_first_tier" : "rounds_to_zero";
   const formula = saleFormula(place, scale) + (cap?.formula ?? "");
-  // It is a sale all the same: a table that follows within the month may count sales.
+  // A sale worth nothing still counts as a sale, because a later table of the month may count
+  // sales.
   const isWorthNothing = scale.per === "value" && sale.line_value_minor === 0n;
   const none = isWorthNothing ? nothing("zero_value") : nothing(reason, inputs);
   return {
@@ -81,7 +81,7 @@ export const earnByVolume = (
   };
 };
 
-/** Where the sale was counted; undefined when it counted nothing. */
+/** Finds the part that counted the sale. Undefined if the sale was not counted. */
 const partOf = (change: Conversion, sale: EarnedSale, memory: CommissionMemory) => {
   if (sale.units === null || sale.contract_id === null) return undefined;
   const keys = keysFor(change, sale.contract_segment, sale.counts_as ?? change.event_type);
@@ -89,7 +89,7 @@ const partOf = (change: Conversion, sale: EarnedSale, memory: CommissionMemory) 
   const table = sale.table ?? String(sale.contract_id);
   const part = before.month.sold[table];
   if (part === undefined) return undefined;
-  /** Sales once remembered the one kind that their table counts. */
+  /** Old records hold only the kind of units that their table counts. */
   const counted = (units: Volume): Volume =>
     sale.table !== null
       ? units
@@ -97,13 +97,13 @@ const partOf = (change: Conversion, sale: EarnedSale, memory: CommissionMemory) 
   return { keys, before, table, part, counted, isTracked: sale.table !== null && sale.held };
 };
 
-/** What of a sale's volume is gone once `refunded` of the line is. */
+/** How much of a sale's volume is gone once `refunded_minor` of its line is refunded. */
 const backOf = (units: bigint, { refunded_minor, line_value_minor }: Conversion): bigint =>
   line_value_minor === 0n ? units : divideHalfEven(units * refunded_minor, line_value_minor);
 
 /**
- * Takes a refund out of the volume of its sale's month, whatever the contract says by now.
- * `partMinor` is what the refund itself takes back.
+ * Removes a refund from the volume of its sale's month, whatever the contract says today.
+ * `partMinor` is what the refund itself reverses.
  */
 export const returnVolume = (
   change: Conversion,
@@ -129,7 +129,7 @@ export const returnVolume = (
   return { adjustments: step.adjustments, unitsBack, memory: kept(memory, keys, before, step) };
 };
 
-/** The sale is under review no more: what the month holds because of it becomes payable with it. */
+/** The sale leaves review, so what the month held because of it becomes payable. */
 export const releaseVolume = (change: Conversion, sale: EarnedSale, memory: CommissionMemory): VolumeStep => {
   const found = partOf(change, sale, memory);
   if (found === undefined || !sale.held) return { memory, adjustments: [] };

@@ -1,10 +1,11 @@
-// What a contract makes of one sale before limits: an amount with its receipt, or nothing and why.
+// What a contract gives for one sale before limits: an amount with its receipt, or nothing with a
+// reason.
 
 import { divideHalfEven, toDecimal } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 
-/** Every number that a formula used, amounts as digits of minor units: the receipt. */
+/** Every number that a formula used, for the receipt. Amounts are minor units as text. */
 export type Inputs = Readonly<Record<string, unknown>>;
 
 /** Why a conversion earns nothing. */
@@ -30,29 +31,28 @@ export interface NoWorth {
   readonly inputs: Inputs;
 }
 /**
- * A contract type whose sales are worth something one by one. Amounts are minor units of the sale's
- * currency.
+ * A contract type that values each sale on its own. Amounts are minor units of the sale's currency.
  */
 export type SaleType = (sale: Conversion, contract: Contract) => SaleWorth | NoWorth;
 
-/** Rates are parts per million; so are parts of a sale that was refunded. */
+/** Rates are parts per million, and so are partly refunded sales. */
 export const WHOLE_PPM = 1_000_000n;
-/** The largest amount of a ledger entry: a signed 64-bit integer. */
+/** The largest amount of a ledger entry, a signed 64-bit integer. */
 export const LEDGER_MAX = 2n ** 63n - 1n;
 
 export const nothing = (reason: NothingReason, inputs: Inputs = {}): NoWorth => ({ kind: "nothing", reason, inputs });
 export const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 export const larger = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 
-/** The share of a value, rounded half to even to the minor unit. */
+/** The share of a value in minor units, rounded half to even. */
 export const shareOf = (valueMinor: bigint, ratePpm: bigint): bigint => divideHalfEven(valueMinor * ratePpm, WHOLE_PPM);
 
-/** An integer of so many decimals without its trailing zeros: 125000n with 4 is "12.5". */
+/** Writes a fixed-point number without trailing zeros: 125000n with 4 decimals is "12.5". */
 export const plain = (value: bigint, decimals: number): string => {
   const digits = value.toString().padStart(decimals + 1, "0");
   return `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`.replace(/\.?0+$/, "");
 };
-/** 125000n is "12.5 %", a rate as contracts are written. */
+/** Writes a rate as contracts do: 125000n is "12.5 %". */
 export const percentOf = (ratePpm: bigint): string => `${plain(ratePpm, 4)} %`;
-/** "1234.50 MXN", as contracts are written. */
+/** Writes an amount as contracts do: "1234.50 MXN". */
 export const moneyOf = (minor: bigint, currency: string): string => `${toDecimal(minor, currency)} ${currency}`;

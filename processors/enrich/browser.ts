@@ -1,11 +1,10 @@
-// What a user agent says about itself: device, browser, operating system, and whether it calls
-// itself a bot.
+// Reads a user agent: device, browser, operating system, and whether it calls itself a bot.
 import bowser from "bowser";
 import { isbot } from "isbot";
 import { memo } from "../../domain/memo.ts";
 
 export interface UserAgent {
-  /** desktop, mobile, tablet, tv or unknown */
+  /** desktop, mobile, tablet, tv or unknown. */
   readonly device: string;
   readonly browser: string | null;
   readonly os: string | null;
@@ -13,7 +12,7 @@ export interface UserAgent {
   readonly error: "ua_failed" | null;
 }
 
-/** Parsing costs 7 us, and 10,000 texts cover nearly all visitors of a day. */
+/** Parsing costs 7 us. 10,000 cached texts cover nearly all visitors of a day. */
 const userAgentsRemembered = 10_000;
 const devices: ReadonlySet<string> = new Set(["desktop", "mobile", "tablet", "tv"]);
 
@@ -32,10 +31,10 @@ const parse = (text: string): UserAgent => {
   }
 };
 
-/** What stands for a user agent that is missing or not the visitor's. */
+/** Used for a user agent that is missing or not the visitor's. */
 export const noUserAgent: UserAgent = { device: "unknown", browser: null, os: null, isBot: false, error: null };
 
-/** Pure: the same text, the same answer. An empty text is a missing one. */
+/** Pure: the same text gives the same result. An empty text counts as missing. */
 export const userAgentOf: (text: string) => UserAgent = memo(userAgentsRemembered, (text) =>
   text === "" ? noUserAgent : parse(text),
 );

@@ -1,4 +1,4 @@
-// The consent in force for an event, and what of the event may go on under it
+// Determines the consent in force for an event, and which parts of the event that consent allows
 // (docs/design/contracts.md, "Consent").
 import { chosenBy, maskInForce } from "../../domain/personal/consent.ts";
 import { signalsIn } from "../../domain/personal/signals.ts";
@@ -7,19 +7,20 @@ import type { EventReceived } from "../../schemas/generated.ts";
 const analytics = 0x01;
 
 /**
- * Somebody is owed something by these, so they are stored and credited without the analytics bit.
+ * These events may lead to a payment, so they are stored and credited even without consent to
+ * analytics.
  */
 const contractual: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "lead_submit", "install"]);
 
-/** The device of a visitor who did not agree to be seen. */
+/** Removes address and user agent of a visitor without consent to analytics. */
 const noDevice = { ip: null, ua: null } as const;
 
 const isSeen = (consent: number): boolean => (consent & analytics) !== 0;
 
 /**
- * The event as it may go on: itself, itself without the device, or null when nothing of it may. Its
- * way goes as far as attribute, for a partner may earn by it, and so does a custom event, for only
- * there it is known whether a partner earns on it.
+ * The part of an event that may pass: all of it, all but the device, or null. URL and referrer pass
+ * as far as attribute, because a partner may earn by them. Custom events pass as well, because only
+ * attribute knows whether a partner earns on them.
  */
 export const allowedBy = (consent: number, event: EventReceived): EventReceived | null => {
   if (isSeen(consent)) return event;
@@ -27,8 +28,9 @@ export const allowedBy = (consent: number, event: EventReceived): EventReceived 
 };
 
 /**
- * What went on as it may be stored: without its way; null for a custom event that no partner earns
- * on. A refusal is stored too: it is what hides the past.
+ * The part of an event that may be stored. Without consent to analytics, URL and referrer are
+ * removed, and a custom event that no partner earns on becomes null. A refusal of consent is
+ * stored, because it hides the visitor's earlier events.
  */
 export const shownBy = (consent: number, event: EventReceived, isClaim: boolean): EventReceived | null => {
   if (isSeen(consent)) return event;
@@ -37,8 +39,8 @@ export const shownBy = (consent: number, event: EventReceived, isClaim: boolean)
 };
 
 /**
- * An event that is not stored as one, of a refusal the choice alone is. Most events agree to be
- * seen, and nothing about them is parsed for it.
+ * True if the event is not stored as an event; of a refusal of consent, only the choice is stored.
+ * Most events have consent, so their signals need not be parsed.
  */
 export const isWithheld = (event: EventReceived): boolean => {
   const mask = (event.consent & analytics) === 0 ? 0 : maskInForce(event.consent, signalsIn(event));

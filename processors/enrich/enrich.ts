@@ -1,5 +1,5 @@
-// Adds to an event what can be looked up about it: place, network, device, bot flag, person; and
-// lets go on what consent allows.
+// Adds what can be looked up about an event (place, network, device, bot flag and person) and
+// passes on what consent allows.
 
 import { maskInForce } from "../../domain/personal/consent.ts";
 import { signalsIn } from "../../domain/personal/signals.ts";
@@ -27,11 +27,10 @@ const noErrors: readonly string[] = [];
 const analytics = 0x01;
 
 /**
- * What cannot be found out is null, and `errors` names each look-up that failed: none of them
- * blocks. An address or a user agent that was taken from a request which the visitor's device did
- * not send is the server's, so it says nothing about the visitor and is left out. What consent
- * withholds is read here for the last time: a country, a kind of network and a kind of device
- * remain of it.
+ * A failed look-up gives null and a name in `errors`; it never blocks the event. If the request
+ * came from a server, its address and user agent say nothing about the visitor and are left out.
+ * Data that consent withholds is read here for the last time: only country, kind of network and
+ * kind of device remain of it.
  */
 export const enrich: Processor<
   EventReceived,
@@ -50,8 +49,8 @@ export const enrich: Processor<
   const ua = userAgentOfVisitor(event);
   const userAgent = ua === null ? noUserAgent : userAgentOf(ua);
   const place = address === null ? noPlace : facts.placeOf(address);
-  // A country that the sender gave is not overwritten, and then what the address says of region and
-  // city is another place's.
+  // A country from the sender is kept. Region and city from the address are then left out, because
+  // they may lie elsewhere.
   const isGiven = signals.country !== null;
   const placeError = isGiven && place.error === "geo_unavailable" ? null : place.error;
   const canLink = isLinkable(event, consent);
@@ -91,7 +90,10 @@ export const enrich: Processor<
   );
 };
 
-/** All of them, less what decisions took from the device. Most events prove none. */
+/**
+ * The identity links of the event, without those that decisions removed from the device. Most
+ * events have none.
+ */
 const linksLeft = (
   own: readonly IdentityEdge[],
   across: readonly IdentityEdge[],

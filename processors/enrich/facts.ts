@@ -1,4 +1,4 @@
-// The facts of enrich: where addresses are, and the keys under which account ids are hashed.
+// The facts of enrich: the location of addresses, and the keys that hash account ids.
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { FactsFor } from "../../stream/flow.ts";
 import { type IdentityKeys, identityKeys } from "./identity-keys.ts";
@@ -6,7 +6,7 @@ import { type Places, places } from "./places.ts";
 
 export type EnrichFacts = Places & IdentityKeys;
 
-/** Every event of a batch meets the same data: which build it was stands on the event. */
+/** All events of a batch use the same data, and each event records the build of that data. */
 export const enrichFacts: FactsFor<EventReceived, EnrichFacts> = {
   name: "places",
   load: async (batch, read) => {

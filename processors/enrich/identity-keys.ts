@@ -1,21 +1,27 @@
-// Keyed hashes of identifiers, by client: a view, so that no stage holds a secret.
+// A view that hashes identifiers with each client's key, so that no stage holds a secret.
 
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import type { Identify } from "../../domain/personal/identify.ts";
 import type { View } from "../../stream/flow.ts";
 
 export interface IdentityKeys {
-  /** The two hashes of one client (domain/device-id.ts). */
+  /** The two hash functions of one client (domain/device-id.ts). */
   readonly identifyOf: (clientId: number) => Identify;
 }
 export const identityKeys: View<IdentityKeys> = { view: "identity-keys" };
 
-/** Who is logged in sends the same id with every event: 10,000 of a client at once, about 2 MB. */
+/**
+ * A logged-in visitor sends the same id with every event, so hashes are cached: 10,000 for each
+ * client, about 2 MB.
+ */
 const identifiersRemembered = 10_000;
-/** Peppers are derived, so a client that is forgotten costs 20 us when it comes back. */
+/**
+ * Peppers are derived from the secret, so a client that fell out of the cache costs 20 us to
+ * restore.
+ */
 const clientsRemembered = 100;
 
-/** What an app hands in as the view: made once, of the pepper of the installation. */
+/** Builds the view from the installation's pepper. The app calls this once. */
 export const identityKeysOf = (secret: string): IdentityKeys => {
   const known = new Map<number, Identify>();
   return {

@@ -1,5 +1,5 @@
-// The identity edges that an event proves: what its device showed, how that is known, how sure it
-// is, and until when it holds.
+// The identity links that an event proves between its device and its identifiers, each with its
+// evidence, its confidence and its expiry.
 
 import { propsOf } from "../../domain/conditions/props.ts";
 import { mayLinkAcross } from "../../domain/personal/across.ts";
@@ -8,29 +8,32 @@ import type { EventReceived, IdentityEdge } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { dayMs, type Identifiers, keyedHash, profileLifetimeMs, readers } from "./identity.ts";
 
-/** How an edge of a kind is known. Stored with each edge, so never renamed. */
+/** The evidence for an identity link. `method` is stored with each link, so it is never renamed. */
 interface Evidence {
   readonly method: string;
-  /** Percent. Below 100 it is only likely, and joins no persons. */
+  /** Percent. Below 100 the link is only likely and never joins two persons. */
   readonly confidence: number;
   readonly lifetimeMs: number;
 }
 
 /**
- * Both ends of the edge were in one event of the device itself or of the server that knows it:
- * there is nothing to guess.
+ * Both ends of the link were in one event from the device itself, or from the server that knows the
+ * device, so nothing is guessed.
  */
 const certain = 100;
-/** Twelve coarse signals: every phone of one model and language has the same. */
+/**
+ * A fingerprint is made of twelve coarse signals, so every phone of one model and language has the
+ * same one.
+ */
 const likely = 40;
 
 const evidenceOf = {
   email: { method: "email_on_event", confidence: certain, lifetimeMs: profileLifetimeMs },
   login: { method: "login_on_event", confidence: certain, lifetimeMs: profileLifetimeMs },
   phone: { method: "phone_on_event", confidence: certain, lifetimeMs: profileLifetimeMs },
-  // A session ends after half an hour; what comes late of it comes within a day.
+  // A session ends after half an hour, and its late events arrive within a day.
   session: { method: "session_on_event", confidence: certain, lifetimeMs: dayMs },
-  // As long as a click may be credited where a client has not chosen otherwise.
+  // The default time in which a click may be credited.
   click: { method: "click_on_event", confidence: certain, lifetimeMs: 30 * dayMs },
   email_across: { method: "email_across_clients", confidence: certain, lifetimeMs: profileLifetimeMs },
   phone_across: { method: "phone_across_clients", confidence: certain, lifetimeMs: profileLifetimeMs },
@@ -42,10 +45,10 @@ export const noIdentityLinks: readonly IdentityEdge[] = [];
 const mayShow = /"(?:phone|fingerprint)":/;
 
 /**
- * The edges whose evidence this event is, of a device that may be linked; `shown` is what
- * `identifiersIn` found. Page views and what belongs to browsing are nearly all traffic: they prove
- * a session or a click only where they name a person too. A click id is only as good as its MAC,
- * which attribute reads.
+ * The identity links that this event proves, for a device that may be linked. `shown` is the result
+ * of `identifiersIn`. Page views and other browsing events are nearly all traffic, so they prove a
+ * session or a click only if they also name a person. A click id is not verified here: attribute
+ * checks its MAC.
  */
 export const identityLinksOf = (
   event: EventReceived,
@@ -71,8 +74,8 @@ export const identityLinksOf = (
 };
 
 /**
- * Edges across clients, of a visitor who allows them at that moment: consent to personalization is
- * not asked, for nothing of the client's own is shown by them.
+ * Identity links across clients, for a visitor who currently allows them. They need no consent to
+ * personalization, because they reveal nothing of the client's own data.
  */
 export const linksAcrossClientsOf = (event: EventReceived, consent: number, at: UnixMs): readonly IdentityEdge[] =>
   event.across.length === 0 || !mayLinkAcross(consent) || event.warnings.includes("weak_did")
@@ -86,5 +89,5 @@ const identityLinkOf = (kind: LinkKind, identifier: string, at: UnixMs): Identit
   return { kind, identifier, method, confidence, expires_at: at + lifetimeMs };
 };
 
-/** A phone as the edge keyed it, a fingerprint as the browser hashed it. */
+/** Accepts a phone number that the edge hashed, or a fingerprint that the browser hashed. */
 const hashIn = (value: unknown): string | null => (typeof value === "string" && keyedHash.test(value) ? value : null);

@@ -1,4 +1,5 @@
-// Whom a device belongs to: identifiers that its events show, and what of it is remembered.
+// Decides which person a device belongs to: the identifiers that its events contain, and what is
+// remembered of them.
 
 import { propsOf } from "../../domain/conditions/props.ts";
 import type { Identify } from "../../domain/personal/identify.ts";
@@ -8,39 +9,42 @@ import { type MemoryOf, type Recorded, remembers, type UnixMs } from "../../stre
 
 type IdentifierKind = "email" | "login";
 
-/** Keyed hashes, hex; null: the event does not show one. */
+/** Keyed hashes in hex. Null if the event does not contain the identifier. */
 export type Identifiers = Readonly<Record<IdentifierKind, string | null>>;
 
-/** What is remembered of a device: each identifier with the event that showed it last. */
+/** One remembered identifier of a device, with the last event that contained it. */
 interface ShownIdentifier {
   readonly identifier: string;
   readonly event_id: string;
   readonly at: UnixMs;
 }
 export interface Person extends Readonly<Record<IdentifierKind, ShownIdentifier | null>> {
-  /** Identifiers that a decision took from the device, the newest last. */
+  /** Identifiers that a decision removed from the device, newest last. */
   readonly unlinked?: readonly string[];
 }
 
 const kinds = ["email", "login"] as const;
 const noOne: Person = { email: null, login: null };
-/** What an event shows that may not be linked, or shows nothing. */
+/** For an event that contains no identifier or must not be linked. */
 export const noIdentifiers: Identifiers = { email: null, login: null };
 
 export const dayMs = 86_400_000;
 /**
- * An edge that no event shows again is let go with the profile it belongs to: 90 days after it was
- * last seen (docs/design/contracts.md, "Retention").
+ * An identity link that no event confirms is deleted with its profile, 90 days after it was last
+ * seen (docs/design/contracts.md, "Retention").
  */
 export const profileLifetimeMs = 90 * dayMs;
 /**
- * Who is logged in shows the same identifier with every event: the memory moves once a day, the
- * edge too.
+ * A logged-in visitor sends the same identifier with every event, so memory and identity link are
+ * renewed only once a day.
  */
 const renewedAfterMs = dayMs;
 const mayIdentify = /"(?:email|user_id|login_id)":/;
 export const keyedHash = /^[0-9a-f]{64}$/;
-/** Every account that a sender could not name would become one person. */
+/**
+ * Account ids that a sender uses when it has none. Without this list all these accounts would
+ * become one person.
+ */
 const placeholders: ReadonlySet<string> = new Set([
   "",
   "0",
@@ -57,16 +61,16 @@ const placeholders: ReadonlySet<string> = new Set([
 const longestLogin = 256;
 
 /**
- * A device without a real id would join strangers, and so would an identifier without a visitor's
- * agreement to be known.
+ * Linking needs a real device id, because otherwise strangers would be joined, and the visitor's
+ * consent to both purposes.
  */
 const analyticsAndPersonalization = 0x03;
 export const isLinkable = (event: EventReceived, consent: number): boolean =>
   (consent & analyticsAndPersonalization) === analyticsAndPersonalization && !event.warnings.includes("weak_did");
 
 /**
- * E-mails were hashed at the edge under the client's pepper; account ids are the sender's own and
- * get their key here.
+ * The edge has already hashed e-mail addresses with the client's pepper. Account ids are the
+ * sender's own and are hashed here.
  */
 export const identifiersIn = (event: EventReceived, identify: (clientId: number) => Identify): Identifiers => {
   if (!mayIdentify.test(event.props)) return noIdentifiers;
@@ -82,9 +86,8 @@ const accountIn = (value: unknown): string | null => {
 };
 
 /**
- * A person by the strongest identifier: two devices that showed one e-mail are the same person,
- * whatever accounts they used. What the event shows itself comes before what its device is
- * remembered for.
+ * A person is named by the strongest identifier: two devices with the same e-mail are one person,
+ * whatever accounts they used. Identifiers on the event take precedence over remembered ones.
  */
 export const personOf = (shown: Identifiers, known: Person | null, at: UnixMs): string | null => {
   if (shown.email !== null) return `email:${shown.email}`;
@@ -96,10 +99,10 @@ export const personOf = (shown: Identifiers, known: Person | null, at: UnixMs): 
   return null;
 };
 
-/** No device has so many decisions about it; of more the oldest are forgotten. */
+/** No device has this many decisions about it. If one does, the oldest are forgotten. */
 const mostUnlinked = 20;
 
-/** What an event shows, less what decisions took from its device. */
+/** The identifiers of an event, without those that decisions removed from its device. */
 export const stillLinked = (shown: Identifiers, known: Person | null): Identifiers => {
   const taken = known?.unlinked;
   if (taken === undefined || shown === noIdentifiers) return shown;
@@ -107,7 +110,7 @@ export const stillLinked = (shown: Identifiers, known: Person | null): Identifie
   return { email: left("email"), login: left("login") };
 };
 
-/** What the device is known by after such a decision; decided twice is decided once. */
+/** The remembered identifiers after such a decision. Repeating the decision changes nothing. */
 export const personWithout = (known: Person | null, identifier: string): Person => {
   const { unlinked = [], ...before } = known ?? noOne;
   const left = (kind: IdentifierKind): ShownIdentifier | null =>
@@ -117,9 +120,9 @@ export const personWithout = (known: Person | null, identifier: string): Person 
 };
 
 /**
- * What the device is known by after this event: the same object when nothing is new. Another value
- * of a kind that is known is another person at the same device, and nothing of the one before goes
- * over to them.
+ * The remembered identifiers after this event. Returns the same object if nothing changed. A
+ * different value of a known kind means that another person uses the device, so none of the
+ * previous person's identifiers are kept.
  */
 export const personAfter = (
   known: Person | null,
@@ -129,7 +132,7 @@ export const personAfter = (
   const isOther = kinds.some(
     (kind) => identifiers[kind] !== null && known?.[kind] != null && known[kind].identifier !== identifiers[kind],
   );
-  // An event that comes late does not take a device back from the person who was seen on it since.
+  // A late event must not take the device back from the person who was seen on it since.
   if (isOther && kinds.some((kind) => (known?.[kind]?.at ?? 0) > event.at)) return known;
   const before = isOther ? withoutAny(known) : (known ?? noOne);
   let after: Person = before;
@@ -147,9 +150,9 @@ const withoutAny = (known: Person | null): Person =>
   known?.unlinked === undefined ? noOne : { ...noOne, unlinked: known.unlinked };
 
 /**
- * Claims and clicks must know their person, and whatever else shows an identifier teaches it. Page
- * views and what belongs to browsing are nearly all traffic: they read no memory, and are of the
- * person whom they name themselves.
+ * Claims and clicks read the person of their device, and any other event with an identifier updates
+ * it. Page views and other browsing events are nearly all traffic: they read no memory, and belong
+ * to the person that they name themselves, if any.
  */
 export const readers: ReadonlySet<string> = new Set(["click", "purchase", "ext_purchase", "lead_submit", "install"]);
 const browsing: ReadonlySet<string> = new Set([

@@ -1,30 +1,29 @@
-// What kind of network an address belongs to: the operator's list of ranges and autonomous systems.
+// The kind of network that an address belongs to, from the operator's list of ranges and autonomous
+// systems.
 import ipaddr from "ipaddr.js";
 
-/**
- * isp: a network whose system is known and on no list of others; unknown: nothing to say it with.
- */
+/** isp: the autonomous system is known and not on the list. unknown: there is no data. */
 export type NetworkClass = "hosting" | "vpn" | "isp" | "unknown";
 
 export interface Networks {
   /**
-   * The class that the list gives to an address in canonical form, or to its autonomous system; the
-   * narrowest range wins, a system comes last.
+   * The class that the list gives to an address in canonical form, or to its autonomous system. The
+   * narrowest range wins, and the system is used last.
    */
   readonly classOf: (address: string, asn: number | null) => NetworkClass | undefined;
 }
-/** One line that could not be used, with its number from 1. */
+/** A line that could not be used, with its number starting at 1. */
 export interface NetworkProblem {
   readonly line: number;
   readonly text: string;
 }
 
-/** TOR exits are to a shop what other anonymising networks are. */
+/** For a shop, TOR exits are like other anonymising networks. */
 const classes: Readonly<Record<string, NetworkClass>> = { hosting: "hosting", vpn: "vpn", tor: "vpn", isp: "isp" };
 const system = /^AS(\d{1,10})$/i;
 
 /**
- * Addresses as bits in front of their prefix: a look-up is one map read for each length that the
+ * Prefixes as bit texts, grouped by length. A look-up reads one map entry for each length that the
  * list uses.
  */
 interface Family {
@@ -33,7 +32,7 @@ interface Family {
 }
 const family = (): Family => ({ ranges: new Map(), lengths: [] });
 
-/** The first `length` bits of an address, as text. */
+/** The first `length` bits of an address as text. */
 const prefixOf = (bytes: readonly number[], length: number): string => {
   const whole = length >> 3;
   const rest = length & 7;
@@ -42,9 +41,9 @@ const prefixOf = (bytes: readonly number[], length: number): string => {
 };
 
 /**
- * Reads a list: on each line a range (`203.0.113.0/24`, or one address) or a system (`AS64500`),
- * then `hosting`, `vpn`, `tor` or `isp`; `#` begins a comment. Lines that are none of this are
- * reported and left out, so that one typing error does not switch off a whole list.
+ * Parses a list. Each line is a range (`203.0.113.0/24`, or one address) or a system (`AS64500`),
+ * followed by `hosting`, `vpn`, `tor` or `isp`; `#` begins a comment. Other lines are reported and
+ * skipped, so that one typing error does not disable the whole list.
  */
 export const networksOf = (
   text: string,

@@ -1,5 +1,5 @@
-// Where an address is and what kind of network it belongs to: the view that enrich looks up, and
-// how an app makes it from data files.
+// The location and network of an address: the view that enrich uses, and how an app builds it from
+// data files.
 import ipaddr from "ipaddr.js";
 import { type CityResponse, type Response as Mmdb, Reader } from "mmdb-lib";
 import { memo } from "../../domain/memo.ts";
@@ -7,13 +7,13 @@ import type { View } from "../../stream/flow.ts";
 import type { NetworkClass, Networks } from "./networks.ts";
 
 /**
- * What is known of an address; null what is not, `error` why when something went wrong. An address
- * that no country owns is no error.
+ * What is known about an address, with null for unknown fields. `error` is the reason of a failure;
+ * an address without a country is no failure.
  */
 export interface Place {
   /** ISO 3166-1 alpha-2 */
   readonly country: string | null;
-  /** Subdivision of ISO 3166-2, without the country in front */
+  /** The subdivision of ISO 3166-2, without the country prefix. */
   readonly region: string | null;
   readonly city: string | null;
   readonly asn: number | null;
@@ -22,15 +22,15 @@ export interface Place {
 }
 
 export interface Places {
-  /** Build date of the data that countries and cities come from, YYYY-MM-DD; null without data. */
+  /** The build date of the country and city data, YYYY-MM-DD. Null without data. */
   readonly built: string | null;
   readonly placeOf: (address: string) => Place;
 }
 export const places: View<Places> = { view: "places" };
 
 /**
- * Bytes of MaxMind databases, and the list of networks; null what an operator has not given: then
- * all that it would tell is unknown.
+ * The bytes of MaxMind databases, and the list of networks. Null for data that the operator has not
+ * supplied; the fields that it would fill are then unknown.
  */
 export interface PlaceData {
   readonly country: Buffer | null;
@@ -41,22 +41,21 @@ export interface PlaceData {
 const nothing: PlaceData = { country: null, city: null, asn: null, networks: null };
 
 /**
- * The documentation ranges (RFC 5737) belong to no network, so demo and test traffic uses them; the
- * countries are made up. Keyed by the first three octets.
+ * Demo and test traffic uses the documentation ranges (RFC 5737), which belong to no network. The
+ * countries are invented. Keyed by the first three octets.
  */
 const demoCountries: Readonly<Record<string, string>> = { "192.0.2": "MX", "198.51.100": "US", "203.0.113": "ES" };
 
-/** Addresses kept with their answer: about 150 bytes each, 3 MB when full. */
+/** The number of cached addresses: about 150 bytes each, 3 MB when full. */
 const addressesRemembered = 20_000;
 
-/** What stands for an address that is missing, not the visitor's, or nowhere. */
+/** Used for an address that is missing, not the visitor's, or without a location. */
 export const noPlace: Place = { country: null, region: null, city: null, asn: null, asn_class: "unknown", error: null };
 
 /**
- * Looks addresses up in MaxMind databases: countries by `country_code` or `country.iso_code`,
- * cities and regions as city files name them. Without country data (null) only the demo ranges are
- * known and every other public address is answered with `geo_unavailable`. Throws when a buffer is
- * no such database.
+ * Looks up addresses in MaxMind databases: countries by `country_code` or `country.iso_code`,
+ * cities and regions as in city files. Without country data (null), only the demo ranges are known,
+ * and every other public address gets `geo_unavailable`. Throws if a buffer is not such a database.
  */
 export const placesOf = (country: Buffer | null, more: Partial<PlaceData> = {}): Places => {
   const data = { ...nothing, ...more, country };
@@ -74,7 +73,7 @@ export const placesOf = (country: Buffer | null, more: Partial<PlaceData> = {}):
 const readerOf = <Found extends Mmdb>(data: Buffer | null): Reader<Found> | null =>
   data === null ? null : new Reader<Found>(data);
 
-/** Both spellings of the country occur; mmdb-lib knows the second alone. */
+/** Both spellings of the country occur. mmdb-lib has a type only for the second one. */
 type CountryRecord = CityResponse & { readonly country_code?: string };
 type SystemRecord = Mmdb & { readonly autonomous_system_number?: number };
 interface Readers {
@@ -85,14 +84,15 @@ interface Readers {
 }
 
 const placeIn = (readers: Readers, given: string): Place => {
-  // The parser also takes 0x7f.1 and 127.1; edges have refused what is no address, so a failure
-  // here is an edge that let one through.
+  // The parser also accepts 0x7f.1 and 127.1, but edges refuse invalid addresses. So a failure here
+  // means that an edge let one through.
   if (!ipaddr.isValid(given)) return { ...noPlace, error: "bad_address" };
   const address = ipaddr.process(given);
   const text = address.toString();
   const demo = demoCountries[text.slice(0, text.lastIndexOf("."))];
   if (demo !== undefined) return { ...noPlace, country: demo, asn_class: classIn(readers, text, null) };
-  // Private, carrier-grade NAT, loopback, tunnels and the like are in no country and of no network.
+  // Private, carrier-grade NAT, loopback, tunnel and similar addresses have no country and no
+  // network.
   if (address.range() !== "unicast") return noPlace;
   if (readers.country === null && readers.city === null)
     return { ...noPlace, ...networkIn(readers, text), error: "geo_unavailable" };
@@ -113,10 +113,10 @@ const placeIn = (readers: Readers, given: string): Place => {
 
 const countryIn = (found: CountryRecord | null): string | null =>
   found?.country_code ?? found?.country?.iso_code ?? null;
-/** English, so that one city has one name in every report. */
+/** The English name, so that a city has one name in every report. */
 const nameIn = (found: CountryRecord | null): string | null => found?.city?.names?.en ?? null;
 
-/** Numbers of systems have 32 bits; none beyond 31 is announced publicly. */
+/** Numbers of autonomous systems have 32 bits, but none above 31 bits is announced publicly. */
 const highestSystem = 2 ** 31 - 1;
 
 const networkIn = (readers: Readers, text: string): Pick<Place, "asn" | "asn_class"> => {
@@ -126,8 +126,8 @@ const networkIn = (readers: Readers, text: string): Pick<Place, "asn" | "asn_cla
 };
 
 /**
- * A system that is known and on no list is taken for an access provider's; without a list nothing
- * can be said of it.
+ * A known system that is not on the list counts as an access provider. Without a list the class is
+ * unknown.
  */
 const classIn = ({ networks }: Readers, text: string, asn: number | null): NetworkClass =>
   networks === null ? "unknown" : (networks.classOf(text, asn) ?? (asn === null ? "unknown" : "isp"));

@@ -1,10 +1,14 @@
-// Whom a client trusts whatever the rules find: its own office, a known call centre, a test device.
+// Events that a client trusts whatever the rules find: its own office, a known call centre, a test
+// device.
 import ipaddr from "ipaddr.js";
 import type { FraudExclusion } from "../../domain/reference/reference.ts";
 import { addressOfVisitor } from "../../domain/visitor.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 
-/** The first entry that an event meets; addresses of a server that sends for visitors meet none. */
+/**
+ * The first exclusion that matches the event. The address of a server that sends on behalf of
+ * visitors never matches.
+ */
 export const exclusionOf = (
   exclusions: readonly FraudExclusion[],
   event: EventReceived,
@@ -25,7 +29,7 @@ const holds = (network: string, address: Address): boolean => {
   return range !== undefined && range[0].kind() === address.kind() && address.match(range[0], range[1]);
 };
 
-/** `203.0.113.7`, `203.0.113.0/24`, `2001:db8::/48`; undefined for anything else. */
+/** Parses `203.0.113.7`, `203.0.113.0/24` or `2001:db8::/48`. Undefined for anything else. */
 export const rangeOf = (network: string): Range | undefined => {
   if (ipaddr.isValidCIDR(network)) return ipaddr.parseCIDR(network);
   if (!ipaddr.isValid(network) || network.includes("/")) return undefined;

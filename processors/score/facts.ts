@@ -1,5 +1,5 @@
-// The facts of score: where the client draws its lines, the keys that prove a click or an
-// identifier, and hints.
+// The facts of score: the client's thresholds and settings, the keys that verify click ids and
+// identifiers, and hints.
 
 import { type FraudExclusion, type Reference, type ReferenceAt, reference } from "../../domain/reference/reference.ts";
 import type { EventEnriched, FraudHints } from "../../schemas/generated.ts";
@@ -10,13 +10,13 @@ import { type HintAsked, type Hints, hintAskedBy, hints } from "./hints.ts";
 import type { RuleSettings } from "./rules.ts";
 
 export interface ScoreFacts {
-  /** From this score on the commission is held for review. */
+  /** From this score on, the commission is held for review. */
   readonly review: number;
-  /** From this score on no partner is credited. */
+  /** From this score on, no partner is credited. */
   readonly reject: number;
-  /** What the client has set of the rules; undefined: they are as they are shipped. */
+  /** The client's settings of the rules. Undefined if all rules have their defaults. */
   readonly rules: RuleSettings | undefined;
-  /** Whom the client trusts. */
+  /** The exclusions of the client. */
   readonly exclusions: readonly FraudExclusion[];
   readonly hints: FraudHints | null;
   readonly clickOf: ClickKeys["clickOf"];
@@ -25,8 +25,8 @@ export interface ScoreFacts {
 }
 
 /**
- * Of a client that is not known: what a new client starts with (docs/design/contracts.md,
- * "Records").
+ * The threshold of a client without reference data: the default of a new client
+ * (docs/design/contracts.md, "Records").
  */
 const defaultReview = 40;
 const defaultReject = 70;

@@ -1,5 +1,5 @@
-// Hints: what other events have in common with a claim or a click. Read once across keys, then kept
-// with the event.
+// Hints: what other events have in common with a claim or a click. They are read once across keys
+// and then stored with the event.
 
 import { addressOfVisitor } from "../../domain/visitor.ts";
 import type { EventEnriched, FraudHints } from "../../schemas/generated.ts";
@@ -7,28 +7,28 @@ import type { Recorded, UnixMs, View } from "../../stream/flow.ts";
 import type { ClickKeys } from "../attribute/click-keys.ts";
 import { isConversion } from "./rule.ts";
 
-/** What is asked about one event; null: there is nothing to ask. */
+/** The look-up for one event. A null field is not looked up. */
 export interface HintAsked {
   readonly client_id: number;
   readonly event_id: string;
   readonly at: UnixMs;
   readonly did: string;
   readonly address: string | null;
-  /** One whose MAC is good. */
+  /** Only a click id with a valid MAC. */
   readonly click_id: string | null;
 }
 
 export interface Hints {
   /**
-   * One bulk read for a batch, by event id. The first answer that an event got is its answer for 8
-   * days, whatever came since (law R14).
+   * One bulk look-up for a batch. Returns hints by event id. The first answer for an event stays
+   * its answer for 8 days, whatever has arrived since (law R14).
    */
   readonly lookUp: (asked: readonly HintAsked[]) => Promise<ReadonlyMap<string, FraudHints>>;
 }
 export const hints: View<Hints> = { view: "hints" };
 
 /**
- * Claims and clicks alone may ask: everything else is far too frequent, and earns nothing
+ * Only claims and clicks are looked up. Other events are far too frequent and earn nothing
  * (docs/design/money.md, "Facts").
  */
 export const hintAskedBy = (input: Recorded<EventEnriched>, clickOf: ClickKeys["clickOf"]): HintAsked | null => {

@@ -1,43 +1,47 @@
-// What a fraud rule is: a pure look at one event that finds a reason to distrust it, or none.
+// The definition of a fraud rule: a pure function that looks at one event and finds a reason to
+// distrust it, or none.
 
 import type { Click } from "../../domain/click-id.ts";
 import type { EventEnriched, FraudHints } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 
-/** All that a rule may look at. */
+/** Everything that a rule may use. */
 export interface RuleInput {
   readonly input: Recorded<EventEnriched>;
-  /** What the event's click id proves; null without one, and for one that is not ours. */
+  /**
+   * The verified click of the event's click id. Null without a click id, and for one that is not
+   * ours.
+   */
   readonly click: Click | null;
-  /** What was read across keys for a claim or a click; null for every other event. */
+  /** The hints of a claim or a click. Null for every other event. */
   readonly hints: FraudHints | null;
   /**
-   * Whether the identifier that this event shows is that of the partner who would be credited.
-   * Asked only by the rule that needs it.
+   * Returns whether the identifier on this event belongs to the partner who would be credited. A
+   * function, because only one rule needs it.
    */
   readonly isPartnersOwn: () => boolean;
 }
 
 export interface FraudRule {
-  /** Stands in reasons and in the client's settings: never renamed. */
+  /** Stored in reasons and in client settings, so it is never renamed. */
   readonly code: string;
-  /** Added to the score; 100 is a reject by itself. A client may set another. */
+  /** Added to the score; 100 alone means a reject. A client may set another weight. */
   readonly weight: number;
   /**
-   * The limit that `evidence` compares with, in its unit; null when the rule has none. A client may
-   * set another.
+   * The limit that `evidence` compares with, in its unit. Null if the rule has none. A client may
+   * set another limit.
    */
   readonly threshold: number | null;
   /**
-   * True: what it shows is a fact about a network or a place, not about this event, so that alone
-   * it holds an event for review at most.
+   * True if the finding is about a network or a place and not about this event. Alone, such a rule
+   * leads to a review at most.
    */
   readonly isNeverAlone?: boolean;
-  /** Why this event is suspect, for people; null when it is not. */
+  /** Returns in words why this event is suspect, or null if it is not. */
   readonly evidence: (seen: RuleInput, threshold: number) => string | null;
 }
 
-/** What a client may set of a rule: off, another weight, another threshold. */
+/** A client's settings of a rule: off, another weight, another threshold. */
 export interface RuleSetting {
   readonly active?: boolean;
   readonly weight?: number;
@@ -45,15 +49,15 @@ export interface RuleSetting {
 }
 
 const sales: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "lead_submit", "install"]);
-/** Events that somebody may be paid for. */
+/** True for event types that can earn a commission. */
 export const isConversion = ({ data: { event } }: Recorded<EventEnriched>): boolean => sales.has(event.t);
 
-/** The time from click to event in words for people: "1.2 s after the click". */
+/** Describes the time from click to event: "1.2 s after the click". */
 export const afterClick = (elapsedMs: number): string => `${(elapsedMs / 1_000).toFixed(1)} s after the click`;
 
 /**
- * Milliseconds from the click to the event; undefined without a click of ours, or with one that
- * lies after the event.
+ * Milliseconds from the click to the event. Undefined without a click of ours, or if the click is
+ * later than the event.
  */
 export const sinceClick = ({ input, click }: RuleInput): number | undefined =>
   click === null || input.at < click.clicked_at ? undefined : input.at - click.clicked_at;

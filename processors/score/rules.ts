@@ -1,4 +1,4 @@
-// All inline fraud rules, and what a client has made of them.
+// All fraud rules that look at one event, with the settings of a client applied.
 import type { FraudRule, RuleSetting } from "./rule.ts";
 import { addressClass } from "./rules/address-class.ts";
 import { botUserAgent } from "./rules/bot-user-agent.ts";
@@ -11,9 +11,9 @@ import { impossibleInstall } from "./rules/impossible-install.ts";
 import { selfReferral } from "./rules/self-referral.ts";
 
 /**
- * Nine that an event, its click id or a hint can show, in the order of their reasons. The tenth, an
- * order that another partner claims, is found by settle, which alone sees both; click floods and
- * flat distributions need whole days (docs/design/money.md, "Score").
+ * The nine rules that an event, its click id or a hint can trigger, in the order of their reasons.
+ * The tenth, an order that another partner claims, is found by settle, which sees both claims.
+ * Click floods and flat distributions need whole days of data (docs/design/money.md, "Score").
  */
 export const rules: readonly FraudRule[] = [
   botUserAgent,
@@ -27,12 +27,12 @@ export const rules: readonly FraudRule[] = [
   clickOnManyDevices,
 ];
 
-/** By code; a rule that is absent is as it is shipped. */
+/** Settings by rule code. A rule without settings has its defaults. */
 export type RuleSettings = Readonly<Record<string, RuleSetting>>;
 
 /**
- * The rules that are on for a client, with its weights and thresholds; worked out once for each row
- * of the client.
+ * The rules that are on for a client, with its weights and thresholds. Computed once for each
+ * version of the client's row.
  */
 export const rulesFor = (settings: RuleSettings | undefined): readonly FraudRule[] => {
   if (settings === undefined) return rules;

@@ -1,4 +1,4 @@
-// Says how far an event can be trusted: 0 to 100, the client's band, and every reason.
+// Scores how suspicious an event is: 0 to 100, the client's band, and every reason.
 
 import type { Click } from "../../domain/click-id.ts";
 import type { FraudExclusion } from "../../domain/reference/reference.ts";
@@ -15,8 +15,8 @@ const highest = 100;
 const noReasons: readonly FraudReason[] = [];
 
 /**
- * Adds up the weights of all reasons, 100 at most. Never drops, never rejects: a risky event is
- * stored like any other, it only earns nothing.
+ * Adds up the weights of all reasons, at most 100. Never drops and never rejects an event: a risky
+ * event is stored like any other, but earns nothing.
  */
 export const score: Processor<EventEnriched, { scored: EventScored }, null, ScoreFacts> = (input, _, facts) => {
   const { event, enrichment } = input.data;
@@ -48,7 +48,7 @@ export const score: Processor<EventEnriched, { scored: EventScored }, null, Scor
   return emit([{ output: "scored", data: { event, enrichment, fraud } }]);
 };
 
-/** What was found stays to be seen, and weighs nothing. */
+/** Keeps the reasons visible but sets their weight to nothing. */
 const forgiven = (
   reasons: readonly FraudReason[],
   { kind, value, author, reason }: FraudExclusion,
@@ -66,8 +66,8 @@ const bandOf = (points: number, { review, reject }: ScoreFacts, canReject: boole
   points >= reject && canReject ? "reject" : points >= review ? "review" : "ok";
 
 /**
- * The partner whom the click or the source names; who else might be credited is decided later, and
- * not by the partner's own doing.
+ * Compares with the partner that the click or the source names. Other possible partners are decided
+ * later, and not by the partner's own action.
  */
 const isPartnersOwn = (event: EventReceived, click: Click | null, { reference, identifyOf }: ScoreFacts): boolean => {
   const link = click === null ? undefined : reference.link(click.link_id);

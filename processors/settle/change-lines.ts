@@ -1,5 +1,5 @@
-// Brings the lines of an order to what its claims say now: credit, worth, and share of the refunds,
-// which their rows say too: reports count by them, and no second rule has to agree.
+// Applies the claims of an order to its lines: credit, value, and each line's share of the refunds.
+// The rows carry these shares too, so that reports need no second rule.
 
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -7,18 +7,21 @@ import { type Changes, creditAgain, creditLine, takeBack } from "./credit-line.t
 import { type Line, type OrderState, type Refund, rowOf, rowText } from "./order.ts";
 import { isSpreadAlike, spread, spreadLast } from "./spread.ts";
 
-/** A line that a claim has changed or made, before its share of the refunds. */
+/** A line that a claim has changed or created, before its share of the refunds. */
 export interface ChangedLine {
   readonly line: Line;
   readonly row: EventAttributed;
-  /** The row is another one than before. */
+  /** True if the row differs from the one before. */
   readonly isRewritten: boolean;
   readonly takesCredit: boolean;
-  /** Why its conversion is closed and opened again; null: it is not. */
+  /** Why the line's conversion is closed and opened again. Null if it is not. */
   readonly reason: string | null;
 }
 
-/** More is taken back, or some of it is given again: a record cannot take less than it took. */
+/**
+ * Applies a changed share of the refunds. If the share grew, more is reversed. If it shrank, the
+ * conversion is closed and opened again, because a record cannot reverse less than it already has.
+ */
 const moved = (changes: Changes, before: Line, after: Line): Line => {
   if (after === before || before.status === "open") return after;
   const part = after.refunded_minor - before.refunded_minor;
@@ -29,13 +32,16 @@ const moved = (changes: Changes, before: Line, after: Line): Line => {
 
 type Spread = Pick<OrderState, "lines" | "refunds">;
 interface Spreadable extends Spread {
-  /** Of the refunds the one that has just come. */
+  /** The refund that has just arrived, if there is one. */
   readonly added?: Refund | undefined;
-  /** As it was remembered, where this says more of its copies or refunds by now. */
+  /** The remembered order, if the claim has changed its copies or refunds. */
   readonly before?: Spread;
 }
 
-/** Nearly every claim of a large order leaves what refunds took of its lines as it was. */
+/**
+ * Computes the refund shares again only if they may have changed, which is rare for claims of a
+ * large order.
+ */
 const spreadAgain = (order: Spreadable, next: readonly Line[]): readonly Line[] => {
   const { refunds, added, before = order } = order;
   if (added !== undefined) return spreadLast(next, refunds, added) ?? spread(next, refunds).lines;
@@ -43,7 +49,7 @@ const spreadAgain = (order: Spreadable, next: readonly Line[]): readonly Line[] 
   return isAlike ? next : spread(next, refunds).lines;
 };
 
-/** All lines, new ones last, as they are once every refund has its part of them. */
+/** Returns all lines with their refund shares, new lines last. */
 export const changeLines = (changes: Changes, order: Spreadable, touched: readonly ChangedLine[]): readonly Line[] => {
   const { lines } = order;
   const before = new Map(lines.map((line) => [line.event_id, line]));
@@ -64,15 +70,15 @@ export const changeLines = (changes: Changes, order: Spreadable, touched: readon
 type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
 
 /**
- * The rows that a claim writes and the order that it leaves, each line whose refunds changed with a
- * row that says so: one that is written anyway, else one version up.
+ * Adds the refund shares to the rows that a claim writes. A line whose share changed gets a new row
+ * version, unless the claim writes its row anyway.
  */
 export const withRefunds = (
   before: OrderState,
   after: OrderState,
   rows: Rows,
 ): { readonly rows: Rows; readonly state: OrderState } => {
-  // Nearly every claim is of an order that nothing was ever given back of.
+  // Nearly all orders have no refunds at all.
   if (before.refunds.length + after.refunds.length === 0) return { rows, state: after };
   const was = new Map(before.lines.map((line) => [line.event_id, line.refunded_minor]));
   let written = rows;

@@ -1,4 +1,5 @@
-// One event id for two things: a sale and its refund, two orders, two amounts.
+// Detects when two different events share one event id: a sale and its refund, two orders, or two
+// amounts.
 
 import { toDecimal } from "../../domain/money.ts";
 import { refundedEventOf } from "../../domain/refunds.ts";
@@ -15,8 +16,8 @@ const inWords = (event: EventReceived): string =>
   `a ${typeOf(event)} of order ${event.order_id ?? "none"}, ${moneyOf(event)}`;
 
 /**
- * The row of a refund without a currency may be in that of its sale, and its amount in those
- * digits.
+ * True if both amounts are equal. The stored row of a refund without a currency may have taken its
+ * sale's currency, and its amount then has that currency's digits.
  */
 const isSameMoney = (first: EventReceived, second: EventReceived): boolean => {
   if (first.currency === second.currency || first.value_minor === null || second.value_minor === null)
@@ -25,7 +26,10 @@ const isSameMoney = (first: EventReceived, second: EventReceived): boolean => {
   return isRewritten && first.value_minor === inDigitsOf(second.value_minor, first.currency!);
 };
 
-/** The row of a refund that names an event may bear the order of that event. */
+/**
+ * True if both refer to the same sale. The stored row of a refund that names an event may have
+ * taken that event's order id.
+ */
 const isOfTheSame = (first: EventReceived, second: EventReceived): boolean => {
   const [one, other] = [first, second].map(refundedEventOf);
   return one === other && (first.order_id === second.order_id || (one !== null && second.order_id === null));
@@ -34,7 +38,7 @@ const isOfTheSame = (first: EventReceived, second: EventReceived): boolean => {
 const isSame = (first: EventReceived, second: EventReceived): boolean =>
   typeOf(first) === typeOf(second) && isOfTheSame(first, second) && isSameMoney(first, second);
 
-/** `outputs`: what was recorded for the id, the row of its event among them. */
+/** `outputs` holds the recorded outputs for the id, including the row of its event. */
 export const conflict = ({ id, data }: Recorded<Claim>, outputs: readonly Recorded<unknown>[]) => {
   if (data.decision !== null) return null;
   const rows = outputs.map((one) => one.data as Partial<EventAttributed>);

@@ -1,4 +1,4 @@
-// Gives a line to its partner and takes it back, writing one conversion record for each change.
+// Credits a line to its partner or takes it back, with one conversion record for each change.
 
 import { derivedId, prefixed } from "../../domain/ids.ts";
 import type { Claim, Conversion, EventAttributed, EventReceived } from "../../schemas/generated.ts";
@@ -6,19 +6,20 @@ import type { Recorded } from "../../stream/flow.ts";
 import { type Line, rowOf } from "./order.ts";
 
 /**
- * What one claim changes: the claim, and the conversion records so far, whose number makes the next
- * id.
+ * The changes of one claim: the claim itself, and the conversion records so far. Their count is
+ * part of the next record's id.
  */
 export interface Changes {
   readonly cause: Recorded<Claim>;
   readonly records: Conversion[];
   /**
-   * What is changed by a decision, at once or when its line comes, is so under the decision's id.
+   * Changes made by a decision carry the decision's id, even if the decision had to wait for its
+   * line.
    */
   readonly decisionId?: string;
 }
 
-/** A placeholder in the place of a device id names no customer. */
+/** A placeholder device id does not identify a customer. */
 const isNobody = ({ warnings }: EventReceived): boolean => warnings.includes("weak_did");
 
 const recordOf = (
@@ -63,9 +64,9 @@ const recordOf = (
 });
 
 /**
- * Opens a conversion of the line for the partner of its row; what was refunded already is taken
- * back at once, so the order of arrival does not show in the sum. `knownAt`: whose contracts hold,
- * those of the claim at hand unless it says otherwise.
+ * Opens a conversion of the line for the partner in its row. Earlier refunds are reversed at once,
+ * so the order of arrival does not affect the sum. `knownAt` selects the known contracts; by
+ * default it is the receipt of the current claim.
  */
 export const creditLine = (
   changes: Changes,
@@ -96,8 +97,8 @@ export const creditLine = (
 };
 
 /**
- * Takes `part` of a credited line back from the partner who holds it; `line` already counts it as
- * refunded. An open line has no partner to take from.
+ * Reverses `part` of a credited line from the partner who holds it. `line` already counts the part
+ * as refunded. An open line has no partner, so nothing happens.
  */
 export const takeBack = (
   changes: Changes,
@@ -118,12 +119,13 @@ export const takeBack = (
 };
 
 /**
- * Without the conversions that the claim opened for partners who do not hold its line at the end:
- * decisions had waited for it, so the sale never was theirs and moves nothing of theirs.
+ * Removes the conversions that this claim opened for partners who no longer hold the line at the
+ * end, because waiting decisions moved it on. The sale was never theirs, so it moves none of their
+ * money.
  */
 export const withoutPassing = (changes: Changes, { event_id, partner_id, conversion_id }: Line): Changes => {
   const { records } = changes;
-  // Nearly every sale is credited once, and nothing takes it back at once.
+  // Nearly every sale is credited once and not reversed in the same claim.
   if (records.length < 2) return changes;
   const held = partner_id === null ? null : conversion_id;
   const isPassing = (one: Conversion): boolean =>
@@ -132,7 +134,7 @@ export const withoutPassing = (changes: Changes, { event_id, partner_id, convers
   return { ...changes, records: records.filter((one) => !passing.has(one.conversion_id)) };
 };
 
-/** Takes all that is left from the partner who holds the line. */
+/** Reverses everything that is left from the partner who holds the line. */
 export const closeLine = (changes: Changes, line: Line, reason: string): Line =>
   takeBack(
     changes,
@@ -141,7 +143,7 @@ export const closeLine = (changes: Changes, line: Line, reason: string): Line =>
     reason,
   );
 
-/** The commission of a credited line is no longer held; what was taken back of it stays so. */
+/** Ends the hold on a credited line's commission. Reversals made before stay as they are. */
 export const releaseLine = (changes: Changes, line: Line, reason: string): Line => {
   const next: Line = { ...line, review: null, conversion_version: line.conversion_version + 1 };
   const change = { kind: "released", value_minor: 0n, refunded_minor: line.refunded_minor, reason } as const;
@@ -150,8 +152,9 @@ export const releaseLine = (changes: Changes, line: Line, reason: string): Line 
 };
 
 /**
- * The line is worth, or reviewed, differently now: its conversion is closed, and another opened
- * unless nothing is left to credit. It is the same sale, so the contract stays that of its claim.
+ * The value or the review of a line has changed, so its conversion is closed and a new one opened,
+ * unless nothing is left to credit. It is the same sale, so the contract of its first claim still
+ * applies.
  */
 export const creditAgain = (
   changes: Changes,

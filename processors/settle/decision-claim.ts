@@ -1,5 +1,5 @@
-// What a person or a job says about an order, as a claim: a decision, or a refund. It is under the
-// key of the order, with the event that it is about.
+// Builds claims from decisions and refunds that a person or a job makes. Each is keyed by its order
+// and names the event that it is about.
 
 import { blankEvent, nothingFound } from "../../domain/nothing-found.ts";
 import { orderIdOf } from "../../domain/order-id.ts";
@@ -9,12 +9,12 @@ import type { Claim, Decision, EventAttributed, EventReceived } from "../../sche
 import type { UnixMs } from "../../stream/flow.ts";
 import { claimKindOf, orderKeyOf } from "../attribute/claims.ts";
 
-/** What is said beside what it is about; the last four only by a reprocess. */
+/** Fields that only a reprocess sets. */
 type OfReprocess = "review" | "overrides" | "claimed_by" | "recalculates";
 type DecisionInput = Omit<Decision, "scope" | OfReprocess> & Partial<Pick<Decision, OfReprocess>>;
 const whole = { review: null, overrides: false, claimed_by: [], recalculates: true } as const;
 
-/** Every line of an order; the order need not have been heard of. */
+/** A decision about every line of an order. The order may still be unknown. */
 export const decisionOnOrder = (clientId: number, orderId: string, said: DecisionInput): Claim => ({
   client_id: clientId,
   order_key: `o:${orderIdOf(orderId)}`,
@@ -33,7 +33,8 @@ export const decisionOnOrder = (clientId: number, orderId: string, said: Decisio
 });
 
 /**
- * The line that a conversion made, or is a copy of; only what names the line is read of its event.
+ * A decision about the line that a conversion created or is a copy of. Of its event, only the
+ * fields that identify the line are read.
  */
 export const decisionOnLine = (
   clientId: number,
@@ -54,8 +55,8 @@ export const decisionOnLine = (
 };
 
 /**
- * The line that the event made, or is a copy of; or the event itself, when it is no claim.
- * `reference`: as it was at event time.
+ * A decision about the line that the event created or is a copy of. If the event is no claim, the
+ * decision is about the event itself. `reference` holds the data at event time.
  */
 export const decisionOnEvent = (attributed: EventAttributed, reference: ReferenceAt, said: DecisionInput): Claim => ({
   client_id: attributed.event.client_id,
@@ -69,8 +70,8 @@ export const decisionOnEvent = (attributed: EventAttributed, reference: Referenc
 });
 
 /**
- * The line that settle remembers under the order's key, or the event itself when it is none;
- * `today` is what is made of it now, with the version that it is to follow.
+ * A decision about the line that settle remembers under the order's key, or about the event if it
+ * has no line. `today` is the row as computed now, with the version that it must follow.
  */
 export const decisionOnRow = (
   orderKey: string,
@@ -88,19 +89,19 @@ export const decisionOnRow = (
   moved: null,
 });
 
-/** What a person gives back of a sale: of the line that an event made, or of an order. */
+/** A refund that a person enters, for the line of an event or for an order. */
 export interface PersonsRefund {
-  /** A UUID: the refund is an event of that id, and counts once. */
+  /** A UUID. It becomes the event id of the refund, so the refund counts once. */
   readonly event_id: string;
   readonly at: UnixMs;
-  /** Null: all that is left of it. With an amount its currency is named. */
+  /** Null means everything that is left. An amount always names its currency. */
   readonly amount: { readonly minor: bigint; readonly currency: string } | null;
   readonly cause: (typeof REFUND_REASONS)[number];
-  /** By which it meets what a processor or the shop reports of it. */
+  /** The id under which the payment provider or the shop may report the same refund. */
   readonly refund_id: string | null;
 }
 
-/** `product_id`: null of the whole order. */
+/** `product_id` is null for a refund of the whole order. */
 export const refundOfOrder = (
   clientId: number,
   orderId: string,
@@ -110,7 +111,7 @@ export const refundOfOrder = (
   return refundClaimOf(clientId, { order_key: `o:${order_id}`, line_event_id: null }, refund, { order_id, product_id });
 };
 
-/** `event`: the one that made the line; `order_key`: where the line is remembered. */
+/** `event` created the line; `order_key` is where the line is remembered. */
 export const refundOfLine = (
   clientId: number,
   {
@@ -141,15 +142,17 @@ const refundClaimOf = (
   };
 };
 
-/** As it enters the log: event time and receipt are when it was decided, or moved. */
+/**
+ * The record for the log. Event time and receipt time are the time of the decision or of the move.
+ */
 export const decisionRecord = (claim: Claim) => ({
   at: claim.decision?.at ?? claim.moved?.at ?? claim.attributed.event.ts,
   data: claim,
 });
 
 /**
- * Claims carry an event. This one is never stored: only what names an order and its line is read of
- * it.
+ * An empty event for the claim. It is never stored: settle only reads the fields that identify an
+ * order and its line.
  */
 const blank = (known: Parameters<typeof blankEvent>[0]): EventAttributed => ({
   event: blankEvent(known),

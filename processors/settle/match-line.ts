@@ -1,4 +1,5 @@
-// Which line of its order a claim meets: the one that it is a copy of, all of them, or none yet.
+// Finds the line of the order that a claim belongs to: it is a copy of one line, a copy of all
+// lines, or a new line.
 
 import type { Claim, EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
@@ -9,12 +10,12 @@ import { inDigitsOf } from "./spread.ts";
 
 export type Meets =
   | { readonly kind: "copy"; readonly line: Line }
-  /** It names no product, and the order has several lines. */
+  /** The claim names no product, and the order has several lines. */
   | { readonly kind: "copy_of_all"; readonly lines: readonly Line[] }
-  /** `total`: the line of the whole order beside which it stands. */
+  /** `total` is the existing line for the whole order, if there is one. */
   | { readonly kind: "new"; readonly total: Line | null };
 
-/** An order has a line for each product and name; every other key names one thing. */
+/** An order has a line for each product and name. Every other key identifies a single thing. */
 export const productKeyOf = ({ order_key, attributed }: Claim): string =>
   order_key.startsWith("o:") ? (attributed.event.product_id ?? "") : "";
 export const nameOf = ({ order_key, attributed }: Claim): string | null =>
@@ -23,7 +24,10 @@ export const isLead = ({ order_key }: Claim): boolean => order_key.startsWith("l
 export const leadIdOf = (claim: Claim): string | null =>
   isLead(claim) ? idIn(propsIn(claim.attributed.event).client_lead_id) : null;
 
-/** One lead id is one lead for ever; without one on either side, leads of 48 hours are one. */
+/**
+ * A lead id identifies a lead for ever. If one of two leads has no id, they are the same lead
+ * within 48 hours.
+ */
 const leadMet = (lines: readonly Line[], leadId: string | null, at: UnixMs): Line | undefined => {
   const same = leadId === null ? undefined : lines.find(({ lead_id }) => lead_id === leadId);
   if (same !== undefined) return same;
@@ -33,7 +37,7 @@ const leadMet = (lines: readonly Line[], leadId: string | null, at: UnixMs): Lin
     .sort((a, b) => distance(a) - distance(b))[0];
 };
 
-/** Also when one of them says nothing of its worth. */
+/** True also if one of them has no amount. */
 const isWorthTheSame = (line: Line, { event }: EventAttributed): boolean => {
   const first = rowOf(line).event;
   if (first.value_minor === null || event.value_minor === null) return true;
@@ -48,7 +52,9 @@ const isWorthTheSame = (line: Line, { event }: EventAttributed): boolean => {
   return ours !== null && ours === theirs;
 };
 
-/** Of an order in parts the lines of the claim's product, and its total, are here. */
+/**
+ * If the order is stored in parts, `lines` holds only those of the claim's product and the total.
+ */
 export const meet = (
   { at, receivedAt, data }: Recorded<Claim>,
   { lines, parts }: Pick<OrderState, "lines" | "parts">,

@@ -1,23 +1,24 @@
-// What a second copy of one sale adds to the first: fields that were missing, and a server's money
-// in place of a pixel's.
+// Merges a second copy of a sale into the first: it fills missing fields, and a server's money
+// replaces a pixel's.
 import type { Credit, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import { mergedEnrichment, mergedEvent, withoutLine } from "../../schemas/generated-fields.ts";
 import { namesCurrency } from "./props.ts";
 import { inDigitsOf } from "./spread.ts";
 
 /**
- * Browser and server copies of one sale come within this time of each other
- * (docs/design/contracts.md, "Copies"); the span of Meta's deduplication.
+ * The longest time between the browser's and the server's copy of one sale
+ * (docs/design/contracts.md, "Copies"). Meta deduplicates within the same span.
  */
 export const MERGE_WINDOW_MS = 48 * 3_600_000;
 
 /**
- * Whose amount, currency and quantity stand: the first one known, but a server's before a pixel's.
+ * True if amount, currency and quantity of the copy are used: the first known amount counts, but a
+ * server's replaces a pixel's.
  */
 const isMoneyTaken = (first: EventReceived, copy: EventReceived, hasServerMoney: boolean): boolean =>
   copy.value_minor !== null && (first.value_minor === null || (!hasServerMoney && !copy.client_side));
 
-/** What a sale is worth: the amount of one copy, in the currency of the first that names one. */
+/** The money of a sale: the amount of one copy, in the first currency that any copy names. */
 export interface Money {
   readonly takesMoney: boolean;
   readonly value_minor: bigint | null;
@@ -26,8 +27,8 @@ export interface Money {
 }
 
 /**
- * The default currency holds only while no copy names one; an amount that came without a currency
- * is then in the digits of the named one.
+ * The default currency applies only until a copy names one. An amount that came without a currency
+ * then gets the digits of the named currency.
  */
 export const moneyOf = (
   first: EventReceived,
@@ -48,16 +49,16 @@ export const moneyOf = (
   return { takesMoney, value_minor, currency: other.currency, has_currency: true };
 };
 
-/** A copy of a whole order says nothing about the money and the goods of one line. */
+/** A copy of a whole order has no information about the money and goods of one line. */
 export const withoutGoods = (copy: EventAttributed): EventAttributed => ({ ...copy, event: withoutLine(copy.event) });
 
-/** A row that was remembered before a field was known lacks it, which is the same as null. */
+/** A row that was stored before a field existed lacks it, which means the same as null. */
 const sameFields = <T extends object>(a: T, b: T): boolean =>
   (Object.keys(a) as (keyof T)[]).every((field) => (a[field] ?? null) === (b[field] ?? null));
 
 /**
- * The first copy's row with what the second one adds, one version up; the same row when it adds
- * nothing.
+ * Returns the first copy's row with the additions of the second copy as the next version, or the
+ * same row if there are none.
  */
 export const mergeCopy = (
   first: EventAttributed,
@@ -80,8 +81,8 @@ export const mergeCopy = (
 };
 
 /**
- * The credit shown on an event is the credit that was settled, and a copy is credited to no
- * partner: what would have won lost to the first copy.
+ * The row of a copy credits no partner, because only the first copy's credit was settled. A
+ * contender who would have won lost to the first copy.
  */
 const creditOfCopy = (credit: Credit): Credit => ({
   status: "unattributed",
@@ -104,7 +105,7 @@ const creditOfCopy = (credit: Credit): Credit => ({
   reference_as_of: credit.reference_as_of,
 });
 
-/** The row of the copy itself: kept for receipts and for the sums, left out of what is current. */
+/** The row of the copy itself. Receipts and sums use it, but it is not part of the current data. */
 export const rowOfCopy = (copy: EventAttributed, firstEventId: string): EventAttributed => ({
   event: copy.event,
   enrichment: copy.enrichment,

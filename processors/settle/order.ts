@@ -1,105 +1,126 @@
-// What settle remembers of one order: its lines, who holds them, and the refunds and decisions that
-// still wait for something to change.
+// What settle remembers of one order: its lines and who holds them, and the refunds and decisions
+// that may still change something.
 import type { Decision, EventAttributed } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
-/** Money without a currency is in this one (docs/design/contracts.md, "Answers"). */
+/** The currency of money that names none (docs/design/contracts.md, "Answers"). */
 export const DEFAULT_CURRENCY = "MXN";
 
 /**
- * A line of an order: what one conversion key names. Fields that a record has too bear its names.
+ * A line of an order, which is what one conversion key identifies. Fields share their names with
+ * those of records.
  */
 export interface Line {
-  /** Its place among the lines of the order, as they came: 0 is the first. */
+  /** The number of the line in order of arrival, starting at 0. */
   readonly number: number;
-  /** product_id, or empty: for a line without a product, and for whatever is no order. */
+  /** The product_id. Empty for a line without a product, and for anything that is not an order. */
   readonly product_key: string;
-  /** The name of the custom event whose line it is; null: of purchases, and of what is no order. */
+  /** The name of the custom event. Null for purchases, and for anything that is not an order. */
   readonly name: string | null;
-  /** The client's own id of a lead, by which two leads of one person stay two. */
+  /** The client's own id of a lead, which keeps two leads of one person apart. */
   readonly lead_id: string | null;
   /**
-   * open: no partner is credited; credited: `partner_id` is; reversed: was, and all of it has been
-   * taken back.
+   * open: no partner is credited. credited: `partner_id` is. reversed: a partner was, and
+   * everything has been taken back.
    */
   readonly status: "open" | "credited" | "reversed";
   readonly partner_id: number | null;
   readonly campaign_id: number | null;
-  /** The first copy: the event that made the sale. */
+  /** The event id of the first copy, which created the sale. */
   readonly event_id: string;
-  /** Time of the sale. */
+  /** The time of the sale. */
   readonly at: UnixMs;
   readonly received_at: UnixMs;
   readonly value_minor: bigint;
   readonly currency: string;
-  /** The amount came from a server, so no further copy changes it. */
+  /** True if the amount came from a server, so that no later copy changes it. */
   readonly has_server_money: boolean;
-  /** A copy named the currency; false: not known without a look at the props of the first copy. */
+  /**
+   * True if a copy named the currency. False means that the props of the first copy must be
+   * checked.
+   */
   readonly has_currency: boolean;
   readonly refunded_minor: bigint;
-  /** What was taken back before refunds were kept whole (format 1): it is never spread again. */
+  /** The amount refunded before refunds were stored whole (format 1). It is never spread again. */
   readonly settled_minor: bigint;
   readonly refund_reason: string | null;
-  /** All of the line has been given back; for a line worth nothing no amount could tell. */
+  /**
+   * True if the whole line has been refunded. Needed because a line worth nothing has no refund
+   * amount.
+   */
   readonly is_returned: boolean;
-  /** Partners whom its copies were credited to; null: remembered before lines kept them. */
+  /**
+   * Partners that its copies were credited to. Null if the line was stored before this field
+   * existed.
+   */
   readonly claimed_by: readonly number[] | null;
   /** Why the commission is held. */
   readonly review: string | null;
   /**
-   * Who is credited was decided: no copy and no later finding changes it, only another decision.
+   * True if a decision set the partner. Then only another decision changes it, and no copy or later
+   * finding does.
    */
   readonly is_decided: boolean;
-  /** The newest conversion that this line opened, and the version of its newest record. */
+  /** The newest conversion of this line, and the version of its newest record. */
   readonly conversion_id: string | null;
   readonly conversion_version: number;
-  /** Receipt of the claim that credited it, whose contract holds; null: not remembered yet. */
+  /**
+   * When the claim that credited the line was received, which selects its contract. Null if not
+   * stored yet.
+   */
   readonly known_at: UnixMs | null;
-  /** How many second copies have come. */
+  /** The number of further copies that arrived. */
   readonly copies: number;
-  /** The events of the newest of them, which a refund may name, and of those that one names. */
+  /** The event ids of the newest copies, and of all copies that a refund names. */
   readonly copied: readonly string[];
   /**
-   * The row of the first copy as it was last written, as text: few lines are ever touched again, so
-   * few are ever read.
+   * The last written row of the first copy, as text: few lines are ever touched again, so few rows
+   * are ever parsed.
    */
   readonly row: string;
 }
 
-/** A refund as it was asked for; what it takes of each line follows from all lines and refunds. */
+/** A refund as requested. How much it takes of each line depends on all lines and refunds. */
 export interface Refund {
   readonly event_id: string;
-  /** Null: of the whole order. */
+  /** Null for a refund of the whole order. */
   readonly product_key: string | null;
-  /** The event that it names: the first copy of its line, or another one; null: it names none. */
+  /**
+   * The event that the refund names: the first copy of its line, or another copy. Null if it names
+   * none.
+   */
   readonly line_event_id: string | null;
-  /** Null: all of it. */
+  /** Null for a full refund. */
   readonly amount_minor: bigint | null;
-  /** Null: that of the sale; the amount is then in digits of the default currency. */
+  /**
+   * Null means the currency of the sale. The amount then has the digits of the default currency.
+   */
   readonly currency: string | null;
   readonly reason: string;
   readonly received_at: UnixMs;
-  /** The shop's own id, by which the copies of one refund meet. */
+  /** The shop's own id, by which copies of one refund are recognised. */
   readonly refund_id: string | null;
-  /** Its row as it was last written, while its currency or its order is that of a sale. */
+  /**
+   * The last written row of the refund, kept while the sale may still supply its currency or order.
+   */
   readonly row: string | null;
 }
 
 /**
- * A decision that also concerns lines which come later: it came before its line, or is about the
- * whole order.
+ * A decision that may also apply to lines that arrive later, because its line is missing or because
+ * it is about the whole order.
  */
 export interface WaitingDecision {
-  /** Null: of the whole order. */
+  /** Null for a decision about the whole order. */
   readonly product_key: string | null;
-  /** The custom event whose line it is about. */
+  /** The name of the custom event whose line the decision is about. */
   readonly name: string | null;
-  /** The event whose line it is about. */
+  /** The event id of the line that the decision is about. */
   readonly event_id: string | null;
   readonly decision: Decision;
 }
 
-/** An event that is no claim and was decided about: its row as it was last written, as text. */
+/** An event without a line that a decision was made about, with its last written row as text. */
 interface DecidedEvent {
   readonly event_id: string;
   readonly row: string;
@@ -110,19 +131,25 @@ export interface OrderState {
   readonly refunds: readonly Refund[];
   readonly decisions: readonly WaitingDecision[];
   readonly events: readonly DecidedEvent[];
-  /** Every partner whom a copy of a line was credited to. */
+  /** Every partner that a copy of a line was credited to. */
   readonly claimed_by: readonly number[];
-  /** What is not here of an order that lies in parts; null: it lies in one value. */
+  /**
+   * Counts of what is stored in parts that were not loaded. Null if the order is stored in one
+   * value.
+   */
   readonly parts: Parts | null;
 }
 
-/** A claim meets the lines that it may be about, and not the others of a large order. */
+/**
+ * Counts of the lines and refunds that were not loaded. A claim loads only the parts of a large
+ * order that it needs.
+ */
 export interface Parts {
-  /** How many lines are not here, by name. */
+  /** The number of lines that were not loaded, by name. */
   readonly absent: ReadonlyMap<string | null, number>;
-  /** How many refunds are not here. */
+  /** The number of refunds that were not loaded. */
   readonly refunds: number;
-  /** A refund names no product, so it may concern every line. */
+  /** True if a refund names no product, so that it may affect every line. */
   readonly has_refunds_of_all: boolean;
 }
 
@@ -135,15 +162,15 @@ export const emptyOrder: OrderState = {
   parts: null,
 };
 
-/** With those that are not here. */
+/** The number of lines, including those that were not loaded. */
 export const linesIn = ({ lines, parts }: OrderState): number =>
   [...(parts?.absent.values() ?? [])].reduce((sum, count) => sum + count, lines.length);
 
 export const refundsIn = ({ refunds, parts }: OrderState): number => refunds.length + (parts?.refunds ?? 0);
 
 /**
- * An order has one for each of its lines and so many more: refunds, decisions that wait for lines,
- * and other events that were decided about. All are remembered for good.
+ * The limit on refunds, on waiting decisions and on other decided events of an order: this many
+ * more than it has lines. All of them are remembered for ever.
  */
 export const MOST_BESIDE_LINES = 200;
 const bounded: readonly ((order: OrderState) => number)[] = [
@@ -151,18 +178,18 @@ const bounded: readonly ((order: OrderState) => number)[] = [
   ({ decisions }) => decisions.length,
   ({ events }) => events.length,
 ];
-/** Whether a claim adds one that is too many. */
+/** True if a claim exceeds one of these limits. */
 export const outgrows = (before: OrderState, after: OrderState): boolean =>
   bounded.some((count) => count(after) > count(before) && count(after) > MOST_BESIDE_LINES + linesIn(after));
 
-/** An order's lines are complete this long after its first line was received. */
+/** An order's lines count as complete this long after its first line was received. */
 export const COMPLETE_AFTER_MS = 48 * 3_600_000;
 export const firstReceiptOf = (lines: readonly Line[]): UnixMs =>
   lines.reduce((first, { received_at }) => Math.min(first, received_at), Number.POSITIVE_INFINITY);
 
 /**
- * JSON has no bigint. Copies with the amounts as text cost a tenth of a replacer, which is called
- * for every field.
+ * JSON has no bigint, so amounts are copied as text. That costs a tenth of a replacer, which is
+ * called for every field.
  */
 export const rowText = (row: EventAttributed): string => {
   const { event, refunded_minor } = row;

@@ -1,5 +1,5 @@
-// What settle reads of an event's props: only of copies, refunds and leads, for most events say
-// nothing new there.
+// Reads the props that settle needs. Only copies, refunds and leads are parsed, because the props
+// of other events add nothing.
 import type { EventReceived } from "../../schemas/generated.ts";
 import { DEFAULT_CURRENCY } from "./order.ts";
 
@@ -12,12 +12,12 @@ export const propsIn = ({ props }: Pick<EventReceived, "props">): Readonly<Recor
 };
 
 /**
- * An edge gives an amount without a currency the default one; only the props say that none was
- * named.
+ * True if the sender named a currency. Edges fill in a default currency, so only the props show
+ * this.
  */
 export const namesCurrency = (event: EventReceived): boolean =>
   event.currency !== null && (event.currency !== DEFAULT_CURRENCY || (propsIn(event).currency ?? "") !== "");
 
-/** An id as senders write it: a text or a number. */
+/** An id as senders write it, as text or as a number. */
 export const idIn = (value: unknown): string | null =>
   typeof value === "string" && value !== "" ? value : Number.isSafeInteger(value) ? String(value) : null;

@@ -1,5 +1,5 @@
-// A refund as a claim: it takes from the lines of its order, or moves to the line of the event that
-// it names.
+// Handles refund claims: a refund takes from the lines of its order, or moves to the line of the
+// event that it names.
 
 import { uuidOf } from "../../domain/ids.ts";
 import { refundedEventOf } from "../../domain/refunds.ts";
@@ -17,14 +17,17 @@ interface RefundResult {
   readonly state: OrderState;
 }
 
-/** What these refunds take of each line, with the rows of those that their sales say more of. */
+/**
+ * Computes what the refunds take of each line, with the rows of those refunds that their sales
+ * complete.
+ */
 const taken = (changes: Changes, order: OrderState, refunds: readonly Refund[], added?: Refund): RefundResult => {
   const lines = changeLines(changes, { lines: order.lines, refunds, added, before: order }, []);
   const written = asTheirSales(refunds, lines, added?.event_id ?? null);
   return { rows: written.rows, state: { ...order, lines, refunds: written.refunds } };
 };
 
-/** A refund that has just come; a copy of one that is there is stored, and takes nothing. */
+/** Handles a new refund. A copy of a known refund is stored but takes nothing. */
 export const takeRefund = (changes: Changes, order: OrderState): RefundResult => {
   const { id, at, data } = changes.cause;
   const row = data.attributed;
@@ -37,14 +40,20 @@ export const takeRefund = (changes: Changes, order: OrderState): RefundResult =>
   return { rows: isWritten ? rows : [{ row, at }, ...rows], state };
 };
 
-/** What was looked up is the first copy's event; a copy of the whole order is one of every line. */
+/**
+ * The look-up returns the first copy's event. If the refund names a copy of the whole order, it is
+ * about every line, so the original name is restored.
+ */
 const asNamed = (refund: Refund, event: EventReceived, { lines }: OrderState): Refund => {
   const named = refundedEventOf(event);
   const isOfAll = named !== null && lines.filter(({ copied }) => copied.includes(named)).length > 1;
   return isOfAll && refund.line_event_id !== null ? { ...refund, line_event_id: named } : refund;
 };
 
-/** A refund whose line was looked up leaves the key where it waited, and takes from its line. */
+/**
+ * Moves a refund whose line was looked up: it leaves the key where it waited and takes from its
+ * line.
+ */
 export const moveRefund = (changes: Changes, order: OrderState): RefundResult => {
   const asked = asNamed(refundOf(changes.cause), changes.cause.data.attributed.event, order);
   const others = order.refunds.filter(({ event_id }) => event_id !== asked.event_id);
@@ -57,7 +66,7 @@ export const moveRefund = (changes: Changes, order: OrderState): RefundResult =>
   return { rows: [{ row, at: Math.min(row.event.ts, asked.received_at) }, ...rows], state };
 };
 
-/** Refunds that name an event which made no line here, and is a copy of none. */
+/** Refunds that name an event which neither created a line of this order nor is a copy of one. */
 export const strayRefunds = ({ lines, refunds }: OrderState): readonly Refund[] =>
   refunds.every(({ line_event_id }) => line_event_id === null)
     ? []
@@ -66,18 +75,18 @@ export const strayRefunds = ({ lines, refunds }: OrderState): readonly Refund[] 
           refund.line_event_id !== null && refund.row !== null && !lines.some((line) => namesLine(refund, line)),
       );
 
-/** Where the line of an event is remembered, and the first copy of it. */
+/** The key where the line of an event is remembered, and the event id of its first copy. */
 export interface Place {
   readonly order_key: string;
   readonly event_id: string;
-  /** That of the event; its line may be remembered by itself all the same. */
+  /** The order id of the event. Its line may still be remembered under another key. */
   readonly order_id: string | null;
 }
 
 /**
- * The claims that bring a stray refund from its key to its line; none when it is there already, or
- * names an order that is not the one of its event: which of the two is meant no look-up can say.
- * Made again they have the same ids, so a process may die between them.
+ * Builds the claims that move a stray refund to its line. There are none if it is already there, or
+ * if the refund names another order than its event does, because a look-up cannot tell which is
+ * meant. Building them again gives the same ids, so a crash between them is harmless.
  */
 export const moveClaims = (
   from: { readonly client_id: number; readonly order_key: string },

@@ -1,4 +1,4 @@
-// Reads a refund, finds its copies, and fills in what its sale says: currency, order and goods.
+// Reads a refund, finds its copies, and completes it from its sale: currency, order and goods.
 
 import { isWeakOrderId } from "../../domain/order-id.ts";
 import { isRefundReason } from "../../domain/refunds.ts";
@@ -10,8 +10,8 @@ import { idIn, namesCurrency, propsIn } from "./props.ts";
 import { copiesAmong, currencyOf, inDigitsOf, isOfLine, linesNamed } from "./spread.ts";
 
 /**
- * What the refund asks for. A reason outside the closed list (docs/design/contracts.md, "Batch") is
- * `other`. An amount without a currency is in whatever the sale was in.
+ * Reads what the refund asks for. A reason outside the fixed list (docs/design/contracts.md,
+ * "Batch") becomes `other`. An amount without a currency is in the currency of the sale.
  */
 export const refundOf = ({ receivedAt, data }: Recorded<Claim>): Refund => {
   const { event } = data.attributed;
@@ -33,8 +33,8 @@ export const refundOf = ({ receivedAt, data }: Recorded<Claim>): Refund => {
 };
 
 /**
- * The processor and the shop report one refund under one id, and name its line by product or by
- * event; it may be of several lines.
+ * Finds the first copy of a refund. The payment provider and the shop report a refund under one id,
+ * but may name its line differently, by product or by event, and it may cover several lines.
  */
 export const firstOf = (refunds: readonly Refund[], asked: Refund, lines: readonly Line[]): Refund | undefined => {
   const { refund_id, product_key, line_event_id } = asked;
@@ -55,11 +55,14 @@ const inCurrency = (event: EventReceived, amountMinor: bigint, currency: string)
   value_minor: inDigitsOf(amountMinor, currency),
 });
 
-/** A placeholder in the place of an order id joins a refund to no sale. */
+/** A placeholder order id does not connect a refund with any sale. */
 const orderIn = ({ order_id }: EventReceived): string | null =>
   order_id === null || isWeakOrderId(order_id) ? null : order_id;
 
-/** What the refund left out and its sale says: the currency, and the goods of a line it names. */
+/**
+ * Adds what the refund lacks and its sale knows: the currency, and the goods of the line that it
+ * names.
+ */
 const filledIn = (event: EventReceived, refund: Refund, sold: readonly Line[]): EventReceived => {
   const currency = refund.amount_minor === null || refund.currency !== null ? null : currencyOf(refund, sold);
   const filled =
@@ -74,8 +77,8 @@ const filledIn = (event: EventReceived, refund: Refund, sold: readonly Line[]): 
 };
 
 /**
- * Refunds take from their sale what they left out, and so do their rows: one version up, or at once
- * for the one that has just come. Of copies that have both waited for their line the first stays.
+ * Completes refunds and their rows from their sale. The row gets the next version, unless the
+ * refund has just arrived. If two copies waited for the same line, the first one counts.
  */
 export const asTheirSales = (
   refunds: readonly Refund[],

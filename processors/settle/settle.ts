@@ -1,5 +1,5 @@
-// The life of one order: its first copy counts, a second copy is merged, a refund takes back, a
-// decision has the last word.
+// The life of one order: the first copy counts, further copies are merged, refunds take back, and
+// decisions have the last word.
 
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Claim, Conversion, Decision, EventAttributed } from "../../schemas/generated.ts";
@@ -26,7 +26,7 @@ type SettleOutputs = { readonly conversions: Conversion; readonly attributed: Ev
 type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
 type Outcome = Emit<SettleOutputs, OrderState>;
 
-/** More are no order, and a claim about all of them would take seconds. */
+/** A real order has fewer lines, and a claim about all lines would take seconds. */
 export const MOST_LINES = 2_000;
 
 export const DISPUTED = "claimed_by_another_partner";
@@ -39,7 +39,7 @@ const isRejected = ({ fraud }: EventAttributed): boolean => fraud.band === "reje
 const saleValueOf = ({ event }: EventAttributed): bigint =>
   event.value_minor !== null && event.value_minor > 0n ? event.value_minor : 0n;
 
-/** Conversions carry the time of their sale, so that commission finds the contract of then. */
+/** Conversions carry the time of their sale, so that commission finds the contract of that time. */
 const emitted = (rows: Rows, { records }: Changes, state: OrderState): Outcome =>
   emit<SettleOutputs, OrderState>(
     [
@@ -49,7 +49,7 @@ const emitted = (rows: Rows, { records }: Changes, state: OrderState): Outcome =
     state,
   );
 
-/** What refunds take of the lines now stands in their rows too. */
+/** Adds the refund shares to the rows before they are emitted. */
 const answered = (before: OrderState, written: Rows, changes: Changes, after: OrderState): Outcome => {
   const { rows, state } = withRefunds(before, after, written);
   return emitted(rows, changes, state);
@@ -58,7 +58,10 @@ const answered = (before: OrderState, written: Rows, changes: Changes, after: Or
 const withClaim = (claimedBy: readonly number[], row: EventAttributed): readonly number[] =>
   !isCredited(row) || claimedBy.includes(row.credit.partner_id!) ? claimedBy : [...claimedBy, row.credit.partner_id!];
 
-/** A claim on a line of an order after another partner claimed any of it waits for a person. */
+/**
+ * True if another partner has already claimed any line of the order. The claim then waits for a
+ * person.
+ */
 const isClaimedByAnother = (order: OrderState, row: EventAttributed): boolean =>
   isCredited(row) && order.claimed_by.some((partner) => partner !== row.credit.partner_id);
 
@@ -99,8 +102,8 @@ const opened = (
 };
 
 /**
- * Beside the total of its order a line is held, and in time the total too: one of them is paid
- * twice.
+ * If an order has both a total and single lines, one of them would be paid twice. So the new line
+ * is held, and the total too if it is recent.
  */
 const totalHeld = (total: Line | null, receivedAt: UnixMs): readonly ChangedLine[] =>
   total === null || total.is_decided || total.review !== null || receivedAt - total.received_at > MERGE_WINDOW_MS
@@ -149,14 +152,14 @@ const firstCopy = (
   return answered(order, [...written, ...taken.rows], withoutPassing(changes, decided), left);
 };
 
-/** What was settled of a line in another currency keeps its share of the line. */
+/** The settled amount in another currency keeps its proportion of the line. */
 const settledOf = (line: Line, valueMinor: bigint, currency: string): bigint => {
   if (currency !== line.currency)
     return line.value_minor === 0n ? 0n : divideHalfEven(line.settled_minor * valueMinor, line.value_minor);
   return line.settled_minor < valueMinor ? line.settled_minor : valueMinor;
 };
 
-/** Why a line that a copy has met waits for a person; null: for what it waited for before. */
+/** Why a line must be held after this copy. Null if the reason for holding does not change. */
 const heldBy = (line: Line, first: EventAttributed, copy: EventAttributed, order: OrderState): string | null => {
   if (line.is_decided || line.review !== null) return null;
   if (isRejected(first) !== isRejected(copy)) return COPY_REJECTED;
@@ -166,8 +169,8 @@ const heldBy = (line: Line, first: EventAttributed, copy: EventAttributed, order
 };
 
 /**
- * A source that sends one sale for ever is counted, and forgotten one by one. What a refund names
- * stays: without it the refund would give back what it took.
+ * A source may send one sale endlessly, so old copies are counted and then forgotten one by one. A
+ * copy that a refund names is kept, because otherwise the refund would give back what it took.
  */
 const MOST_COPIES = 20;
 const withCopy = (
@@ -182,8 +185,9 @@ const withCopy = (
 };
 
 /**
- * It counts never again. In time it fills what the first copy lacked; a line that a partner holds
- * keeps its partner, and waits for a decision when another one claims it.
+ * Merges a further copy, which never counts as a sale of its own. It fills fields that the first
+ * copy lacked. A credited line keeps its partner, and is held for a decision if the copy credits
+ * another partner.
  */
 const merged = (line: Line, copy: EventAttributed, order: OrderState): ChangedLine => {
   const first = rowOf(line);
@@ -193,7 +197,7 @@ const merged = (line: Line, copy: EventAttributed, order: OrderState): ChangedLi
   const row = mergeCopy(first, copy, money, takesCredit);
   const value = saleValueOf(row);
   const currency = row.event.currency ?? line.currency;
-  /** The segment chooses the contract, so a segment that was missing changes money too. */
+  /** The segment selects the contract, so filling in a missing segment changes money too. */
   const isMoneyChanged =
     value !== line.value_minor || currency !== line.currency || row.event.product_line !== first.event.product_line;
   const settled = settledOf(line, value, currency);
@@ -205,7 +209,8 @@ const merged = (line: Line, copy: EventAttributed, order: OrderState): ChangedLi
       has_server_money: line.has_server_money || (money.takesMoney && !copy.event.client_side),
       has_currency: line.has_currency || money.has_currency,
       settled_minor: settled,
-      // What was given back while it was worth something says nothing of a line worth nothing.
+      // A refund of a line that had a value does not mean that the line, now worth nothing, was
+      // returned.
       is_returned: line.is_returned && (value > 0n || line.value_minor === 0n),
       claimed_by: line.claimed_by === null ? null : withClaim(line.claimed_by, copy),
       review: held ?? line.review,
@@ -230,7 +235,8 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly 
   const late = copied.filter((line) => !inTime.includes(line));
   const said = copied.length > 1 ? withoutGoods(copy) : copy;
   const touched = inTime.map((line) => withIds(merged(line, said, order), claim.data));
-  // Also of a late one, which adds nothing to its line: a refund that names it may have waited.
+  // Late copies are counted too. They add nothing to their line, but a refund that names one may
+  // have waited for it.
   const counting = { lines: counted(order, late, claim.id), refunds: order.refunds, before: order };
   const changed = changeLines(changes, counting, touched);
   const product = productKeyOf(claim.data);
@@ -250,13 +256,13 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly 
     ...order,
     lines,
     refunds: taken.refunds,
-    // A head that is the same is not written again.
+    // An unchanged list keeps its identity, so that the head is not written again.
     decisions: asked.length === 0 ? order.decisions : order.decisions.filter((one) => !asked.includes(one)),
     claimed_by: inTime.length === 0 ? order.claimed_by : withClaim(order.claimed_by, copy),
   });
 };
 
-/** The total of an order becomes the line of its product, a lead gets its client's id. */
+/** The total of an order becomes the line of its product, and a lead gets its client's id. */
 const withIds = (touched: ChangedLine, claim: Claim): ChangedLine => ({
   ...touched,
   line: {
@@ -297,9 +303,10 @@ const settledBy = (claim: Recorded<Claim>, order: OrderState): Outcome | Reject<
 };
 
 /**
- * Decides what a claim changes of its order (docs/design/money.md). Every claim but a decision
- * leaves the row of its own event; a sale that is credited leaves a conversion, whatever takes it
- * back a record on the same conversion. It never drops; it rejects only what an order cannot hold.
+ * Computes what a claim changes in its order (docs/design/money.md). Every claim except a decision
+ * emits the row of its own event. A credited sale emits a conversion, and whatever takes it back
+ * emits a record of the same conversion. Never drops; rejects only what would exceed the limits of
+ * an order.
  */
 export const settle: Processor<Claim, SettleOutputs, OrderState, null, "order_too_large"> = (claim, order) => {
   const outcome = settledBy(claim, order);

@@ -1,5 +1,5 @@
-// What each line of an order gives back: a function of its lines and refunds, whatever order they
-// came in.
+// Computes how much of each line is refunded, from the lines and refunds of the order alone,
+// whatever the order of arrival.
 
 import { digitsOf } from "../../domain/currencies.ts";
 import { divideHalfEven, split } from "../../domain/money.ts";
@@ -8,7 +8,10 @@ import { COMPLETE_AFTER_MS, DEFAULT_CURRENCY, firstReceiptOf, type Line, type Re
 
 const digits = (currency: string): number => digitsOf(currency) ?? digitsOf(DEFAULT_CURRENCY)!;
 
-/** An amount whose currency was not named came in the digits of the default one: 5.00 is 5 yen. */
+/**
+ * Converts an amount without a named currency: it came with the digits of the default currency, so
+ * 5.00 is 5 yen.
+ */
 export const inDigitsOf = (minor: bigint, currency: string): bigint =>
   divideHalfEven(minor * 10n ** BigInt(digits(currency)), 10n ** BigInt(digits(DEFAULT_CURRENCY)));
 
@@ -19,11 +22,16 @@ interface Share {
   reason: string | null;
 }
 export interface Spread {
-  /** In the order in which they were given. */
+  /** Lines in the order in which they were passed in. */
   readonly lines: readonly Line[];
-  /** What finds no line: of another product, another currency, or of an order without lines. */
+  /**
+   * Refunds without a matching line: another product, another currency, or an order without lines.
+   */
   readonly unmet: readonly Refund[];
-  /** What refunds exceed their lines by, by currency: once the lines are complete it is void. */
+  /**
+   * By currency: the amount by which refunds exceed their lines. It becomes void once the lines are
+   * complete.
+   */
   readonly excess: ReadonlyMap<string, bigint>;
 }
 
@@ -37,7 +45,7 @@ const byProduct = (shares: readonly Share[]): readonly Share[] =>
 
 export const isOfLine = ({ product_key, line_event_id }: Refund): boolean =>
   product_key !== null || line_event_id !== null;
-/** The event made the line, or is a copy of it. */
+/** True if the event created the line or is a copy of it. */
 const isOfEvent = ({ event_id, copied }: Line, eventId: string): boolean =>
   event_id === eventId || copied.includes(eventId);
 export const namesLine = (refund: Refund, line: Line): boolean =>
@@ -45,7 +53,10 @@ export const namesLine = (refund: Refund, line: Line): boolean =>
     ? isOfEvent(line, refund.line_event_id)
     : refund.product_key === null || refund.product_key === line.product_key;
 
-/** Of these lines those that a refund names, in their order: a large order has many of both. */
+/**
+ * Returns a function that finds the lines a refund names. Indexed, because a large order has many
+ * lines and refunds.
+ */
 export const linesNamed = (all: readonly Line[]): ((refund: Refund) => readonly Line[]) => {
   const products = new Map<string, Line[]>();
   const events = new Map<string, Line[]>();
@@ -67,9 +78,9 @@ export const linesNamed = (all: readonly Line[]): ((refund: Refund) => readonly 
 const noCopies: ReadonlyMap<Refund, Refund> = new Map();
 
 /**
- * Copies of one refund bear one refund_id, and each names the line as its sender knows it, by its
- * product or an event: the first counts. What an event made may come after both. Answers each copy
- * with its first.
+ * Copies of one refund share a refund_id, but each may name the line in its own way, by product or
+ * by event. The first copy counts. A line may also arrive after both copies. Returns each copy with
+ * its first.
  */
 export const copiesAmong = (
   refunds: readonly Refund[],
@@ -88,7 +99,7 @@ export const copiesAmong = (
   return copies;
 };
 
-/** An unnamed currency is that of the line that was received first. */
+/** The refund's currency. If it names none, the currency of the line that was received first. */
 export const currencyOf = ({ currency }: Refund, lines: readonly Line[]): string | null =>
   currency ??
   lines.reduce<Line | null>((a, b) => (a === null || b.received_at < a.received_at ? b : a), null)?.currency ??
@@ -101,14 +112,14 @@ const takeAll = (share: Share, reason: string): void => {
   share.reason = reason;
 };
 
-/** What the messages of one refund ask for: of the whole order, and of its lines together. */
+/** Amounts of the messages about one refund: for the whole order, and for its lines together. */
 interface RefundSums {
   whole: bigint;
   ofLines: bigint;
 }
 const askedIn = ({ whole, ofLines }: RefundSums): bigint => (whole > ofLines ? whole : ofLines);
 
-/** Refunds that are spread as one sum: largest remainder by what is left of each line. */
+/** Spreads refunds as one sum over what is left of each line, by largest remainder. */
 class RefundSpread {
   readonly unmet: Refund[] = [];
   readonly excess = new Map<string, bigint>();
@@ -137,7 +148,7 @@ class RefundSpread {
       );
   }
 
-  /** Under its refund_id it counts for what it took. */
+  /** Takes everything that is left. Under the refund's id, the amount taken counts as requested. */
   #takeAll(refund: Refund, over: readonly Share[]): void {
     for (const share of over) {
       this.#further(refund, share.line.currency, share.left);
@@ -146,8 +157,9 @@ class RefundSpread {
   }
 
   /**
-   * A processor knows no product: under one refund_id it reports the sum of what the shop reports
-   * line by line, so the larger of both is what was given back. Answers what this message adds.
+   * Returns how much this message adds. A payment provider does not know products: under one
+   * refund_id it reports the sum that the shop reports line by line. So the larger of the two sums
+   * is what was refunded.
    */
   #further(refund: Refund, currency: string, amount: bigint): bigint {
     if (refund.refund_id === null) return amount;
@@ -172,7 +184,7 @@ class RefundSpread {
     if (amount > taken) this.excess.set(currency, amount - taken + (this.excess.get(currency) ?? 0n));
     for (const [n, share] of over.entries()) {
       share.left -= parts[n]!;
-      // No amount could tell of a line worth nothing, so naming it is enough.
+      // A line worth nothing has no amount to compare, so naming it is enough to return it.
       if (share.line.value_minor === 0n && isOfLine(refund)) share.isReturned = true;
       if (parts[n]! > 0n) share.reason = refund.reason;
     }
@@ -196,12 +208,13 @@ const shareOf = (line: Line, left: bigint): Share => ({
 });
 
 /**
- * Until its lines are complete an order's refunds are spread again over all of them: those that
- * name a line first, the others as one sum. A later refund is spread once, over the lines of its
- * time. Only one that names a line also finds it when it comes late.
+ * Spreads all refunds over the lines. Until the lines are complete, this is repeated over all of
+ * them: first refunds that name a line, then the others as one sum. A later refund is spread once,
+ * over the lines that existed at its time. Only a refund that names a line also finds one that
+ * arrives later.
  */
 export const spread = (lines: readonly Line[], refunds: readonly Refund[]): Spread => {
-  // Nearly every claim is of an order that nothing was ever given back of.
+  // Nearly all orders have no refunds at all.
   if (refunds.length === 0 && lines.every(({ settled_minor }) => settled_minor === 0n))
     return { lines, unmet: [], excess: new Map() };
   const shares = lines.map((line) => shareOf(line, line.value_minor - line.settled_minor));
@@ -227,8 +240,8 @@ export const spread = (lines: readonly Line[], refunds: readonly Refund[]): Spre
 };
 
 /**
- * The same of a refund that came last and when the lines were complete, over lines of which all
- * others were spread: what these took is fixed. Null: it came otherwise, or copies one of them.
+ * A shortcut for a refund that came last, after the lines were complete. The shares of all other
+ * refunds are then fixed. Returns null if the shortcut does not apply.
  */
 export const spreadLast = (
   lines: readonly Line[],
@@ -256,8 +269,8 @@ const isWorthAsBefore = (was: Line, line: Line): boolean =>
   was.product_key === line.product_key;
 
 /**
- * Whether refunds that were spread over the lines of before take the same of these: no worth and no
- * name has changed, and lines that were added came after all refunds and are named by none.
+ * True if the refunds take the same shares of `lines` as of `before`: no value and no name has
+ * changed, and added lines arrived after all refunds and are named by none.
  */
 export const isSpreadAlike = (before: readonly Line[], lines: readonly Line[], refunds: readonly Refund[]): boolean => {
   const isNamed = (line: Line): boolean => refunds.some((refund) => isOfLine(refund) && namesLine(refund, line));

@@ -1,14 +1,20 @@
-// What of an order still waits: for its sale, for a person, or for nothing any more, since a refund
-// was too large.
+// Lists what is still open in an order: items that wait for their sale or for a person, and refunds
+// that exceed it for good.
 
 import type { UnixMs } from "../../stream/flow.ts";
 import { COMPLETE_AFTER_MS, firstReceiptOf, type Line, type OrderState, type Refund } from "./order.ts";
 import { namesLine, spread } from "./spread.ts";
 
 export interface WaitingItem {
-  /** refund and decision: no line that they are about; held: for a person; void: for nothing. */
+  /**
+   * refund and decision: their line does not exist yet. held: waits for a person. void: the excess
+   * of refunds, which waits for nothing.
+   */
   readonly kind: "refund" | "decision" | "held" | "void";
-  /** The refund, the decision, or the event that made the line; null: of all refunds together. */
+  /**
+   * The id of the refund, of the decision, or of the event that created the line. Null for the
+   * excess of all refunds together.
+   */
   readonly id: string | null;
   readonly reason: string;
   readonly product_id: string | null;
@@ -40,7 +46,7 @@ const held = (line: Line): readonly WaitingItem[] =>
         },
       ];
 
-/** `now`: what refunds exceed an order's lines by is void once these are complete. */
+/** `now` decides whether an order's lines are complete; then the excess of its refunds is void. */
 export const waitingOf = ({ lines, refunds, decisions }: OrderState, now: UnixMs): readonly WaitingItem[] => {
   const first = firstReceiptOf(lines);
   const { unmet, excess } = spread(lines, refunds);

@@ -1,8 +1,8 @@
-// The edges of the outbox: a row that a change has left becomes the record that announces it.
+// The edges of the outbox: each outbox row becomes a record that announces the change.
 import type { DomainChanged, EventReceived, ReferenceChanged } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
-/** A row of the outbox; the id of its record was made with it. */
+/** A row of the outbox. The id of its record was assigned together with the row. */
 export interface Announcement<Data extends { readonly event_id: string }> {
   readonly event_id: string;
   readonly written_at: UnixMs;
@@ -19,7 +19,7 @@ export const domainChange = ({ event_id, written_at, record }: Announcement<Doma
   data: { ...record, event_id },
 });
 
-/** An event that was admitted before its row was written; its amount stands there as a text. */
+/** An event that was admitted before its row was written. The row stores its amount as text. */
 export interface StoredEvent {
   readonly received_at: UnixMs;
   readonly event: Omit<EventReceived, "value_minor"> & { readonly value_minor: string | null };
@@ -31,7 +31,7 @@ export const leadReceived = ({ record: { received_at, event } }: { readonly reco
   data: {
     ...event,
     value_minor: event.value_minor === null ? null : BigInt(event.value_minor),
-    // A row that was written before the field was there.
+    // Rows written before this field existed lack it.
     across: (event as Partial<EventReceived>).across ?? [],
   },
 });

@@ -1,5 +1,5 @@
-// A signed lead becomes an event without personal data, and what of it is kept apart: the hashes by
-// which a person's leads are found.
+// Turns a signed lead into an event without personal data, plus the hashes that find a person's
+// leads. The hashes are stored separately.
 import { leadIdOf, leadSubject } from "../../../domain/lead-key.ts";
 import { hashedForm } from "../../../domain/personal/across.ts";
 import { personalHashes } from "../../../domain/personal/personal-data.ts";
@@ -8,7 +8,10 @@ import type { Refusal, UnixMs } from "../../../stream/flow.ts";
 import { admitEvent } from "../event.ts";
 import { type RequestFacts, requestTerms } from "../request-terms.ts";
 
-/** As a client's server sent it, its fields checked for their types; null and "" say nothing. */
+/**
+ * A lead as the client's server sent it, with the types of its fields checked. Null and "" count as
+ * absent.
+ */
 export interface SentLead {
   readonly client_lead_id: string;
   readonly email?: string | null | undefined;
@@ -18,11 +21,11 @@ export interface SentLead {
   readonly lead_value?: number | string | null | undefined;
   readonly currency?: string | null | undefined;
   readonly svc_click_id?: string | null | undefined;
-  /** RFC 3339. */
+  /** An RFC 3339 time. */
   readonly event_time?: string | null | undefined;
 }
 
-/** Keyed hashes of whom a lead names, the lead itself among them. */
+/** Keyed hashes of the lead's own id and of the person it names. */
 interface LeadSubjects {
   readonly lead: string;
   readonly email: string | null;
@@ -32,23 +35,26 @@ export type AdmittedLead =
   | { readonly kind: "accepted"; readonly event: EventReceived; readonly subjects: LeadSubjects }
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
-/** Also of what is no address: a request to erase names it as it was written. */
+/**
+ * Also hashes texts that are not valid addresses, because an erasure request names them as they
+ * were written.
+ */
 const subjectOf = (
   kind: "email" | "phone",
   given: string | null | undefined,
   { identify }: Pick<RequestFacts, "identify">,
 ): string | null => (given?.trim() ? personalHashes(kind, given, identify)[0]! : null);
 
-/** Null and "" say nothing. */
+/** Leaves out absent props: null, undefined and "". */
 const present = (props: Readonly<Record<string, unknown>>): object =>
   Object.fromEntries(
     Object.entries(props).filter(([, value]) => value !== undefined && value !== null && value !== ""),
   );
 
 /**
- * Pure: the same lead is the same event. A refusal names the field as the sender wrote it. The
- * device of a lead is its person, as far as it is known: several leads of one person are no flood
- * of devices behind one click.
+ * Admits a lead. Pure: the same lead always gives the same event. A refusal names the field as the
+ * sender wrote it. The device id of a lead is derived from its person where known, so several leads
+ * of one person do not look like many devices behind one click.
  */
 export const admitLead = (lead: SentLead, receivedAt: UnixMs, facts: RequestFacts): AdmittedLead => {
   const { client_lead_id, svc_click_id, event_time, product, stage, lead_value, currency } = lead;

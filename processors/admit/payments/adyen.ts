@@ -1,17 +1,17 @@
-// Adyen: each item of a standard webhook has its HMAC over eight of its own fields, under the key
-// of the webhook in hex; amounts in minor units.
+// Adyen: each item of a standard webhook carries an HMAC over eight of its fields, made with the
+// hex key of the webhook. Amounts are in minor units.
 import { isSignatureOf } from "../../../domain/signature.ts";
 import { refuse } from "../refuse.ts";
 import { currencyAt, decimalOf, fieldOf, idAt, isObject, minorAt, optionalObject, textAt, timeAt } from "./fields.ts";
 import type { Json, Notice, PaymentProvider, PaymentSucceeded, PaymentTakenBack, SignedRequest } from "./provider.ts";
 
-/** Where Adyen's minor units are not those of ISO 4217. */
+/** Currencies whose minor units at Adyen differ from ISO 4217. */
 const DECIMALS = { CLP: 2, CVE: 0, IDR: 0, ISK: 2 };
 const KEY = /^[0-9a-f]{64}$/i;
-/** Adyen sends one; its format has a list. */
+/** Adyen sends one item a notice, but its format allows a list. */
 const MOST_ITEMS = 50;
 
-/** Where each item stands; none for what is no notice. */
+/** The paths of the items. Empty if the body is not a notice. */
 const itemsIn = (body: unknown): readonly string[] => {
   const listed = isObject(body) ? body.notificationItems : undefined;
   const items = Array.isArray(listed) && listed.length <= MOST_ITEMS ? listed : [];
@@ -25,12 +25,15 @@ const SIGNED = [
 const signedOf = (body: Json, item: string): Buffer =>
   Buffer.from(SIGNED.map((name) => String(fieldOf(body, `${item}.${name}`) ?? "")).join(":"));
 
-/** The time is not among what is signed: one that comes again is the same event, whenever. */
+/**
+ * Adyen's signature does not cover the time, so a repeated notice is accepted at any time; it gives
+ * the same event.
+ */
 const isSigned = ({ body: raw }: SignedRequest, secret: string | undefined, dummy: string): boolean => {
   const key = secret !== undefined && KEY.test(secret) ? Buffer.from(secret, "hex") : undefined;
   const body = jsonIn(raw);
   const items = itemsIn(body);
-  // Of what names nothing one is looked at too, so that it takes as long.
+  // A body without items still checks one signature, so that it takes the same time.
   const good = (items.length > 0 ? items : ["none"]).filter((item) => {
     const signature = fieldOf(body, `${item}.additionalData.hmacSignature`);
     const hex = Buffer.from(typeof signature === "string" ? signature : "", "base64").toString("hex");
@@ -57,7 +60,7 @@ const read = (body: Json): Notice => {
 
 const foundIn = (body: Json, item: string): PaymentSucceeded | PaymentTakenBack | null => {
   const event = textAt(body, `${item}.eventCode`);
-  // What was tried and failed has moved no money.
+  // A failed attempt has moved no money.
   if (String(fieldOf(body, `${item}.success`)) !== "true") return null;
   if (event === "AUTHORISATION") return { kind: "succeeded", ...moneyOf(body, item, "pspReference") };
   if (event !== "REFUND" && event !== "CHARGEBACK") return null;
@@ -81,7 +84,10 @@ const moneyOf = (body: Json, item: string, named: "pspReference" | "originalRefe
   };
 };
 
-/** Adyen sends metadata.<key>. The reference of a payment is its order; that of a refund is not. */
+/**
+ * Adyen sends metadata as keys named metadata.<key>. The merchant reference of a payment is its
+ * order id; that of a refund is not.
+ */
 const metadataIn = (body: Json, item: string, isPayment: boolean): Json => {
   const given = Object.entries(optionalObject(body, `${item}.additionalData`))
     .filter(([key]) => key.startsWith("metadata."))

@@ -1,5 +1,5 @@
-// Reads the fields of a processor's notice by their paths; one that does not fit is refused by its
-// name.
+// Reads the fields of a provider's notice by their paths. A field of the wrong type is refused with
+// its path.
 import { digitsOf } from "../../../domain/currencies.ts";
 import { EVENT_ID } from "../../../domain/ids.ts";
 import { toDecimal, toMinor } from "../../../domain/money.ts";
@@ -8,13 +8,16 @@ import { refuse } from "../refuse.ts";
 import type { Json } from "./provider.ts";
 
 const MAX_ID = 100;
-/** 2^53: what JSON writes exactly. */
+/** At most 15 digits, which JSON writes exactly (below 2^53). */
 const AMOUNT = /^\d{1,15}$/;
 
 export const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Of own keys, and numbers in lists, alone; undefined where the path ends before. */
+/**
+ * Follows own keys of objects and indexes of lists only. Returns undefined where the path does not
+ * exist.
+ */
 export const fieldOf = (from: Json, path: string): unknown => {
   let value: unknown = from;
   for (const key of path.split(".")) {
@@ -29,7 +32,10 @@ export const objectAt = (from: Json, path: string): Json => {
   return isObject(value) ? value : refuse("missing_field", path, "must be an object");
 };
 
-/** An object, or none: also where it is null, or a list as PHP writes an empty one. */
+/**
+ * Returns an object, or an empty one if the field is absent, null or a list (PHP writes an empty
+ * object as a list).
+ */
 export const optionalObject = (from: Json, path: string): Json => {
   const value = fieldOf(from, path);
   return isObject(value) ? value : {};
@@ -40,7 +46,7 @@ export const textAt = (from: Json, path: string): string => {
   return typeof value === "string" && value !== "" ? value : refuse("missing_field", path, "must be a text");
 };
 
-/** An id as text or as a number, of characters that ids of ours may have. */
+/** Reads an id given as text or number, whose characters must be allowed in our ids. */
 export const idAt = (from: Json, path: string): string => {
   const value = fieldOf(from, path);
   const id = Number.isSafeInteger(value) ? String(value) : value;
@@ -54,14 +60,14 @@ export const optionalId = (from: Json, path: string): string | null => {
   return value === undefined || value === null || value === "" ? null : idAt(from, path);
 };
 
-/** An ISO 4217 code in upper case. */
+/** Reads an ISO 4217 code and returns it in upper case. */
 export const currencyAt = (from: Json, path: string): string => {
   const value = fieldOf(from, path);
   const code = typeof value === "string" ? value.toUpperCase() : "";
   return digitsOf(code) === undefined ? refuse("bad_currency", path, "is not an ISO 4217 currency") : code;
 };
 
-/** A whole number of minor units, 0 or more; also as text. */
+/** Reads a whole number of minor units, 0 or more, given as number or text. */
 export const minorAt = (from: Json, path: string): bigint => {
   const value = fieldOf(from, path);
   const text = Number.isSafeInteger(value) ? String(value) : value;
@@ -70,7 +76,9 @@ export const minorAt = (from: Json, path: string): bigint => {
     : refuse("bad_amount", path, "must be a whole number of minor units, 0 or more");
 };
 
-/** A decimal of `currency`, as a number or as text, 0 or more, in minor units. */
+/**
+ * Reads a decimal amount of `currency`, 0 or more, given as number or text. Returns minor units.
+ */
 export const decimalAt = (from: Json, path: string, currency: string): bigint => {
   const value = fieldOf(from, path);
   if (typeof value !== "number" && typeof value !== "string")
@@ -89,8 +97,9 @@ export const timeAt = (from: Json, path: string): UnixMs => {
 };
 
 /**
- * The processor's minor units as decimal text. `decimals` are those that the processor writes where
- * they are not the currency's own; what the currency has no digits for is refused at `path`.
+ * Converts the provider's minor units to decimal text. `decimals` lists the currencies for which
+ * the provider uses other digits than ISO 4217. An amount with more digits than its currency has is
+ * refused at `path`.
  */
 export const decimalOf = (
   minor: bigint,

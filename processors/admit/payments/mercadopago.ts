@@ -1,5 +1,5 @@
-// Mercado Pago: `x-signature: ts=,v1=` over the id of what happened, the id of the request and the
-// time. A notice names a payment alone, whose state is asked for; its amounts are decimals.
+// Mercado Pago: `x-signature: ts=,v1=` covers the id of the object, the request id and the time. A
+// notice only names a payment, whose state must then be fetched. Amounts are decimals.
 import { toDecimal } from "../../../domain/money.ts";
 import { isSignatureOf } from "../../../domain/signature.ts";
 import { currencyAt, decimalAt, fieldOf, idAt, isObject, optionalObject, textAt, timeAt } from "./fields.ts";
@@ -16,10 +16,13 @@ import {
 const METADATA = "data.metadata";
 const PAYMENT = /^\d{1,20}$/;
 const TIME = /^\d{1,14}$/;
-/** Its documents say milliseconds; older notices have seconds. */
+/** Mercado Pago documents milliseconds, but older notices use seconds. */
 const msOf = (time: string): number => (time.length > 11 ? Number(time) : Number(time) * 1_000);
 
-/** Its documents write the id in small letters, its libraries as it came: only an order has any. */
+/**
+ * The documentation signs the id in lower case, the client libraries sign it unchanged. Both are
+ * accepted; only order ids contain letters.
+ */
 const isSigned = (request: SignedRequest, secret: string | undefined, dummy: string): boolean => {
   const { body, header, query, receivedAt } = request;
   const parts = (header("x-signature") ?? "").slice(0, 1_024).split(",");
@@ -36,12 +39,12 @@ const isSigned = (request: SignedRequest, secret: string | undefined, dummy: str
   const isOne =
     [id.toLowerCase(), id].filter((one) => isSignatureOf(Buffer.from(`id:${one};${rest}`), partOf("v1"), secret, dummy))
       .length > 0;
-  // Else the signature of one payment would be good for the body of another one.
+  // Otherwise the signature of one payment would be valid for the body of another payment.
   const isSame = named !== "" && id.toLowerCase() === named.toLowerCase();
   return isOne && isSame && TIME.test(time) && Math.abs(receivedAt - msOf(time)) <= TOLERANCE_MS;
 };
 
-/** As the signature has it; "" where the body names nothing. */
+/** The id that the signature covers, or "" if the body names none. */
 const idIn = (body: Buffer): string => {
   try {
     const id = fieldOf(JSON.parse(body.toString("utf8")) as Json, "data.id");
@@ -53,7 +56,7 @@ const idIn = (body: Buffer): string => {
 
 const isPayment = (body: Json): boolean => fieldOf(body, "type") === "payment";
 
-/** Of a notice that does not say the state of its payment. */
+/** The address to fetch the payment from, if the notice does not contain its state. */
 const lookUp = (body: Json): string | undefined => {
   const id = String(fieldOf(body, "data.id"));
   return isPayment(body) && fieldOf(body, "data.status") === undefined && PAYMENT.test(id)
@@ -62,8 +65,8 @@ const lookUp = (body: Json): string | undefined => {
 };
 
 /**
- * What the payment is by now: one with a refund of a part is approved still, so a later notice says
- * its purchase again, under the same id.
+ * Reads the current state of the payment. A partly refunded payment still counts as approved, so a
+ * later notice reports its purchase again under the same id.
  */
 const read = (body: Json): Notice => {
   const notice = idAt(body, "id");
@@ -71,7 +74,7 @@ const read = (body: Json): Notice => {
   const status = textAt(body, "data.status");
   if (status === "approved") return { notice, found: [paid(body), ...refundsIn(body)] };
   if (status === "refunded") return { notice, found: refundsIn(body) };
-  // A case that the shop has won: the money is there again.
+  // The shop has won this dispute, so it has its money back.
   const isWon = fieldOf(body, "data.status_detail") === "reimbursed";
   if (status === "charged_back" && !isWon) return { notice, found: [...refundsIn(body), disputed(body)] };
   return { notice, found: [] };
@@ -91,7 +94,7 @@ const paid = (body: Json): PaymentSucceeded => ({
   ...moneyIn(body, totalOf(body)),
 });
 
-/** Each refund by its id; without the list of them, what is refunded by now is one. */
+/** Each refund by its own id. Without the list, everything refunded so far counts as one refund. */
 const refundsIn = (body: Json): readonly PaymentTakenBack[] => {
   const listed = fieldOf(body, "data.refunds");
   const of = { kind: "refunded", reason: "other", metadataAt: METADATA } as const;
@@ -108,18 +111,21 @@ const refundsIn = (body: Json): readonly PaymentTakenBack[] => {
   const money = moneyIn(body, minor);
   return [{ ...of, at: at(body, "data.date_last_updated"), refund: `${money.payment}:${minor}`, ...money }];
 };
-/** One that is refused, or under way, has moved no money. */
+/** A refund that is rejected or still pending has moved no money. */
 const isDone = (refund: unknown): boolean =>
   isObject(refund) && (refund.status === undefined || refund.status === null || refund.status === "approved");
 
-/** All of it, where a payment that is refunded does not say how much. */
+/**
+ * The amount refunded so far. If a refunded payment does not state it, the whole payment counts as
+ * refunded.
+ */
 const refundedBy = (body: Json): bigint => {
   if (fieldOf(body, "data.transaction_amount_refunded") == null)
     return fieldOf(body, "data.status") === "refunded" ? totalOf(body) : 0n;
   return decimalAt(body, "data.transaction_amount_refunded", currencyAt(body, "data.currency_id"));
 };
 
-/** What was not refunded before. */
+/** A dispute takes what was not refunded before. */
 const disputed = (body: Json): PaymentTakenBack => {
   const rest = totalOf(body) - refundedBy(body);
   const money = moneyIn(body, rest > 0n ? rest : 0n);

@@ -1,5 +1,5 @@
-// The edge of POST /postback/:processor: a payment that succeeded becomes a purchase, a refund and
-// a dispute become a refund each, and everything else that a processor says is ignored.
+// The edge of POST /postback/:processor: a successful payment becomes a purchase, a refund or
+// dispute becomes a refund, and every other notice is ignored.
 import { isUtf8 } from "node:buffer";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import { type Admission, type Arrival, BadBody, type Refusal } from "../../../stream/flow.ts";
@@ -16,29 +16,34 @@ type PaymentMove = PaymentSucceeded | PaymentTakenBack;
 export interface PostbackBody {
   readonly clientId: number;
   readonly processor: PaymentProvider;
-  /** What the notice says, or why it cannot be read; none when it is ignored. */
+  /**
+   * The payments and refunds of the notice, or why one cannot be read. Empty if the notice is
+   * ignored.
+   */
   readonly events: readonly (PaymentMove | RefusedEvent)[];
-  /** The processor's id of it; null: it cannot be read. */
+  /** The provider's id of the notice. Null if it cannot be read. */
   readonly notice: string | null;
   readonly texts: Texts;
 }
-/** What a shop writes into the metadata of its payments. */
+/** The metadata keys that a shop may set on its payments. */
 export const metadataFields: readonly string[] = [
   ...["order_id", "svc_click_id", "did", "product_id", "quantity", "product_line"],
 ];
 export interface PostbackFacts extends RequestFacts {
-  /** Under which keys the shop writes our fields of metadata, where they are not our own. */
+  /** The shop's own names for our metadata keys, where they differ. */
   readonly metadataKeys?: Readonly<Record<string, string>>;
 }
 
 const NEWLINE = 0x0a;
 const HEAD = /^([a-z]{2,40}) ([1-9]\d{0,9})$/;
 
-/** What the address said, in front of the body: a dead letter keeps both. */
+/**
+ * Puts the provider and client from the URL in front of the body, so that a dead letter keeps both.
+ */
 export const envelopeOf = (processor: string, clientId: number, body: Uint8Array): Buffer =>
   Buffer.concat([Buffer.from(`${processor} ${clientId}\n`), body]);
 
-/** An envelope. Throws BadBody for what is no JSON object. */
+/** Parses an envelope. Throws BadBody if the body is not a JSON object. */
 export const acceptsPostback = (envelope: unknown): PostbackBody => {
   if (!(envelope instanceof Uint8Array)) throw new BadBody("bad_json", "", "the body is empty");
   const bytes = Buffer.from(envelope.buffer, envelope.byteOffset, envelope.byteLength);
@@ -74,7 +79,7 @@ const noticeIn = (processor: PaymentProvider, text: string) => {
   }
 };
 
-/** Undefined: it is not JSON, or no object. */
+/** Undefined if the text is not a JSON object. */
 const jsonIn = (text: string): Json | undefined => {
   try {
     const body: unknown = JSON.parse(text);
@@ -84,26 +89,31 @@ const jsonIn = (text: string): Json | undefined => {
   }
 };
 
-/** Where the rest of a notice is asked for; undefined: nothing is missing, or it is no notice. */
+/**
+ * The address to fetch the rest of a notice from. Undefined if nothing is missing or the body is
+ * not a notice.
+ */
 export const lookUpOf = (processor: PaymentProvider, raw: Buffer): string | undefined => {
   const body = processor.lookUp === undefined ? undefined : jsonIn(raw.toString("utf8"));
   return body === undefined ? undefined : processor.lookUp!(body);
 };
-/** The notice, and in it what was asked for: what is admitted, and kept when it is refused. */
+/**
+ * The notice with the fetched data added. This is what is admitted, and what a dead letter keeps.
+ */
 export const lookedUp = (raw: Buffer, data: Json): Buffer =>
   Buffer.from(JSON.stringify({ ...jsonIn(raw.toString("utf8")), data }));
 
-/** Pure: the same notice is the same events, however often it comes. */
+/** Admits a notice. Pure: the same notice always gives the same events. */
 export function* admitPostback(
   { processor, events, texts }: PostbackBody,
   arrival: Arrival,
   facts: PostbackFacts,
 ): Generator<Admission<EventReceived>, void> {
-  // Address and browser are the processor's: they say nothing of a visitor.
+  // Address and browser belong to the provider's server, so they say nothing about the visitor.
   const ownArrival = { ...arrival, address: null, header: () => undefined };
   const own = {
     ...{ texts, source: `postback:${processor.name}`, isClientSide: false, batchId: null },
-    // A payment knows what its order cost, and seldom what was in it.
+    // A payment has the total of its order, but rarely its goods.
     takesBareSales: true,
   };
   const terms = requestTerms(own, ownArrival, facts);
@@ -115,7 +125,10 @@ export function* admitPostback(
 
 const refusedAs = (refusal: Refusal): Admission<EventReceived> => ({ kind: "refused", id: null, refusal });
 
-/** With the keys by which it is read, for what is missing is named as the shop would write it. */
+/**
+ * Adds the shop's names of the metadata keys, so that a refusal names a missing field as the shop
+ * would write it.
+ */
 type WithKeys<Of> = Of & { readonly keys: Readonly<Record<string, string>> };
 const inOurKeys = <Of extends Money>(money: Of, { metadataKeys = {} }: PostbackFacts): WithKeys<Of> => ({
   ...money,
@@ -139,17 +152,17 @@ const admitFound = (
   }
 };
 
-/** The place of the field as the shop wrote it. */
+/** Translates the refused field to its place in the shop's metadata. */
 const placedIn = (money: WithKeys<Money>, refusal: Refusal): Refusal => ({
   ...refusal,
   field: refusal.field?.replace(/^props\.(.*)$/, (_, name: string) => placeOf(money, name)) ?? null,
 });
 const placeOf = (money: WithKeys<Money>, name: string): string => `${money.metadataAt}.${keyOf(money, name)}`;
 
-/** The payment names its event, so that a dispute finds it. */
+/** The event id of a sale comes from the payment id, so that a dispute can name the same event. */
 const saleOf = ({ name }: PaymentProvider, { payment }: Money): string => `${name}:${payment}`;
 
-/** The device, where the shop wrote it; else the payment stands for it. */
+/** The device id from the metadata, or else one made from the payment id. */
 const deviceOf = (processor: PaymentProvider, money: WithKeys<Money>): unknown =>
   present(money, "did") ?? saleOf(processor, money);
 
@@ -182,7 +195,7 @@ const refundOf = (processor: PaymentProvider, money: WithKeys<Money & PaymentTak
   };
 };
 
-/** Values of metadata are texts, so a quantity is one too. */
+/** All metadata values are texts, including the quantity. */
 const goodsIn = (money: WithKeys<Money>) => {
   const quantity = present(money, "quantity");
   if (quantity !== undefined && !/^[1-9]\d{0,6}$/.test(String(quantity)))

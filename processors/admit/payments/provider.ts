@@ -1,29 +1,29 @@
-// The port of a payment processor: how it signs, and what its notices say. A processor is one file
-// beside this one, and its line in processors.ts.
+// The port of a payment provider: how it signs, and what its notices mean. A new provider is one
+// file in this folder and a line in providers.ts.
 import type { REFUND_REASONS } from "../../../domain/refunds.ts";
 import type { Arrival, UnixMs } from "../../../stream/flow.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** A request as it came, before anything of it is parsed. */
+/** A request before any part of it is parsed. */
 export interface SignedRequest {
   readonly body: Buffer;
   readonly header: Arrival["header"];
-  /** Of the address that was asked; undefined: it is not there once. */
+  /** Reads a parameter of the URL. Undefined if it is absent or repeated. */
   readonly query: (name: string) => string | undefined;
   readonly receivedAt: UnixMs;
 }
 
-/** What a payment was, or what of it was taken back. */
+/** A payment, or an amount that was taken back from one. */
 export interface Money {
   readonly at: UnixMs;
-  /** The processor's id of the payment: a dispute names no order, and finds its sale by this. */
+  /** The provider's id of the payment. A dispute names no order, so this id finds its sale. */
   readonly payment: string;
   /** Decimal text, e.g. "1234.50". */
   readonly amount: string;
-  /** Upper case. */
+  /** The currency code in upper case. */
   readonly currency: string;
-  /** As the shop wrote it, with the place where a field of it stands, e.g. data.object.metadata. */
+  /** The metadata as the shop wrote it, and its path in the notice, e.g. data.object.metadata. */
   readonly metadata: Json;
   readonly metadataAt: string;
 }
@@ -32,33 +32,39 @@ export interface PaymentSucceeded extends Money {
 }
 export interface PaymentTakenBack extends Money {
   readonly kind: "refunded" | "disputed";
-  /** Names what was taken back, of all that ever is. */
+  /** A unique id of this refund or dispute. */
   readonly refund: string;
   readonly reason: (typeof REFUND_REASONS)[number];
 }
-/** What one says, in the order in which it happened; nothing where it says nothing of money. */
+/**
+ * The payments and refunds that a notice reports, in the order in which they happened. Empty if the
+ * notice is not about money.
+ */
 export interface Notice {
-  /** The processor's id of the notice: one that comes again has the same. */
+  /** The provider's id of the notice, which stays the same when the notice is sent again. */
   readonly notice: string;
   readonly found: readonly (PaymentSucceeded | PaymentTakenBack)[];
 }
 
 export interface PaymentProvider {
-  /** As in the path of its postbacks. */
+  /** The provider's name in the path of its postbacks. */
   readonly name: string;
   /**
-   * Whether the processor has sent this. Every no takes the same steps, also without a secret;
-   * `dummy` stands for it then.
+   * Checks the signature of the provider. Every failed check takes the same steps, also without a
+   * secret; `dummy` then replaces the secret.
    */
   readonly isSigned: (request: SignedRequest, secret: string | undefined, dummy: string) => boolean;
-  /** Throws Refused with the place of what is missing or wrong. */
+  /** Throws Refused with the path of the missing or invalid field. */
   readonly read: (body: Json) => Notice;
   /**
-   * Where the processor's API says what the notice only names: asked with the access token of the
-   * account, its answer becomes `data` of the notice. Undefined: the notice says all of it.
+   * For notices that only name an object: the address of the provider's API that returns it. It is
+   * called with the account's access token, and the answer becomes `data` of the notice. Undefined
+   * if the notice is complete.
    */
   readonly lookUp?: (body: Json) => string | undefined;
 }
 
-/** How far the clock of a signature may be off, in both directions. */
+/**
+ * The largest accepted difference between our clock and the signature's time, in both directions.
+ */
 export const TOLERANCE_MS = 300_000;

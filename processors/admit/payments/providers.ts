@@ -1,4 +1,4 @@
-// The payment processors whose notices are taken.
+// The payment providers whose notices are accepted.
 import { adyen } from "./adyen.ts";
 import { mercadopago } from "./mercadopago.ts";
 import type { PaymentProvider } from "./provider.ts";
@@ -8,5 +8,5 @@ const all: readonly PaymentProvider[] = [stripe, mercadopago, adyen];
 const byName: ReadonlyMap<string, PaymentProvider> = new Map(all.map((one) => [one.name, one]));
 
 export const providerNames: readonly string[] = all.map(({ name }) => name);
-/** Undefined: there is none of this name. */
+/** Undefined if no provider has this name. */
 export const providerOf = (name: string): PaymentProvider | undefined => byName.get(name);

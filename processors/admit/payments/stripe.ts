@@ -23,12 +23,15 @@ import {
   TOLERANCE_MS,
 } from "./provider.ts";
 
-/** Where Stripe's minor units are not those of ISO 4217. */
+/** Currencies whose minor units at Stripe differ from ISO 4217. */
 const DECIMALS = { ISK: 2, MGA: 0, UGX: 2 };
 const METADATA = "data.object.metadata";
 const SECONDS = /^\d{1,12}$/;
 
-/** During a roll of the secret, Stripe signs with both: one good v1 is enough. */
+/**
+ * While a secret is being rotated, Stripe signs with the old and the new one. One valid v1 is
+ * enough.
+ */
 const MOST_SIGNATURES = 5;
 const isSigned = ({ body, header, receivedAt }: SignedRequest, secret: string | undefined, dummy: string): boolean => {
   const parts = (header("stripe-signature") ?? "").slice(0, 1_024).split(",");
@@ -51,7 +54,7 @@ const read = (body: Json): Notice => {
   return { notice, found: found === undefined || found === null ? [] : [{ ...found, at }] };
 };
 
-/** It happened when the notice was made. */
+/** The time is added later: it is the time of the notice. */
 type NoticeMove = Omit<PaymentSucceeded, "at"> | Omit<PaymentTakenBack, "at">;
 type Reader = (object: Json, body: Json) => NoticeMove | null;
 
@@ -66,7 +69,7 @@ const moneyOf = (body: Json, amountAt: string, payment: string, minor = minorAt(
   return { payment, amount, currency, metadata: optionalObject(body, METADATA), metadataAt: METADATA };
 };
 
-/** A charge and its payment intent are one payment. */
+/** A charge and its payment intent are one payment, so the intent's id is used if there is one. */
 const paymentOf = (body: Json): string =>
   optionalId(body, "data.object.payment_intent") ?? idAt(body, "data.object.id");
 
@@ -74,8 +77,8 @@ const session: Reader = ({ payment_status: status, mode }, body) =>
   status === "paid" && mode !== "setup" ? paid("data.object.amount_total", paymentOf(body), body) : null;
 
 /**
- * Each notice says how much was refunded by then: what it adds is the difference, and the sum names
- * it. Stripe may send one refund as two notices.
+ * Each notice states the total refunded so far. The refund is the difference to the previous total,
+ * and the new total is part of its id, because Stripe may send one refund as two notices.
  */
 const refunded: Reader = ({ id: charge }, body) => {
   const total = minorAt(body, "data.object.amount_refunded");
@@ -100,7 +103,7 @@ const reasonOf = (reason: unknown): PaymentTakenBack["reason"] => {
   return reason === "requested_by_customer" ? "order_canceled" : "other";
 };
 
-/** An inquiry is a warning: no money has left. */
+/** An inquiry is only a warning; no money has moved yet. */
 const disputed: Reader = ({ status }, body) => {
   if (typeof status === "string" && status.startsWith("warning_")) return null;
   const payment = optionalId(body, "data.object.payment_intent") ?? idAt(body, "data.object.charge");

@@ -1,5 +1,5 @@
-// The edges of POST /postback/generic and /postback/external/:source: one payload of a source
-// becomes one event by the mapping of the source.
+// The edges of POST /postback/generic and /postback/external/:source: a source's mapping turns each
+// payload into one event.
 import { isUtf8 } from "node:buffer";
 import { uuidOf } from "../../../domain/ids.ts";
 import { type MappedPayload, type MappingFault, mapPayload } from "../../../domain/sources/map-payload.ts";
@@ -14,7 +14,7 @@ import { mappedEvent } from "./mapped-event.ts";
 
 type Payload = Readonly<Record<string, unknown>>;
 export interface GenericBody {
-  /** The source that the address named. */
+  /** The source named in the URL. */
   readonly sourceId: number;
   readonly clientId: number;
   readonly events: readonly [Payload];
@@ -25,14 +25,17 @@ export interface SourceFacts extends RequestFacts {
 }
 
 const HEAD = /^src_([1-9]\d{0,9}) ([1-9]\d{0,9})\n/;
-/** Of an envelope: what is longer is none. */
+/** The longest header of an envelope. A longer first line is not one. */
 const MAX_HEAD_BYTES = 32;
 
-/** What an edge admits: whose payload it is, and the bytes as they came. */
+/** Builds an envelope: the source, its client, and the payload bytes unchanged. */
 export const envelopeOf = (of: { readonly sourceId: number; readonly clientId: number }, payload: Uint8Array): Buffer =>
   Buffer.concat([Buffer.from(`src_${of.sourceId} ${of.clientId}\n`), payload]);
 
-/** An envelope. Throws BadBody for a payload that is no object, or holds what no store takes. */
+/**
+ * Parses an envelope. Throws BadBody if the payload is not an object or contains characters that no
+ * store accepts.
+ */
 export const acceptsGeneric = (body: unknown): GenericBody => {
   const bytes =
     body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : Buffer.alloc(0);
@@ -66,7 +69,7 @@ const parsed = (text: string): Payload => {
 };
 const pointerOf = (field: string | null): string => (field === null ? "" : `/${field.replaceAll(".", "/")}`);
 
-/** Pure: the same payload, arrival and mapping give the same event. */
+/** Admits a payload. Pure: the same payload, arrival and mapping give the same event. */
 export function* admitGeneric(
   { events: [payload], texts }: GenericBody,
   arrival: Arrival,
@@ -98,7 +101,7 @@ const admitMapped = (
   const key = mapped.dedup_key!;
   const did = mapped.did ?? uuidOf(name, key);
   const given = mappedEvent(mapped, { clientId, receivedAt: arrival.receivedAt, did });
-  // The address and the browser are those of a server.
+  // Address and browser belong to a server, so they say nothing about the visitor.
   const own = { texts, source: name, isClientSide: false, batchId: null, takesBareSales: true };
   const admitted = admitEvent(given, requestTerms(own, arrival, facts));
   if (admitted.kind === "refused") return { ...admitted, refusal: inTermsOfMapping(admitted.refusal, source.read) };
@@ -107,10 +110,10 @@ const admitMapped = (
   return { ...admitted, id, data: { ...admitted.data, ...named } };
 };
 
-/** The same key of a source is the same event, for good. */
+/** The same key of a source always gives the same event id. */
 export const eventIdOf = (clientId: number, source: string, key: string): string => uuidOf(clientId, source, key);
 
-/** What our fields of an event are called in a mapping. */
+/** The names of our event fields in a mapping. */
 const LOGICAL: Readonly<Record<string, LogicalField>> = {
   t: "event_name",
   ts: "ts",
@@ -129,7 +132,10 @@ const LOGICAL: Readonly<Record<string, LogicalField>> = {
   "props.url": "url",
 };
 
-/** Names the logical field and its path, where the sender of events would read our own names. */
+/**
+ * Rewrites a refusal for the author of the mapping: it names the mapping's field and its path in
+ * the payload.
+ */
 const inTermsOfMapping = (refusal: Refusal, { fields }: ReadMapping): Refusal => {
   const field = refusal.field === null ? undefined : LOGICAL[refusal.field];
   if (field === undefined) return refusal;

@@ -1,16 +1,17 @@
-// What a mapped payload says, as an event of a sender: its value is the amount that its type has.
+// Turns a mapped payload into an event as a sender would write it. Its value goes to the amount
+// prop of its type.
 import type { MappedPayload } from "../../../domain/sources/map-payload.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { eventTypeOf } from "../event-types.ts";
 
-/** For `admitEvent`. Without a time of its own it happened when it came. */
+/** Builds the input of `admitEvent`. A payload without a time gets the receipt time. */
 export const mappedEvent = (
   mapped: MappedPayload,
   { clientId, receivedAt, did }: { readonly clientId: number; readonly receivedAt: UnixMs; readonly did: string },
 ) => {
   const type = eventTypeOf(mapped.event_name);
   const amount = type === undefined ? "revenue" : type.amount;
-  // Money on a type that has none stays a prop; admission warns of it.
+  // Money on a type without a value stays a prop, and admission adds a warning.
   const props = defined({
     [amount ?? "revenue"]: mapped.value,
     currency: mapped.currency,

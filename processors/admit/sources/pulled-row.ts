@@ -1,5 +1,5 @@
-// The edge of pulls: a row of an external source becomes an event whose id follows from what the
-// row says, so that a row which is pulled again is the same event.
+// The edge of pulls: a row of an external source becomes an event. The event id is computed from
+// the row, so a row that is pulled again is the same event.
 import { hash } from "node:crypto";
 import { sentEventId } from "../../../domain/ids.ts";
 import { type MappedPayload, type MappingFault, mapPayload } from "../../../domain/sources/map-payload.ts";
@@ -10,7 +10,7 @@ import { admitEvent } from "../event.ts";
 import { type RequestFacts, requestTerms } from "../request-terms.ts";
 import { mappedEvent } from "./mapped-event.ts";
 
-/** Of whom rows are pulled, and how they are read. */
+/** The source of the rows and how to read them. */
 export interface PulledFrom {
   readonly sourceId: number;
   readonly mapping: ReadMapping;
@@ -28,8 +28,8 @@ const ofFault = ({ code, field, path, found, hint }: MappingFault): PulledRow =>
   refused(code, field, `${path ?? "no path"}: found ${found}; ${hint}`);
 
 /**
- * Pure: the same row is the same event, whenever it is pulled. A row needs a time of its own and an
- * order, a key or a device, which are what it is known by. Refusals quote no value of the row.
+ * Admits a row. Pure: the same row always gives the same event. A row needs a time, and an order, a
+ * key or a device that identifies it. Refusals quote no value of the row.
  */
 export const admitPulled = (from: PulledFrom, receivedAt: UnixMs, facts: RequestFacts) => {
   const { clientId } = facts;
@@ -49,7 +49,10 @@ export const admitPulled = (from: PulledFrom, receivedAt: UnixMs, facts: Request
   };
 };
 
-/** The id and the key of a row, from the amount as it was read: "12.5" and 12.50 are the same. */
+/**
+ * Computes the id and key of a row. The amount is normalised first, so "12.5" and 12.50 are the
+ * same.
+ */
 const identified = (
   event: EventReceived,
   mapped: MappedPayload,
@@ -57,7 +60,7 @@ const identified = (
 ) => {
   const { client_id, custom_name, t, value_minor, currency, ts, product_id } = event;
   const said = [sourceId, client_id, known, custom_name ?? t, value_minor?.toString() ?? null, currency, ts];
-  // Two lines of one order may cost the same.
+  // Two lines of one order may have the same price, so the product is part of the hash.
   const saleHash = hash("sha256", JSON.stringify(product_id === null ? said : [...said, product_id]), "hex");
   const sender_event_id = `pull-${saleHash}`;
   const event_id = sentEventId(client_id, sender_event_id);
@@ -65,7 +68,7 @@ const identified = (
   return { saleHash, event: { ...event, event_id, sender_event_id, sale_hash: saleHash, partner_ref } };
 };
 
-/** The feed of pulls: an event that was admitted, and when. */
+/** What pulls write to the feed: an admitted event and the time of its admission. */
 export interface PulledEvent {
   readonly receivedAt: UnixMs;
   readonly event: EventReceived;

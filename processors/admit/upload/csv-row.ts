@@ -1,4 +1,4 @@
-// A row of a CSV file as the event that it says: cells by the columns of the head, texts as times,
+// Turns a row of a CSV file into an event: the header names the columns, and texts become times,
 // numbers and amounts.
 import { startOfDay } from "../../../domain/calendar.ts";
 import { digitsOf } from "../../../domain/currencies.ts";
@@ -6,7 +6,7 @@ import { toMinor } from "../../../domain/money.ts";
 import { eventTypeOf } from "../event-types.ts";
 import { refuse } from "../refuse.ts";
 
-/** Of a file, as users name them (docs/import-csv.md). */
+/** The column names of a file (docs/import-csv.md). */
 export const uploadColumns = [
   ...(["t", "ts", "did", "order_id", "revenue", "currency", "product_id", "product_line", "quantity"] as const),
   ...(["svc_click_id", "email_sha256", "event_id"] as const),
@@ -14,19 +14,19 @@ export const uploadColumns = [
 export type UploadColumn = (typeof uploadColumns)[number];
 
 export interface Columns {
-  /** What each cell of a row is; null: a column that is not ours. */
+  /** The column of each cell. Null for a column that we do not know. */
   readonly names: readonly (UploadColumn | null)[];
-  /** Where cells are separated by semicolons `12,50` is an amount. */
+  /** If cells are separated by semicolons, `12,50` is an amount. */
   readonly hasDecimalComma: boolean;
 }
 export interface Row {
-  /** In the file, from 1, the head included. */
+  /** The line in the file, starting at 1 with the header. */
   readonly line: number;
   readonly cells: readonly string[];
 }
 type Cells = Readonly<Partial<Record<UploadColumn, string>>>;
 
-/** What purchases, the type of a file without a column `t`, cannot be without. */
+/** The columns that purchases need. A file without a column `t` holds purchases. */
 export const purchaseColumns: readonly UploadColumn[] = ["order_id", "revenue", "product_id", "quantity", "ts"];
 
 const NOON_MS = 12 * 3_600_000;
@@ -34,7 +34,10 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]\d{2}:\d{2})$/;
 const UNIX_MS = /^\d{1,16}$/;
 const SHA256 = /^[0-9a-f]{64}$/i;
-/** `1.234,50` and `12,50`; `1.234` stays what it is, and has too many decimals. */
+/**
+ * Matches `1.234,50` and `12,50`. `1.234` is not converted, and is then refused for its three
+ * decimals.
+ */
 const DECIMAL_COMMA = /^(-?\d{1,3}(?:\.\d{3})+|-?\d+),(\d+)$/;
 
 const cellsOf = ({ cells }: Row, { names }: Columns): Cells => {
@@ -53,7 +56,7 @@ interface RowEvent {
   readonly props: Readonly<Record<string, unknown>>;
 }
 
-/** As a sender of events would write it. Throws Refused for cells that are none. */
+/** The event as a sender would write it. Throws Refused for invalid cells. */
 export const givenEvent = (row: Row, columns: Columns): RowEvent => {
   const {
     t = "purchase",
@@ -71,7 +74,8 @@ export const givenEvent = (row: Row, columns: Columns): RowEvent => {
   const props: Record<string, unknown> = { ...plain };
   if (revenue !== undefined) props[eventTypeOf(t)?.amount ?? "revenue"] = amountText(revenue, columns);
   if (quantity !== undefined) props.quantity = UNIX_MS.test(quantity) ? Number(quantity) : quantity;
-  // Under this name it is keyed, and linked with the same address from elsewhere.
+  // Under the prop name `email` the hash is keyed, and linked to the same address from other
+  // sources.
   if (email_sha256 !== undefined) props.email = email_sha256.toLowerCase();
   return { event: { t, ts: timeOf(ts), did, svc_click_id, event_id }, props };
 };
@@ -81,7 +85,9 @@ const amountText = (text: string, { hasDecimalComma }: Columns): string => {
   return match === null ? text : `${match[1]!.replaceAll(".", "")}.${match[2]}`;
 };
 
-/** A day is its noon in Mexico City, so that no time zone makes another one of it. */
+/**
+ * A date without a time means noon in Mexico City, so that no time zone moves it to another day.
+ */
 const timeOf = (text: string | undefined): number => {
   if (text === undefined) return refuse("missing_ts", "ts", "is required: when it happened");
   if (UNIX_MS.test(text)) return Number(text);
@@ -96,7 +102,9 @@ const dayAt = (day: string): number => {
   return isDay ? startOfDay(day) + NOON_MS : Number.NaN;
 };
 
-/** What the file says that a row is worth, also where it is refused; null: it cannot be read. */
+/**
+ * The amount that the file states for a row, even if the row is refused. Null if it cannot be read.
+ */
 export const statedAmount = (
   row: Row,
   columns: Columns,

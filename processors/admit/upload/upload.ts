@@ -1,5 +1,5 @@
-// The edge of PUT /upload/:client/:partner/:filename: the rows of a CSV file become records of the
-// log, each answered for itself.
+// The edge of PUT /upload/:client/:partner/:filename: turns the rows of a CSV file into log records
+// and answers for each row separately.
 import { uuidOf } from "../../../domain/ids.ts";
 import { orderIdOf } from "../../../domain/order-id.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";
@@ -9,34 +9,39 @@ import { RefusedEvent } from "../refuse.ts";
 import { type RequestFacts, requestTerms } from "../request-terms.ts";
 import { type Columns, givenEvent, type Row } from "./csv-row.ts";
 
-/** Some rows of a file, and what its head says about their cells. */
+/** Some rows of a file, and the columns from its header. */
 export interface UploadBody {
   readonly events: readonly Row[];
   readonly columns: Columns;
 }
 export interface UploadFacts extends RequestFacts {
   readonly importId: string;
-  /** Who gets the credit of a row that proves no click. */
+  /** The partner who is credited for a row that proves no click. */
   readonly partnerId: number;
-  /** Sent by the partner itself: what takes money back is not its to say. */
+  /** True if the partner itself uploads the file. A partner may not report refunds. */
   readonly isPartners: boolean;
 }
 
-/** Rows as the importer reads them. */
+/** Accepts rows from the importer without further checks. */
 export const acceptsUpload = (body: unknown): UploadBody => body as UploadBody;
 
-/** Clicks are what links say; the client's own systems say what is refunded. */
+/** Types that no file may contain: clicks come from tracking links only. */
 const NEVER: ReadonlySet<string> = new Set(["click", "click_filtered"]);
-/** A row of these types is one line of an order, however often and with whatever else it comes. */
+/**
+ * For these types, a row is identified by its order line, however often it is sent and whatever its
+ * other cells say.
+ */
 const SALES: ReadonlySet<string> = new Set(["purchase", "ext_purchase"]);
 
-/** Pure: the same row of the same client and partner is the same event, in whatever file. */
+/**
+ * Admits rows. Pure: the same row of the same client and partner is the same event in every file.
+ */
 export function* admitUpload(
   { events, columns }: UploadBody,
   arrival: Arrival,
   facts: UploadFacts,
 ): Generator<Admission<EventReceived>, void> {
-  // The reader has refused what is not UTF-8 or holds U+0000.
+  // The reader has already refused invalid UTF-8 and U+0000.
   const texts = { mayBeBroken: false, mayHoldEmail: true };
   const terms = requestTerms({ texts, source: "upload", isClientSide: false, batchId: null }, arrival, facts);
   for (const row of events) yield admitted(row, columns, terms, facts);
@@ -74,7 +79,7 @@ const notOfUploads: Refusal = {
   retryable: false,
 };
 
-/** In the words of the file. */
+/** Names the refused field as the column of the file. */
 const columnOf = ({ field }: Refusal): string | null => {
   const name = field?.replace(/^props\./, "") ?? null;
   if (name === "email") return "email_sha256";

@@ -1,4 +1,4 @@
-// A fixed amount for each sale, whatever it is worth.
+// A fixed amount for each sale, whatever its value.
 import { moneyOf, nothing, type SaleType } from "../worth.ts";
 
 export const flat: SaleType = ({ currency }, { amount_minor }) => {

@@ -1,4 +1,4 @@
-// A share of the line's value, in whatever currency the sale was made.
+// A share of the line's value, in the currency of the sale.
 import { nothing, percentOf, type SaleType, shareOf } from "../worth.ts";
 
 export const percent: SaleType = ({ line_value_minor, currency }, { rate_ppm }) => {

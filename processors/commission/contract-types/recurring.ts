@@ -1,5 +1,5 @@
-// Pays for the sales of a customer, a share or an amount each, for some months after the first one
-// or for life.
+// Pays for the sales of a customer, as a share or an amount each, for some months after the first
+// sale or for life.
 
 import { dayOf, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import type { Contract } from "../../../domain/reference/reference.ts";
@@ -10,8 +10,8 @@ import { flat } from "./flat.ts";
 import { percent } from "./percent.ts";
 
 /**
- * What the months count from: the customer's earliest sale that this partner was ever credited with
- * under such a contract.
+ * `since` is the start of the months: the customer's earliest sale that was credited to this
+ * partner under such a contract.
  */
 export interface Recurring {
   readonly answer: SaleWorth | NoWorth;
@@ -19,8 +19,8 @@ export interface Recurring {
 }
 
 /**
- * `since` is what is remembered of the customer. Months end as their last day begins in Mexico
- * City, so a sale on that day earns nothing.
+ * `since` is the remembered start. The months end when their last day begins in Mexico City, so a
+ * sale on that day earns nothing.
  */
 export const recurring = (sale: Conversion, contract: Contract, since: UnixMs | undefined): Recurring => {
   const first = since === undefined ? sale.occurred_at : Math.min(since, sale.occurred_at);

@@ -1,13 +1,13 @@
-// What a month's volume earns: each part of it at its own tier (marginal), or all of it at the tier
-// that it reached (retroactive).
+// Computes what a month's volume earns: each part at its own tier (marginal), or all of it at the
+// highest tier reached (retroactive).
 import { divideHalfEven } from "../../../domain/money.ts";
 import type { Contract } from "../../../domain/reference/reference.ts";
 import type { Scale } from "../memory-format.ts";
 import { type Inputs, moneyOf, percentOf, plain, WHOLE_PPM } from "../worth.ts";
 
 /**
- * How a tiered contract pays; undefined when what is stored makes no sense: such a contract pays
- * nothing rather than anything.
+ * Reads how a tiered contract pays. Undefined if the stored terms are inconsistent; such a contract
+ * pays nothing, which is safer than a guess.
  */
 export const scaleOf = ({ tiers, tier_mode, currency, cap }: Contract): Scale | undefined => {
   const per = tiers[0]?.rate_ppm == null ? "sale" : "value";
@@ -23,8 +23,8 @@ export const scaleOf = ({ tiers, tier_mode, currency, cap }: Contract): Scale | 
 };
 
 /**
- * Where the part of a month's volume stands that was sold by one table: above `below`, which was
- * sold by earlier terms, in a month of `month` in all. Units of the table's own kind.
+ * The place of one table's units within the month: above `below`, which was sold under earlier
+ * terms, in a month of `month` units in total. Units are of the table's own kind.
  */
 export interface Place {
   readonly below: bigint;
@@ -32,11 +32,11 @@ export interface Place {
   readonly month: bigint;
 }
 
-/** Which tier a volume has reached. */
+/** The index of the tier that a volume has reached. */
 export const reachedBy = (units: bigint, { steps }: Scale): number => steps.findLastIndex(({ from }) => from <= units);
 const priceOf = (units: bigint, scale: Scale): bigint => scale.steps[reachedBy(units, scale)]!.price;
 
-/** In millionths of a minor unit, each part at its tier. */
+/** The price of the units, each part at its tier, in millionths of a minor unit. */
 const inTiers = (units: bigint, { steps }: Scale): bigint =>
   steps.reduce((sum, { from, price }, n) => {
     const to = steps[n + 1]?.from;
@@ -46,21 +46,21 @@ const inTiers = (units: bigint, { steps }: Scale): bigint =>
 const rounded = (exact: bigint): bigint => divideHalfEven(exact, WHOLE_PPM);
 
 /**
- * What the part earns before caps, in minor units. Marginal: the difference of two rounded totals,
- * so the sum of all parts is exact.
+ * What the part earns before caps, in minor units. In marginal mode it is the difference of two
+ * rounded totals, so that the parts add up exactly.
  */
 export const earnsAt = ({ below, own, month }: Place, scale: Scale): bigint =>
   scale.mode === "retroactive"
     ? rounded(own * priceOf(month, scale))
     : rounded(inTiers(below + own, scale)) - rounded(inTiers(below, scale));
 
-/** What a sale adds to its part, at the prices of the tier that is reached with it. */
+/** What a sale adds to its part, priced at the tier that is reached with it. */
 export const addedBy = (before: Place, after: Place, scale: Scale): bigint => {
   if (scale.mode === "marginal") return earnsAt(after, scale) - earnsAt(before, scale);
   return earnsAt(after, scale) - earnsAt({ ...before, month: after.month }, scale);
 };
 
-/** Whether no part of a sale lies in a tier that pays. */
+/** True if no unit of the sale lies in a tier that pays. */
 export const isUnpaid = (before: Place, after: Place, scale: Scale): boolean => {
   if (scale.steps[0]!.price !== 0n) return false;
   if (scale.mode === "retroactive") return priceOf(after.month, scale) === 0n;
@@ -77,12 +77,12 @@ const tierWords = ({ per, currency, steps }: Scale): string =>
     .join(", ");
 const hasOthers = ({ own, month }: Place): boolean => own !== month;
 
-/** How receipts speak of the volume. */
+/** Describes the volume in the words of a receipt. */
 export const volumeWords = (scale: Scale, place: Place): string =>
   `${scale.per === "value" ? "the month's volume" : "the month's number of sales"} ` +
   `(${tierWords(scale)})${hasOthers(place) ? ", for the part that was sold by these terms," : ""}`;
 
-/** What a sale earns, in words. */
+/** Describes in words what a sale earns. */
 export const saleFormula = (after: Place, scale: Scale): string => {
   const words = volumeWords(scale, after);
   if (scale.mode === "marginal")
@@ -96,8 +96,9 @@ export const saleFormula = (after: Place, scale: Scale): string => {
 };
 
 /**
- * The tiers and the volume before and after, as a receipt lists them; a sale that was partly
- * refunded counts in part. The part of these terms is named where others were sold by, too.
+ * Lists the tiers and the volume before and after for a receipt. A partly refunded sale counts in
+ * part. If the month also has sales under other terms, the part under these terms is listed
+ * separately.
  */
 export const volumeInputs = (month: string, before: Place, after: Place, scale: Scale): Inputs => {
   const isByValue = scale.per === "value";

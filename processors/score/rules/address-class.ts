@@ -2,8 +2,8 @@
 import type { FraudRule } from "../rule.ts";
 
 /**
- * Shoppers use VPNs too: never a reject by itself (docs/enrichment.md, "The rules"). Off without
- * the operator's list of networks: then no address has a class.
+ * Shoppers use VPNs too, so this rule alone never rejects (docs/enrichment.md, "The rules").
+ * Without the operator's list of networks no address has a class, and the rule is off.
  */
 export const addressClass: FraudRule = {
   code: "address_class",

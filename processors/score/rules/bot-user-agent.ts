@@ -4,8 +4,8 @@ import type { FraudRule } from "../rule.ts";
 const evidenceLength = 120;
 
 /**
- * Alone it holds a commission for review and refuses none: a bot's user agent is easy to fake, and
- * so is a person's.
+ * Alone this rule leads to a review and never to a reject, because user agents are easy to fake, a
+ * bot's as well as a person's.
  */
 export const botUserAgent: FraudRule = {
   code: "ua_bot",

@@ -1,9 +1,10 @@
-// One click id is carried by more devices than one visitor has.
+// More devices carry one click id than one visitor has.
 import type { FraudRule } from "../rule.ts";
 
 /**
- * Devices that carried the click id, this one included: more than 3. A tracking link and the shop
- * may give one visitor two ids, a phone handed over a third (ours).
+ * More than 3 devices carry the click id, this one included. A visitor may have two device ids, one
+ * of the tracking link and one of the shop, and a phone that is passed on adds a third. The limit
+ * is our own.
  */
 export const clickOnManyDevices: FraudRule = {
   code: "click_on_many_devices",

@@ -1,9 +1,9 @@
-// An app was installed sooner after the click than people do.
+// An app was installed sooner after the click than people do it.
 import { afterClick, type FraudRule, sinceClick } from "../rule.ts";
 
 /**
- * Milliseconds. Hijacked clicks peak between 3 and 10 s before the first start (docs/enrichment.md,
- * "The rules").
+ * In milliseconds. Hijacked clicks peak between 3 and 10 s before the first start
+ * (docs/enrichment.md, "The rules").
  */
 export const clickToInstall: FraudRule = {
   code: "click_to_install",

@@ -2,8 +2,9 @@
 import { afterClick, type FraudRule, sinceClick } from "../rule.ts";
 
 /**
- * Milliseconds. Less than a page load and a form (docs/enrichment.md, "The rules"). Purchases of
- * apps come as ext_purchase: their click can lie before the order by design.
+ * In milliseconds: less time than a page load and a form take (docs/enrichment.md, "The rules").
+ * App purchases arrive as ext_purchase and are exempt, because their click may legitimately come
+ * just before the order.
  */
 export const clickToPurchase: FraudRule = {
   code: "click_to_purchase",

@@ -1,9 +1,10 @@
-// One address converts more often in an hour than a household does.
+// One address converts more often in an hour than a household would.
 import { type FraudRule, isConversion } from "../rule.ts";
 
 /**
- * Conversions of one address in an hour of the clock, this one included: more than 20
- * (docs/enrichment.md, "The rules"). Offices and carriers share addresses, hence review at most.
+ * More than 20 conversions from one address within a clock hour, this one included
+ * (docs/enrichment.md, "The rules"). Offices and carriers share addresses, so the rule leads to a
+ * review at most.
  */
 export const conversionsPerAddress: FraudRule = {
   code: "conversions_per_address",

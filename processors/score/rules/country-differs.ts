@@ -1,9 +1,9 @@
-// The click came from another country than the conversion.
+// The click came from a different country than the conversion.
 import { type FraudRule, isConversion } from "../rule.ts";
 
 /**
- * Travellers and VPNs do it too, and country data errs: a small weight (docs/enrichment.md, "The
- * rules").
+ * Travellers and VPN users trigger this rule too, and country data contains errors, so its weight
+ * is small (docs/enrichment.md, "The rules").
  */
 export const countryDiffers: FraudRule = {
   code: "country_differs",

@@ -2,7 +2,7 @@
 import { afterClick, type FraudRule, sinceClick } from "../rule.ts";
 
 /**
- * Milliseconds. No store shows, loads and starts an app in 2 s: the click was made up
+ * In milliseconds. No store can show, load and start an app within 2 s, so the click was invented
  * (docs/enrichment.md, "The rules").
  */
 export const impossibleInstall: FraudRule = {

@@ -2,8 +2,8 @@
 import { type FraudRule, isConversion } from "../rule.ts";
 
 /**
- * The e-mail of the lead or order is the partner's own (docs/enrichment.md, "The rules"); both are
- * compared as keyed hashes.
+ * The e-mail address of the lead or order is the partner's own (docs/enrichment.md, "The rules").
+ * Both are compared as keyed hashes.
  */
 export const selfReferral: FraudRule = {
   code: "self_referral",

@@ -1,5 +1,5 @@
-// What a decision makes of a line: another partner, none, a commission that is released or held, a
-// row with more fraud reasons.
+// Applies a decision to a line: another partner, no partner, a released or held commission, or more
+// fraud reasons on the row.
 import type { Decision, EventAttributed } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { type Changes, closeLine, creditAgain, creditLine, releaseLine } from "../credit-line.ts";
@@ -8,12 +8,14 @@ import { type Line, type OrderState, rowOf, rowText, type WaitingDecision } from
 import { claimsOn, recreditLine, reprocessLine } from "./reprocess.ts";
 import { creditByDecision, decideEvent, flagged, lostFor, nextVersion, REJECTED, unattributed } from "./rows.ts";
 
-/** A commission that a finding of many events took; the reasons stand on the row. */
+/**
+ * The hold reason when a job that looks at many events suspects fraud. Its findings are on the row.
+ */
 const HELD = "fraud_review";
 
 interface DecisionResult {
   readonly line: Line;
-  /** The line's row, one version up; null when it stays as it is. */
+  /** The line's row with the next version. Null if the row does not change. */
   readonly row: EventAttributed | null;
 }
 
@@ -26,8 +28,8 @@ const unheld = (line: Line): Line => ({
 });
 
 /**
- * Reverses the old credit, then adds the new one; the same partner keeps the line, and what was
- * decided about it before.
+ * Reverses the old credit, then adds the new one. If the partner stays the same, so does the line,
+ * with all earlier decisions.
  */
 const assign = (changes: Changes, line: Line, decision: Decision): DecisionResult => {
   if (line.partner_id === decision.partner_id) return { line: { ...line, is_decided: true }, row: null };
@@ -50,13 +52,13 @@ const unassign = (changes: Changes, line: Line, decision: Decision): DecisionRes
 const release = (changes: Changes, line: Line, decision: Decision): DecisionResult => {
   if (line.review === null) return { line, row: null };
   if (line.partner_id === null) return { line: { ...line, review: null }, row: null };
-  // All of it was given back, so nothing is held; should the line be worth something again, it is
-  // so without a review.
+  // If everything was refunded, nothing is held. Should the line regain a value, it will not be
+  // under review.
   const released = line.status === "credited" ? releaseLine(changes, line, decision.reason) : { ...line, review: null };
   return { line: { ...released, is_decided: true }, row: null };
 };
 
-/** What a person has decided stands: a finding is then written on the row and moves no money. */
+/** A person's decision has precedence: a later finding is written to the row but moves no money. */
 const flag = (changes: Changes, line: Line, decision: Decision): DecisionResult => {
   const before = rowOf(line);
   const fraud = flagged(before.fraud, decision);
@@ -95,15 +97,15 @@ const decideLine = (changes: Changes, line: Line, decision: Decision): DecisionR
 };
 
 /**
- * Who is credited for an order is decided for all of it, also for lines that come late; a review is
- * released, or found, on what is there.
+ * True for decisions about the partner of an order. They also apply to lines that arrive later. A
+ * release or a finding only applies to the lines that exist.
  */
 const isForAll = ({ kind }: Decision): boolean =>
   kind === "assign" || kind === "reattribute" || kind === "take_back" || kind === "reject";
 
 /**
- * A line that has just come: decisions that wait for it are applied in the order in which they
- * came. `rows`: its further versions; `decisions`: what goes on waiting.
+ * Applies waiting decisions to a new line, in the order in which they were made. `rows` are the new
+ * versions of its row; `decisions` are those that still wait.
  */
 export const decideWaiting = (
   changes: Changes,
@@ -130,22 +132,30 @@ export const decideWaiting = (
   return { line: decided, rows, decisions };
 };
 
-/** The leads of one person have no product that tells them apart: only the event that made each. */
+/**
+ * Leads of one person have no product to tell them apart, so a decision must name the event of the
+ * lead.
+ */
 const isAbout = ({ product_key, name, event_id }: WaitingDecision, line: Line, isLead: boolean): boolean =>
   product_key === null ||
   event_id === line.event_id ||
   (!isLead && product_key === line.product_key && name === line.name);
 
-/** What was computed of a line says nothing about one that is not there. */
+/**
+ * A reprocess or recredit was computed for an existing line, so it cannot wait for a missing one.
+ */
 const canWait = ({ kind }: Decision): boolean => kind !== "reprocess" && kind !== "recredit";
 
 type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
 
-/** The line that its event made, or is a copy of: of every line, where it is one of the order. */
+/**
+ * The lines that the named event created or is a copy of. A copy of the whole order belongs to
+ * every line.
+ */
 const linesAbout = ({ cause }: Changes, { event_id }: WaitingDecision, order: OrderState): readonly Line[] => {
   const made = order.lines.filter((line) => line.event_id === event_id || line.copied.includes(event_id ?? ""));
   if (made.length > 0) return made;
-  // A lead is near others in its own time, not in that of the decision.
+  // Leads are matched by their own time, not by the time of the decision.
   const at = Math.min(cause.data.attributed.event.ts, cause.receivedAt);
   const met = meet({ ...cause, at }, order);
   if (met.kind === "copy_of_all") return met.lines;
@@ -153,8 +163,7 @@ const linesAbout = ({ cause }: Changes, { event_id }: WaitingDecision, order: Or
 };
 
 /**
- * A decision that has just come: applied to the lines it is about. Where there is none yet it
- * waits, as a refund does.
+ * Applies a new decision to its lines. If there are none yet, the decision waits, as a refund does.
  */
 export const decideOrder = (
   changes: Changes,
@@ -180,8 +189,8 @@ export const decideOrder = (
 };
 
 /**
- * The first decision brings the event's bytes; from then on what was last written counts, so that
- * versions have no gap and no second author.
+ * Decides about an event that has no line. The first decision brings the event's row. Later ones
+ * continue from the last written row, so that versions have no gap and only one author.
  */
 const decideOther = (
   { cause }: Changes,

@@ -1,30 +1,29 @@
-// What today's code and rules make of a line or of another event: a further version of its row, and
-// its credit moved where it belongs.
+// Recomputes a line or another event with today's code and rules: a new version of its row, and its
+// credit moved accordingly.
 import type { Credit, Decision, EventAttributed } from "../../../schemas/generated.ts";
 import { type Changes, closeLine, creditLine } from "../credit-line.ts";
 import { type Line, rowOf, rowText } from "../order.ts";
 
 const REASON = "reprocessed";
 
-/** By a person, or by a job that looks at many events. */
+/** True if a person or a job over many events has decided about the credit. */
 const isDecided = ({ candidates }: Credit): boolean => candidates.some(({ method }) => method === "decision");
 
 export const isSameSet = (a: readonly number[], b: readonly number[]): boolean =>
   a.length === b.length && a.every((one) => b.includes(one));
 
 /**
- * Who claims an order once what claims its lines was computed again; what lines do not know of
- * themselves stays.
+ * The partners who claim an order after its lines were recomputed. A line that does not know its
+ * claims keeps the earlier ones.
  */
 export const claimsOn = (lines: readonly Line[], before: readonly number[]): readonly number[] => [
   ...new Set(lines.flatMap(({ claimed_by }) => claimed_by ?? before)),
 ];
 
 /**
- * The claim carries the row as it is made today, under the version that it was computed against:
- * where anything else has changed the line since, it says nothing any more. What a person has
- * decided stands, unless the decision overrides it. The old credit is reversed, then the new one
- * added (law M7).
+ * The claim carries the row as computed today and the version that it was computed from. If the
+ * line has changed since, the claim has no effect. A person's decision stays, unless this decision
+ * overrides it. The old credit is reversed, then the new one is added (law M7).
  */
 export const reprocessLine = (
   changes: Changes,
@@ -52,8 +51,8 @@ export const reprocessLine = (
 };
 
 /**
- * Its commission is taken back and earned again, with the contract as it is known now; who is
- * credited stays, and so does the row.
+ * Reverses the commission and earns it again under the contract as known now. Credit and row stay
+ * the same.
  */
 export const recreditLine = (changes: Changes, line: Line): { readonly line: Line; readonly row: null } => {
   if (line.status !== "credited") return { line, row: null };
@@ -62,8 +61,8 @@ export const recreditLine = (changes: Changes, line: Line): { readonly line: Lin
 };
 
 /**
- * Of an event that is no line: `row` as it was last written, or as the claim brings it when nothing
- * has been decided about it yet.
+ * Recomputes an event that has no line. `row` is the last written row, or the claim's own if
+ * nothing was decided about the event before.
  */
 export const reprocessEvent = (
   row: EventAttributed,

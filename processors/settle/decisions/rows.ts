@@ -1,22 +1,24 @@
-// The rows that decisions leave: who is credited now and who lost, and which findings of fraud were
-// added.
+// The rows after a decision: who is credited, who lost, and which fraud findings were added.
 import type { Credit, Decision, EventAttributed, Fraud } from "../../../schemas/generated.ts";
 import { reprocessEvent } from "./reprocess.ts";
 
 const highestScore = 100;
-/** Why a credit was lost to a finding of many events; the reasons stand on the row. */
+/**
+ * The reason when a job that looks at many events rejects a credit as fraud. Its findings are on
+ * the row.
+ */
 export const REJECTED = "fraud_rejected";
 
 /**
- * Who won before a decision lost to it; an outcome beside the closed reasons of an unattributed
- * event.
+ * The outcome of a contender who had won before a decision. It is not one of the fixed reasons of
+ * an unattributed event.
  */
 const OVERRULED = "overruled";
 
-/** The newest decisions a row names; all of them lie in the log of claims. */
+/** A row names only the newest decisions. The log of claims holds all of them. */
 const MOST_DECISIONS = 20;
 
-/** Who contended stays, in this order; the oldest decisions beyond the bound do not. */
+/** Keeps all contenders in order, but only the newest decisions. */
 const withDecision = ({ candidates }: Credit, decision: Credit["candidates"][number]): Credit["candidates"] => {
   const decisions = candidates.filter(({ method }) => method === "decision");
   const forgotten = new Set(decisions.slice(0, Math.max(0, decisions.length + 1 - MOST_DECISIONS)));
@@ -27,7 +29,7 @@ const withDecision = ({ candidates }: Credit, decision: Credit["candidates"][num
   ];
 };
 
-/** Names the decision, so that an explanation of the event finds it. */
+/** Names the decision among the candidates, so that an explanation of the event can find it. */
 export const creditByDecision = (before: Credit, { decision_id, partner_id, campaign_id }: Decision): Credit => ({
   ...before,
   status: "attributed",
@@ -66,7 +68,9 @@ export const unattributed = (before: Credit, decisionId: string, reason: string)
   }),
 });
 
-/** The score with the decision's reasons, each code once; the same one when none is new. */
+/**
+ * Adds the decision's reasons to the score, each code once. Returns the same object if none is new.
+ */
 export const flagged = (before: Fraud, { flags, review_from, reject_from }: Decision): Fraud => {
   const added = flags.filter(({ code }) => !before.reasons.some((known) => known.code === code));
   if (added.length === 0) return before;
@@ -76,7 +80,8 @@ export const flagged = (before: Fraud, { flags, review_from, reject_from }: Deci
     reasons.reduce((sum, { weight }) => sum + weight, 0),
   );
   const found = score >= reject_from ? "reject" : score >= review_from ? "review" : "ok";
-  // Reasons are only added, so a band never falls, whatever the client's lines have become since.
+  // Reasons are only ever added, so a band never falls, even if the client has changed its
+  // thresholds.
   return {
     score,
     band: found === "ok" || before.band === "reject" ? before.band : found,
@@ -86,8 +91,7 @@ export const flagged = (before: Fraud, { flags, review_from, reject_from }: Deci
 };
 
 /**
- * Of the closed reasons of an unattributed event; the words of the person who decided stay with the
- * decision.
+ * One of the fixed reasons of an unattributed event. The person's own words stay with the decision.
  */
 export const lostFor = ({ kind }: Decision): string => (kind === "reject" ? REJECTED : "manual");
 
@@ -101,7 +105,8 @@ export const nextVersion = (
 });
 
 /**
- * A row of an event that is no claim: no money hangs on it. Null when the decision changes nothing.
+ * The new row of an event that is not a claim, so no money is involved. Null if the decision
+ * changes nothing.
  */
 export const decideEvent = (
   row: EventAttributed,

@@ -1,18 +1,18 @@
-// The bytes of an order, and of a part of one, as they are written and as they once were.
+// Encodes an order, or a part of one, and decodes all formats ever written.
 import type { Line, OrderState, Refund } from "../order.ts";
 
 /**
- * Format 1 kept of a refund only what it had not taken yet. Format 3 is of orders that lie in
- * parts, which code that knows 2 must not take for whole ones. Fields that came later are left out
- * where they say nothing.
+ * Format 1 stored only the open remainder of each refund. Format 3 marks orders that are stored in
+ * parts, so that code that only knows format 2 does not read a part as a whole order. Newer fields
+ * are omitted when empty.
  */
 const FORMATS = { first: 1, together: 2, parted: 3 } as const;
 
 const decoder = new TextDecoder();
 
 /**
- * First a line of JSON with everything but the rows, then each row on a line of its own: a text
- * inside JSON would be escaped again each time.
+ * The first line is JSON with everything except the rows; then each row follows on its own line.
+ * Rows inside the JSON would have to be escaped again each time.
  */
 export const encode = ({ lines, refunds, decisions, events, claimed_by, parts }: OrderState): Uint8Array => {
   const isParted = parts !== null || lines.some(({ number }, n) => number !== n);
@@ -49,7 +49,10 @@ export const encode = ({ lines, refunds, decisions, events, claimed_by, parts }:
 
 const noCopies: readonly string[] = [];
 
-/** Filled in where it was parsed: a copy of each line would cost a fifth of reading it. */
+/**
+ * Fills in the parsed object in place, because copying each line would add a fifth to the decoding
+ * time.
+ */
 const lineFrom = (line: any, row: string, n: number, format: number): Line => {
   line.number ??= n;
   line.name ??= null;
@@ -67,7 +70,8 @@ const lineFrom = (line: any, row: string, n: number, format: number): Line => {
 };
 
 /**
- * When it was received, format 1 did not say: in time, as far as its order's lines are concerned.
+ * Format 1 did not store when a refund was received. 0 counts as received before its order's lines
+ * were complete.
  */
 const refundFrom = ({ left_minor, amount_minor = left_minor, row, ...refund }: any, rows: string[]): Refund => ({
   line_event_id: null,

@@ -1,5 +1,5 @@
-// How orders lie in memory: a small one in one value under its key; a large one in parts by
-// product, of which a claim reads and writes only those that it is about.
+// How orders are stored in memory: a small order in one value under its key, a large one in parts
+// by product, so that a claim reads and writes only the parts that it needs.
 import type { Claim } from "../../../schemas/generated.ts";
 import type { MemoryOf, Recorded } from "../../../stream/flow.ts";
 import { partitionOf } from "../../../stream/partitioner.ts";
@@ -7,13 +7,14 @@ import { isLead, productKeyOf } from "../match-line.ts";
 import { emptyOrder, type Line, type OrderState, type Parts, type Refund, refundsIn } from "../order.ts";
 import { decode, encode } from "./codec.ts";
 
-/** An order of more lines lies in parts; nearly every one has fewer. */
+/** An order with more lines is stored in parts. Nearly every order has fewer. */
 export const MOST_TOGETHER = 16;
-/** At the bound of 2,000 lines about eight lie in each. */
+/** With the limit of 2,000 lines, each part holds about eight. */
 const PARTS = 256;
 
 /**
- * Record keys begin with the digits of a client, so no order id can name a part of another order.
+ * Record keys start with the digits of the client, so no order id can produce the key of another
+ * order's part.
  */
 const partKey = (key: string, part: number): string => `part/${part}|${key}`;
 const partOf = (text: string): number => partitionOf(Buffer.from(text), PARTS);
@@ -21,13 +22,13 @@ const ALL = Array.from({ length: PARTS }, (_, part) => part);
 
 type Order = OrderState | undefined;
 
-/** What a refund may concern: the lines of one product, or any. */
+/** True if the refund can only affect lines of one product. */
 const isOfProduct = ({ product_key, line_event_id }: Refund): boolean => product_key !== null && line_event_id === null;
 
 /**
- * Whether the claim may concern lines of any product. A refund of the whole order is spread again
- * whenever a line changes, until the lines are complete; what a line is computed to be again may
- * change who claims the order.
+ * True if the claim may affect lines of any product. A refund of the whole order is spread again
+ * whenever a line changes, until the lines are complete. A reprocess may change who claims the
+ * order.
  */
 const meetsAll = ({ data }: Recorded<Claim>, { has_refunds_of_all }: Parts): boolean => {
   const { decision, kind, line_event_id, attributed } = data;
@@ -41,8 +42,8 @@ const meetsAll = ({ data }: Recorded<Claim>, { has_refunds_of_all }: Parts): boo
 };
 
 /**
- * What a claim meets of an order that lies in parts, or is about to: those of its product, and of
- * the total that it may be a copy of.
+ * The parts that a claim needs: those of its product, and of the total that it may be a copy of. An
+ * order that is about to be split needs all parts.
  */
 const partsMet = (claim: Recorded<Claim>, head: OrderState, mostTogether: number): readonly number[] => {
   if (head.parts === null) return head.lines.length < mostTogether ? [] : ALL;
@@ -50,9 +51,9 @@ const partsMet = (claim: Recorded<Claim>, head: OrderState, mostTogether: number
   return [...new Set([claim.data.attributed.event.product_id ?? "", ""].map(partOf))];
 };
 
-/** All keys under which anything of the order may lie; its head is the first one. */
+/** All keys that may hold data of the order. The first is its head. */
 export const keysOfOrder = (key: string): readonly string[] => [key, ...ALL.map((part) => partKey(key, part))];
-/** Whether the bytes of a head say that there are parts. */
+/** True if the encoded head says that the order is stored in parts. */
 export const isInParts = (head: Uint8Array): boolean => decode(head).parts !== null;
 
 const countByName = (lines: readonly Line[], counts: ReadonlyMap<string | null, number>, sign: 1 | -1) => {
@@ -69,7 +70,7 @@ const assembled = (head: OrderState, parts: readonly Order[]): OrderState => {
   return { ...head, lines, refunds, parts: { ...head.parts, absent, refunds: head.parts.refunds - refunds.length } };
 };
 
-/** What is in no part. */
+/** The head holds everything that is in no part. */
 const headOf = (order: OrderState): OrderState => ({
   ...order,
   lines: [],
@@ -91,8 +92,8 @@ const isSameHead = (before: OrderState, after: OrderState): boolean =>
 type Part = Pick<OrderState, "lines" | "refunds">;
 
 /**
- * Leads have no product, and a refund may have none: each lies by its event, so that one more does
- * not write the others again.
+ * Leads have no product, and a refund may have none. They are placed by their event id, so that one
+ * more does not rewrite the others.
  */
 const partsIn = ({ lines, refunds }: OrderState, areLeads: boolean): ReadonlyMap<number, Part> => {
   const parts = new Map<number, { lines: Line[]; refunds: Refund[] }>();
@@ -129,7 +130,7 @@ const changesOf = (keys: readonly string[], before: OrderState, after: OrderStat
   return changes;
 };
 
-/** Durable, for it decides money. Tests bring another bound than MOST_TOGETHER. */
+/** Durable, because it decides about money. Tests use a smaller limit than MOST_TOGETHER. */
 export const orderMemory = (mostTogether: number): MemoryOf<OrderState> => ({
   name: "order",
   keyedBy: "client_id:order",
@@ -149,7 +150,7 @@ export const orderMemory = (mostTogether: number): MemoryOf<OrderState> => ({
 
 export const order = orderMemory(MOST_TOGETHER);
 
-/** The whole order from the bytes of its keys; undefined: nothing is remembered of it. */
+/** Assembles the whole order from the bytes of its keys. Undefined if nothing is remembered. */
 export const orderFrom = (key: string, found: (key: string) => Uint8Array | undefined): OrderState | undefined => {
   const head = found(key);
   if (head === undefined) return undefined;

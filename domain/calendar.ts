@@ -1,17 +1,17 @@
-// Days and months of America/Mexico_City, to the millisecond: what dashboards, commissions and
-// payments are counted by.
+// Days and months in America/Mexico_City, to the millisecond. Dashboards, commissions and payments
+// use them.
 import type { UnixMs } from "../stream/flow.ts";
 
 export interface Month {
   readonly year: number;
-  /** 1 to 12. */
+  /** 1 (January) to 12. */
   readonly month: number;
 }
 
 const TIME_ZONE = "America/Mexico_City";
 const DAY_MS = 86_400_000;
 /**
- * Only a first guess, which the borders correct: the zone's offset since summer time ended on
+ * A first guess that `startOf` corrects: the zone's offset since summer time was abolished on
  * 2022-10-30.
  */
 const USUAL_OFFSET_MS = -6 * 3_600_000;
@@ -19,13 +19,13 @@ const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
 
 let wallClock: Intl.DateTimeFormat | undefined;
 /**
- * Borders by day number. Asking Intl costs microseconds, so each day is asked once; a day out of
- * far past or future cannot fill the memory.
+ * Cached starts of days. Intl costs microseconds, so each day is looked up once. The cache is
+ * bounded, so unusual days cannot fill the memory.
  */
 const dayStarts = new Map<number, UnixMs>();
 const MAX_DAYS_KEPT = 4_096;
 
-/** What the zone's clocks show at `at`, less `at`; from the IANA data inside Node. */
+/** The zone's offset from UTC at `at`, from the IANA data inside Node. */
 const offsetAt = (at: UnixMs): number => {
   wallClock ??= new Intl.DateTimeFormat("en-US", {
     timeZone: TIME_ZONE,
@@ -46,8 +46,8 @@ const offsetAt = (at: UnixMs): number => {
 };
 
 /**
- * The first instant of a day, given as days since 1970-01-01. When clocks jump over midnight the
- * day starts with the jump.
+ * The first instant of a day, given as days since 1970-01-01. If clocks jump over midnight, the day
+ * starts with the jump.
  */
 const startOf = (day: number): UnixMs => {
   const known = dayStarts.get(day);
@@ -67,11 +67,14 @@ const dayNumberOf = (at: UnixMs): number => {
   return at < startOf(guess + 1) ? guess : guess + 1;
 };
 
-/** Months since January 1970, counted by the months of UTC; only a guess near a border. */
+/**
+ * The first day of a month, counted in months since January 1970 in UTC. Only a guess near the
+ * start of a month.
+ */
 const firstDayOf = (monthNumber: number): number => Date.UTC(1970, monthNumber, 1) / DAY_MS;
 let lastMonth = { from: 0, to: 0, month: { year: 0, month: 0 } };
 
-/** The month in which clocks in Mexico City stood at `at`. */
+/** The month in Mexico City at `at`. */
 export const monthOf = (at: UnixMs): Month => {
   if (at >= lastMonth.from && at < lastMonth.to) return lastMonth.month;
   const guessed = new Date(at + USUAL_OFFSET_MS);
@@ -84,12 +87,12 @@ export const monthOf = (at: UnixMs): Month => {
   return month;
 };
 
-/** The day, as YYYY-MM-DD, that clocks in Mexico City showed at `at`. */
+/** The day in Mexico City at `at`, as YYYY-MM-DD. */
 export const dayOf = (at: UnixMs): string => new Date(dayNumberOf(at) * DAY_MS).toISOString().slice(0, 10);
 
 /**
- * The first millisecond of a day of Mexico City, given as YYYY-MM-DD. Throws RangeError on text
- * that is not a day of the calendar.
+ * The first millisecond of a day in Mexico City, given as YYYY-MM-DD. Throws RangeError if the text
+ * is not a calendar day.
  */
 export const startOfDay = (day: string): UnixMs => {
   const [, year, month, date] = DATE.exec(day) ?? [];
@@ -100,8 +103,8 @@ export const startOfDay = (day: string): UnixMs => {
 };
 
 /**
- * The same day of the month `months` later, or the last day of that month when it is shorter; both
- * as YYYY-MM-DD. Throws RangeError as `startOfDay`.
+ * The same day `months` later, or the last day of that month if it is shorter. Both are YYYY-MM-DD.
+ * Throws RangeError like `startOfDay`.
  */
 export const monthsAfter = (day: string, months: number): string => {
   startOfDay(day);
@@ -112,8 +115,8 @@ export const monthsAfter = (day: string, months: number): string => {
 };
 
 /**
- * The same day and time of day `months` calendar months earlier, or that time on the last day of
- * that month when it is shorter. In UTC: as retention counts them.
+ * The same day and time `months` calendar months earlier, or the last day of that month if it is
+ * shorter. In UTC, because retention counts months in UTC.
  */
 export const monthsBefore = (at: UnixMs, months: number): UnixMs => {
   const dayNumber = Math.floor(at / DAY_MS);
@@ -121,27 +124,28 @@ export const monthsBefore = (at: UnixMs, months: number): UnixMs => {
     lastShift = { day: dayNumber, months, ms: at - dayMonthsBefore(at, months) };
   return at - lastShift.ms;
 };
-/** All moments of a day of UTC are moved by the same time: requests of today share it. */
+/** Cached, because every moment of a UTC day is shifted by the same time. */
 let lastShift = { day: Number.NaN, months: 0, ms: 0 };
 
 const dayMonthsBefore = (at: UnixMs, months: number): UnixMs => {
   const date = new Date(at);
   const day = date.getUTCDate();
   date.setUTCMonth(date.getUTCMonth() - months);
-  // The 31st of a month of 30 days is the 1st of the next one; day 0 is the last of the one before.
+  // If the earlier month is too short, the date overflows into the next month. Day 0 then means the
+  // last day of the shorter month.
   return date.getUTCDate() === day ? date.getTime() : date.setUTCDate(0);
 };
 
-/** From this day of the next month on a month is locked. */
+/** The day of the following month on which a month is locked. */
 const LOCKED_ON = 8;
 
-/** The moment from which on nothing of the month of that day changes but by adjustments. */
+/** The moment from which the month of `day` only changes by adjustments. */
 export const lockedFrom = (day: string): UnixMs => {
   const next = monthsAfter(`${day.slice(0, 7)}-01`, 1);
   return startOfDay(`${next.slice(0, 7)}-0${LOCKED_ON}`);
 };
 
-/** The moment from which on the month before the one in which `at` lies is locked. */
+/** The moment from which the month before that of `at` is locked. */
 export const formerMonthLockedFrom = (at: UnixMs): UnixMs => {
   const { year, month } = monthOf(at);
   return startOfDay(`${year}-${String(month).padStart(2, "0")}-0${LOCKED_ON}`);

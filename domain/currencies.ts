@@ -1,8 +1,8 @@
-// The currencies that money may be in, with their decimal digits (ISO 4217, list one).
+// The accepted currencies with their decimal digits (ISO 4217, list one).
 
 /**
- * Codes without minor units (gold, test codes, XXX "no currency") are left out: an amount in them
- * would mean nothing.
+ * Codes without minor units (gold, test codes, XXX "no currency") are left out, because an amount
+ * in them has no meaning.
  */
 const BY_DIGITS: Readonly<Record<number, string>> = {
   0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
@@ -24,13 +24,12 @@ const digits = new Map(
   ),
 );
 
-/** Every code, by its decimals. */
+/** Every code, grouped by its number of decimals. */
 export const codesByDigits: ReadonlyMap<number, readonly string[]> = new Map(
   Object.entries(BY_DIGITS).map(([count, codes]) => [Number(count), codes.split(" ")]),
 );
 
 /**
- * How many decimals an amount of this currency has; undefined: not a currency. Codes are upper
- * case.
+ * The number of decimals of a currency. Undefined if it is not a currency. Codes are upper case.
  */
 export const digitsOf = (currency: string): number | undefined => digits.get(currency);

@@ -1,11 +1,10 @@
-// Ids that say nothing but come out the same every time: UUIDs made of the parts that make a thing
-// what it is.
+// Deterministic ids: UUIDs computed from the parts that identify a thing.
 import { hash } from "node:crypto";
 
 /**
- * A UUID (version 8 of RFC 9562, "custom") from the SHA-256 of its parts. Each part is written with
- * its length in front, so ("ab", "c") and ("a", "bc") differ; a number counts as its decimal text.
- * Equal parts, equal UUID, for ever: ids in the log depend on it.
+ * A UUID (version 8 of RFC 9562, "custom") from the SHA-256 of its parts. Each part is prefixed
+ * with its length, so ("ab", "c") and ("a", "bc") differ. A number counts as its decimal text. This
+ * must never change: ids in the log depend on it.
  */
 export const uuidOf = (...parts: readonly (string | number)[]): string => {
   let text = "";
@@ -18,24 +17,27 @@ export const uuidOf = (...parts: readonly (string | number)[]): string => {
   const [first, second, third] = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(13, 16)];
   return `${first}-${second}-8${third}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 };
-/** The two fixed bits of RFC 9562 leave two free ones in this digit. */
+/** RFC 9562 fixes two bits of this digit, so four values are left. */
 const VARIANT = "89ab";
 
-/** What a sender may use as the id of an event. */
+/** The allowed form of a sender's event id. */
 export const EVENT_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** Two clients may send the same event id; the same client may not mean two events by it. */
+/**
+ * Two clients may use the same event id, so the client is part of the hash. One client must not use
+ * an id for two events.
+ */
 export const sentEventId = (clientId: number, senderEventId: string): string => uuidOf(clientId, senderEventId);
 
 /**
- * The id of the n-th record that a stage makes of one input: the same whenever, wherever and
- * however often it is made.
+ * The id of the n-th record that a stage makes from one input. It is the same however often it is
+ * computed.
  */
 export const derivedId = (stage: string, inputId: string, output: string, n: number): string =>
   uuidOf(stage, inputId, output, n);
 
 /**
- * `cnv_` and its kin (docs/design/contracts.md, "Answers"): the kind, then the 32 digits of the
- * UUID.
+ * Ids such as `cnv_...` (docs/design/contracts.md, "Answers"): the prefix, then the 32 digits of
+ * the UUID.
  */
 export const prefixed = (prefix: string, uuid: string): string => `${prefix}_${uuid.replaceAll("-", "")}`;

@@ -1,11 +1,11 @@
-// What makes two messages about a lead one lead, so that the browser's copy and the signed push
-// meet; and what a pushed lead is called.
+// The key by which two messages about one lead are recognised (the browser's copy and the signed
+// push), and the id of a pushed lead.
 import { prefixed, uuidOf } from "./ids.ts";
 
 /**
- * The hashed e-mail with the product when an e-mail is there, else the client's own lead id, else
- * null: then the event stands for itself. How far apart two of one key may lie, settle decides.
- * `emailHash` is the keyed hash (64 hex digits).
+ * The hashed e-mail address with the product, otherwise the client's own lead id, otherwise null;
+ * then the event is a lead of its own. The settle stage decides how far apart in time two leads
+ * with one key may be. `emailHash` is the keyed hash (64 hex digits).
  */
 export const leadKey = (lead: {
   readonly emailHash: string | null;
@@ -16,12 +16,12 @@ export const leadKey = (lead: {
   return lead.clientLeadId === null ? null : leadSubject(lead.clientLeadId);
 };
 
-/** What the client's own id of a lead is, where the id itself must not stand: a UUID. */
+/** A UUID that replaces the client's own lead id where the id itself must not appear. */
 export const leadSubject = (clientLeadId: string): string => uuidOf("lead", clientLeadId);
 
 /**
- * `led_` and 32 digits: of one client's own id always the same, so that a second push meets the
- * first. `subject` is what `leadSubject` makes.
+ * `led_` and 32 digits. The same lead of a client always has the same id, so a second push finds
+ * the first. `subject` comes from `leadSubject`.
  */
 export const leadIdOf = (clientId: number, subject: string): string =>
   prefixed("led", uuidOf("led", clientId, subject));

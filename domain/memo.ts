@@ -1,16 +1,16 @@
-// Remembers the answers of a pure function for the texts seen most recently.
+// Caches the results of a pure function for the most recent texts.
 
 /**
- * A longer text is computed each time, so that `size` bounds the bytes as well. A text that is a
- * part of a long one must come as a copy: V8 keeps the whole alive with its part.
+ * Longer texts are computed each time, so that `size` also bounds the bytes. A text that was sliced
+ * from a long one must be passed as a copy, because V8 keeps the whole text alive with its slice.
  */
 const LONGEST_KEPT = 1_024;
 
 /**
- * The same function, at most `size` answers of it kept. Two generations instead of a list in order
- * of use: a hit in the younger one is a single map read, and when it is full the older one is let
- * go as a whole. Only pure functions may be wrapped, for what is forgotten is computed again; null
- * is an answer, undefined is none.
+ * Wraps a function so that at most `size` results are cached. There are two generations instead of
+ * a usage list: a hit in the younger one is a single map read, and when that is full, the older one
+ * is dropped as a whole. Only pure functions may be wrapped, because forgotten results are computed
+ * again. null is a valid result, undefined is not.
  */
 export const memo = <Answer>(size: number, compute: (text: string) => Answer): ((text: string) => Answer) => {
   const generation = Math.max(1, Math.floor(size / 2));

@@ -1,29 +1,29 @@
-// Amounts as bigint minor units: read from what senders write, divided half to even, split without
-// a remainder, written out again.
+// Amounts as bigint minor units: parsing, division (half to even), splitting without a remainder,
+// and printing.
 import { digitsOf } from "./currencies.ts";
 
-/** An amount as it was read. `isRounded`: the number had more digits than its currency. */
+/** A parsed amount. `isRounded` means that the number had more digits than its currency. */
 export type Amount =
   | { readonly kind: "amount"; readonly minor: bigint; readonly isRounded: boolean }
   | { readonly kind: "bad_amount"; readonly why: string };
 
 /**
- * 10^15 minor units: still exact as a JSON number (2^53 is 9.007 * 10^15), and 9,000 of the largest
- * fit into a 64-bit sum.
+ * 10^15 minor units. This is still exact as a JSON number (2^53 is 9.007 * 10^15), and 9,000 of the
+ * largest amounts fit into a 64-bit sum.
  */
 export const MAX_MINOR = 10n ** 15n;
 
 const DECIMAL = /^(-?)(\d{1,20})(?:\.(\d{1,20}))?$/;
-/** The only forms that String(number) takes: digits, a fraction, an exponent. */
+/** Matches every form that String(number) produces: digits, a fraction, an exponent. */
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/;
 const powersOfTen = Array.from({ length: 60 }, (_, n) => 10n ** BigInt(n));
 const bad = (why: string): Amount => ({ kind: "bad_amount", why });
 
 /**
- * What a sender wrote, in minor units of `currency`. A number is read as the shortest decimal that
- * stands for it and rounded half to even to the currency's digits; a string must be plain decimal
- * and may not have more digits than the currency. Both signs are read; a caller that needs a
- * positive amount checks it. Throws RangeError on an unknown currency: that is checked before.
+ * Converts a sender's amount to minor units of `currency`. A number is read as its shortest decimal
+ * and rounded half to even to the currency's digits. A string must be plain decimal with no more
+ * digits than the currency has. Both signs are accepted, so a caller that needs a positive amount
+ * must check. Throws RangeError on an unknown currency, which callers check first.
  */
 export const toMinor = (value: number | string, currency: string): Amount => {
   const digits = digitsOf(currency);
@@ -35,15 +35,15 @@ const minorOfNumber = (value: number, digits: number): Amount => {
   if (Number.isSafeInteger(value)) return inRange(BigInt(value) * powersOfTen[digits]!, false);
   if (!Number.isFinite(value)) return bad("is not a finite number");
   if (Math.abs(value) >= 1e15) return bad("is too large");
-  // Nearly every amount: 15 digits name one double only, so whatever is nearest to that many units
-  // is written as just those.
+  // The fast path for nearly every amount. Decimals of up to 15 digits map to distinct doubles, so
+  // if rounding gives back the same double, it is the exact amount.
   const scale = 10 ** digits;
   const nearest = Math.round(value * scale);
   if (nearest / scale === value && Math.abs(nearest) < 1e15) return inRange(BigInt(nearest), false);
   const [, sign, whole, fraction = "", exponent = "0"] = NUMBER.exec(String(value))!;
   const units = BigInt(`${sign}${whole}${fraction}`);
-  // value = units * 10^(exponent - length of fraction); below 10^15 the exponent is never positive
-  // here, and far below it all is zero
+  // value = units * 10^(exponent - length of fraction). Below 10^15 the exponent is never positive
+  // here, and tiny values round to zero.
   const shift = fraction.length - Number(exponent) - digits;
   if (shift <= 0) return inRange(units * powersOfTen[-shift]!, false);
   if (shift >= powersOfTen.length) return { kind: "amount", minor: 0n, isRounded: true };
@@ -63,8 +63,8 @@ const inRange = (minor: bigint, isRounded: boolean): Amount =>
   minor > MAX_MINOR || minor < -MAX_MINOR ? bad("is too large") : { kind: "amount", minor, isRounded };
 
 /**
- * The amount with its currency's decimals, e.g. "1234.50"; what `toMinor` reads back as the same.
- * Throws RangeError on an unknown currency.
+ * Prints the amount with its currency's decimals, e.g. "1234.50". `toMinor` reads it back
+ * unchanged. Throws RangeError on an unknown currency.
  */
 export const toDecimal = (minor: bigint, currency: string): string => {
   const digits = digitsOf(currency);
@@ -75,8 +75,8 @@ export const toDecimal = (minor: bigint, currency: string): string => {
 };
 
 /**
- * The quotient, rounded to the nearest integer, a half to the even one (IEEE 754 roundTiesToEven).
- * Throws RangeError on zero.
+ * The quotient rounded to the nearest integer, with halves to the even one (IEEE 754
+ * roundTiesToEven). Throws RangeError when dividing by zero.
  */
 export const divideHalfEven = (numerator: bigint, denominator: bigint): bigint => {
   const [over, under] = denominator < 0n ? [-numerator, -denominator] : [numerator, denominator];
@@ -88,11 +88,11 @@ export const divideHalfEven = (numerator: bigint, denominator: bigint): bigint =
 };
 
 /**
- * Parts in proportion to their weights whose sum is exactly `total` (largest remainder; of equal
- * remainders the earlier part gets the unit).
- * No part lies further than one unit from its exact share, none has another sign than the total.
- * Weights are zero or more; all zero means equal ones. Throws RangeError on a negative weight, and
- * on no parts for a total that is not zero.
+ * Splits `total` in proportion to the weights, so that the parts add up exactly (largest remainder;
+ * of equal remainders the earlier part gets the unit).
+ * Each part is within one unit of its exact share and has the sign of the total. Weights are zero
+ * or more; if all are zero, they count as equal. Throws RangeError on a negative weight, and if
+ * there are no parts for a non-zero total.
  */
 export const split = (total: bigint, weights: readonly bigint[]): readonly bigint[] => {
   if (weights.some((weight) => weight < 0n)) throw new RangeError("a negative weight");

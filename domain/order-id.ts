@@ -1,13 +1,18 @@
-// What a sender wrote as the id of an order: one spelling of each, and the words that name no
-// order.
+// Normalises the order ids of senders, and recognises words that are no order id.
 
-/** The same order whatever its sender's spaces and way of writing accents. */
+/**
+ * The same order id always has the same spelling, whatever spaces or accent encoding its sender
+ * uses.
+ */
 export const orderIdOf = (text: string): string => text.trim().normalize("NFC");
 
-/** In lower case, as they are compared. */
+/** In lower case, because they are compared in lower case. */
 export const weakOrderIds: readonly string[] = ["null", "undefined", "none", "0", "n/a", "test"];
 const PLACEHOLDERS: ReadonlySet<string> = new Set(weakOrderIds);
 
-/** Every sale whose order a sender could not name would become one order. */
+/**
+ * True for placeholders. Without this check, all sales with the same placeholder would become one
+ * order.
+ */
 export const isWeakOrderId = (orderId: string): boolean =>
   orderId.length <= 9 && PLACEHOLDERS.has(orderId.toLowerCase());

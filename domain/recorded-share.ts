@@ -1,5 +1,5 @@
-// Which visits are recorded where a client records only some: drawn from the session's id, so that
-// browser and host draw the same, on every page of the visit.
+// Decides which visits are recorded if a client records only a share of them. The draw depends on
+// the session id, so that browser and host agree on every page of a visit.
 
-/** 0 to 100, without 100. `sha256Hex`: of the session's id. */
+/** A number from 0 up to, but not including, 100. `sha256Hex` is the hash of the session id. */
 export const drawOf = (sha256Hex: string): number => (Number.parseInt(sha256Hex.slice(0, 8), 16) / 2 ** 32) * 100;

@@ -1,13 +1,13 @@
-// Whether bytes bear the signature of the one who knows a secret.
+// Verifies HMAC signatures.
 import { createHmac, timingSafeEqual } from "node:crypto";
 
 const HEX = /^[0-9a-f]{64}$/;
 const NONE = "0".repeat(64);
 
 /**
- * Whether `signature` is the hex HMAC-SHA256 of exactly these bytes under the secret, in capital
- * letters or small. Every no takes the same steps, also without a secret, which `dummy` stands for
- * then: how long it took says nothing of why.
+ * True if `signature` is the hex HMAC-SHA256 (in either case) of exactly these bytes under the
+ * secret. Every failed check takes the same steps, also without a secret, when `dummy` is used
+ * instead. So the time taken does not reveal the reason.
  */
 export const isSignatureOf = (
   bytes: Buffer,

@@ -1,8 +1,10 @@
-// What of an event tells about its visitor: an address or a user agent may be that of the server
-// which sent it.
+// What an event shows about its visitor. Its address and user agent may be those of a server that
+// sent it.
 import type { EventReceived } from "../schemas/generated.ts";
 
-/** Null when absent, or taken from a request which the visitor's device did not send. */
+/**
+ * Null if absent, or if the address comes from a request that the visitor's device did not send.
+ */
 export const addressOfVisitor = ({ ip, ip_source, client_side }: EventReceived): string | null =>
   client_side || ip_source !== "request" ? ip : null;
 

@@ -1,12 +1,12 @@
-// The form of a rule's condition: checked with the place of every fault, and walked by what
-// gives it a meaning.
+// The syntax of a rule's condition: checks it, with the place of every fault, and walks it for code
+// that evaluates or translates it.
 import type { Condition, Operator } from "../reference/reference.ts";
 import { boundOf } from "./dates.ts";
 import { type FieldKind, kindOf } from "./fields.ts";
 
 export type Leaf = Extract<Condition, { readonly field: string }>;
 
-/** One fault: where it is (a JSON pointer into the condition), a stable code, and a sentence. */
+/** One fault: its place (a JSON pointer into the condition), a stable code, and a sentence. */
 interface Problem {
   readonly pointer: string;
   readonly code:
@@ -26,8 +26,8 @@ export type ParseResult =
   | { readonly kind: "problems"; readonly problems: readonly Problem[] };
 
 /**
- * A rule is read by people and evaluated for every event: more than this is neither readable nor
- * cheap (docs/design/contracts.md, "Records").
+ * People read rules, and every event is matched against them. More comparisons would be neither
+ * readable nor cheap (docs/design/contracts.md, "Records").
  */
 export const maxLeaves = 100;
 export const maxDepth = 8;
@@ -43,7 +43,10 @@ const operators: Readonly<Record<FieldKind, ReadonlySet<string>>> = {
   any: new Set([...text, ...ordered]),
 };
 
-/** A condition from JSON of a stranger: the condition, or all that is wrong with it. */
+/**
+ * Parses a condition from untrusted JSON. Returns the condition, or everything that is wrong with
+ * it.
+ */
 export const parseCondition = (value: unknown): ParseResult => {
   const problems = faultsIn(value, "", 1, { leaves: 0 });
   return problems.length === 0 ? { kind: "condition", condition: value as Condition } : { kind: "problems", problems };
@@ -84,11 +87,10 @@ const faultsOfParts = (
   depth: number,
   count: { leaves: number },
 ): readonly Problem[] => {
-  // An empty `all` would match every event there is, and an empty `any` none: neither is what
-  // somebody meant to save.
+  // An empty `all` would match every event and an empty `any` none. No user means to save either.
   if (!Array.isArray(parts) || parts.length === 0)
     return [{ pointer, code: "empty_group", detail: "a group is a list of at least one condition" }];
-  // Each part holds a comparison, so more parts are too many, whatever they are.
+  // Each part contains at least one comparison, so too many parts also means too many comparisons.
   if (parts.length > maxLeaves) return [{ pointer: `${pointer}/${maxLeaves}`, ...tooManyLeaves }];
   const problems: Problem[] = [];
   for (const [n, part] of parts.entries()) {
@@ -166,8 +168,8 @@ const valueFault = (
 const isText = (value: unknown): value is string => typeof value === "string" && value.length <= maxTextLength;
 const isNumber = (value: unknown): boolean => typeof value === "number" && Number.isFinite(value);
 /**
- * There is no coercion, so a value of another type than its field could never match: it is refused
- * here rather than found out later.
+ * Values are never coerced, so a value of another type than its field could never match. It is
+ * refused when the rule is saved.
  */
 const isScalar = (value: unknown, kind: FieldKind): boolean =>
   kind === "money"
@@ -182,8 +184,8 @@ const boundsOf = (kind: FieldKind): string =>
   kind === "money" ? "numbers" : "numbers or dates (YYYY-MM-DD or RFC 3339)";
 
 /**
- * What somebody makes of each kind of node. `path` is the JSON pointer of the node: it names a leaf
- * in explanations.
+ * What a walk does at each kind of node. `path` is the node's JSON pointer, which names a leaf in
+ * explanations.
  */
 export interface NodeVisitor<Result> {
   readonly leaf: (leaf: Leaf, path: string) => Result;
@@ -193,8 +195,8 @@ export interface NodeVisitor<Result> {
 }
 
 /**
- * Gives a condition a meaning from the leaves up: a closure here, an expression of a store's
- * language elsewhere. One walk, so both agree on paths.
+ * Evaluates or translates a condition from the leaves up: to a closure here, to an expression of a
+ * store's language elsewhere. Both use this walk, so both agree on paths.
  */
 export const walk = <Result>(condition: Condition, meaning: NodeVisitor<Result>, path = ""): Result => {
   if ("all" in condition) return meaning.all(condition.all.map((part, n) => walk(part, meaning, `${path}/all/${n}`)));

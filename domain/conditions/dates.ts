@@ -1,12 +1,12 @@
-// What `gt`, `lt`, `between` compare: numbers, and dates, where a day without a time is that day in
-// Mexico City.
+// The values that `gt`, `lt` and `between` compare: numbers and dates. A day without a time means
+// that day in Mexico City.
 import { dayOf, startOfDay } from "../calendar.ts";
 import { memo } from "../memo.ts";
 import type { FieldKind } from "./fields.ts";
 
 /**
- * The stretch [from, to) that a value covers: a day has a length, an instant lasts a millisecond, a
- * number none (`to` is `from`).
+ * The span [from, to) that a value covers. A day has its length, an instant lasts one millisecond,
+ * and a number has none (`to` equals `from`).
  */
 export interface ValueSpan {
   readonly unit: "number" | "time";
@@ -15,8 +15,8 @@ export interface ValueSpan {
 }
 
 /**
- * What stands for a value in an ordered comparison; undefined when it has no order: there is no
- * coercion, so the text "10" is no number.
+ * The span of a value in an ordered comparison. Undefined if the value has no order. Nothing is
+ * coerced, so the text "10" is not a number.
  */
 export const boundOf = (value: unknown, kind: FieldKind): ValueSpan | undefined => {
   if (typeof value === "number") return Number.isFinite(value) ? { unit: "number", from: value, to: value } : undefined;
@@ -24,8 +24,8 @@ export const boundOf = (value: unknown, kind: FieldKind): ValueSpan | undefined 
 };
 
 /**
- * A day, or an instant with its zone; the groups are year, month, day, hour, minute, second,
- * fraction, zone. Also what a store matches with, where a group that takes no part is empty.
+ * Matches a day, or an instant with its zone. The groups are year, month, day, hour, minute,
+ * second, fraction and zone. A store uses this pattern too; there, unmatched groups are empty.
  */
 export const dateForm =
   "^([0-9]{4})-([0-9]{2})-([0-9]{2})" +
@@ -34,13 +34,13 @@ const form = new RegExp(dateForm);
 const dayMs = 86_400_000;
 const minuteMs = 60_000;
 /**
- * The years before are taken for others by Date.UTC, and the day after the last one has no form:
- * neither is a date of anybody's event.
+ * Date.UTC misreads earlier years, and the day after the last one cannot be written. No event has
+ * either date.
  */
 const firstYear = 100;
 const lastDay = "9999-12-31";
 
-/** Days and instants as senders write them; the same few come again and again. */
+/** Senders repeat a few days and instants, so parsed texts are cached. */
 const datesRemembered = 10_000;
 const timeOf: (text: string) => ValueSpan | null = memo(datesRemembered, (text) => {
   const match = form.exec(text);
@@ -51,8 +51,8 @@ const timeOf: (text: string) => ValueSpan | null = memo(datesRemembered, (text) 
   ];
   const midnight = Date.UTC(year, month! - 1, day);
   const date = text.slice(0, 10);
-  // What no calendar or clock has is no date, so that nothing depends on how somebody would mend
-  // it.
+  // A date or time that does not exist is refused, so that no result depends on how a parser would
+  // repair it.
   if (year < firstYear || date === lastDay || new Date(midnight).toISOString().slice(0, 10) !== date) return null;
   if (match[8] === undefined) return wholeDay(midnight, date);
   const zone = zoneMs(match[8]);
@@ -65,7 +65,7 @@ const timeOf: (text: string) => ValueSpan | null = memo(datesRemembered, (text) 
   return { unit: "time", from: at, to: at + 1 };
 });
 
-/** What a zone is ahead of UTC; null when no clock shows it. */
+/** The zone's offset from UTC in milliseconds. Null if the zone is impossible. */
 const zoneMs = (zone: string): number | null => {
   if (zone === "Z") return 0;
   const [hours, minutes] = [Number(zone.slice(1, 3)), Number(zone.slice(4))];
@@ -73,18 +73,15 @@ const zoneMs = (zone: string): number | null => {
   return (zone.startsWith("-") ? -1 : 1) * (hours * 60 + minutes) * minuteMs;
 };
 
-/**
- * Days of the zone are 23 to 25 hours long while it has summer time, so the end is the start of the
- * next one.
- */
+/** With summer time a day has 23 to 25 hours, so it ends where the next day starts. */
 const wholeDay = (midnight: number, date: string): ValueSpan => {
   const next = new Date(midnight + dayMs).toISOString().slice(0, 10);
   return { unit: "time", from: startOfDay(date), to: startOfDay(next) };
 };
 
 /**
- * The number, counted from 1970-01-01, of the first day of Mexico City that begins at `at` or
- * later: what days are compared with where no zone is known.
+ * The number, counted from 1970-01-01, of the first day in Mexico City that begins at `at` or
+ * later. Used to compare days where the zone is not available.
  */
 export const firstDayFrom = (at: number): number => {
   const day = dayOf(at);

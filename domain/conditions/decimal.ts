@@ -1,16 +1,15 @@
-// Compares an amount in minor units with a number that a person wrote, without a rounding in
-// between.
-/** units / 10^digits */
+// Compares an amount in minor units with a number that a person wrote, without rounding.
+/** The value units / 10^digits. */
 export interface Decimal {
   readonly units: bigint;
   readonly digits: number;
 }
 
-/** All forms that String(number) takes. */
+/** Matches every form that String(number) produces. */
 const shortest = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/;
 
 /**
- * The shortest decimal that stands for a finite number: 0.1 is one tenth. Throws RangeError on NaN
+ * The shortest decimal that a finite number prints as: 0.1 is one tenth. Throws RangeError on NaN
  * and infinities.
  */
 export const decimalOf = (value: number): Decimal => {
@@ -22,13 +21,13 @@ export const decimalOf = (value: number): Decimal => {
   return digits >= 0 ? { units, digits } : { units: units * 10n ** BigInt(-digits), digits: 0 };
 };
 
-/** No currency has more (ISO 4217). */
+/** No currency has more decimals (ISO 4217). */
 const mostDigits = 4;
 
 /**
- * Says how an amount of `minor` units of a currency with `digits` decimals stands to the number:
- * negative below it, 0 equal, positive above. Both sides are brought to one scale when the
- * comparison is made, once for each number of decimals.
+ * Returns a function that compares an amount of `minor` units in a currency with `digits` decimals
+ * to the number: negative if below, 0 if equal, positive if above. The number is scaled once for
+ * each possible number of decimals.
  */
 export const comparedTo = (value: number): ((minor: bigint, digits: number) => number) => {
   const number = decimalOf(value);

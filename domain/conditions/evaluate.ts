@@ -1,4 +1,4 @@
-// Gives a condition its meaning as a closure: whether an event matches, and which comparison
+// Compiles a condition to a closure that tells whether an event matches, and which comparison
 // decided.
 import { digitsOf } from "../currencies.ts";
 import type { Condition } from "../reference/reference.ts";
@@ -8,8 +8,8 @@ import { comparedTo } from "./decimal.ts";
 import { kindOf, readerOf, type Subject } from "./fields.ts";
 
 /**
- * `path` is the JSON pointer of the leaf that decided: the first that failed of `all` (else its
- * last), the first that held of `any` (else its last).
+ * `path` is the JSON pointer of the deciding leaf: in `all` the first that failed, in `any` the
+ * first that held, otherwise the last one.
  */
 interface Verdict {
   readonly matches: boolean;
@@ -19,15 +19,15 @@ export type Evaluate = (subject: Subject) => Verdict;
 
 type Test = (subject: Subject) => boolean;
 /**
- * n when the n-th leaf decided that it matches, -n when it decided that it does not; so `not` is a
- * change of sign, and nothing is allocated.
+ * n if leaf number n decided that the event matches, -n if it decided that it does not. So `not`
+ * only changes the sign, and nothing is allocated.
  */
 type Decide = (subject: Subject) => number;
 
 /**
- * Compiles a checked condition (docs/design/contracts.md, "Records"). Texts are compared letter by
- * letter, amounts are exact decimals in the event's currency, dates are those of Mexico City.
- * Throws on an unchecked one.
+ * Compiles a checked condition (docs/design/contracts.md, "Records"). Texts are compared exactly,
+ * amounts as exact decimals in the event's currency, and dates in the time of Mexico City. Throws
+ * on an unchecked condition.
  */
 export const compile = (condition: Condition): Evaluate => {
   const held: Verdict[] = [];
@@ -99,8 +99,8 @@ const textTest =
 type Order = "gt" | "gte" | "lt" | "lte" | "between";
 
 /**
- * Numbers of the props are doubles on both sides: their shortest decimals stand in the same order.
- * Beyond 2^53 JSON numbers are not exact.
+ * Numbers in props are doubles on both sides, so they order like their shortest decimals. Beyond
+ * 2^53, JSON numbers are not exact.
  */
 const orderTest = (read: (subject: Subject) => unknown, op: Order, value: unknown): Test => {
   const [low, high] = (op === "between" ? (value as readonly unknown[]) : [value, value]).map((bound) =>
@@ -115,8 +115,8 @@ const orderTest = (read: (subject: Subject) => unknown, op: Order, value: unknow
   };
 };
 /**
- * A day that is given counts by its first moment; "after the 15th" is after its last one. For
- * numbers `to` is `from`, but not part of the stretch.
+ * A day in the event counts by its first moment; a day in the condition covers all its moments, so
+ * "after the 15th" starts on the 16th. For numbers, `to` equals `from`.
  */
 const inOrder: Readonly<Record<Order, (given: number, low: ValueSpan, high: ValueSpan) => boolean>> = {
   gt: (given, low) => (low.unit === "time" ? given >= low.to : given > low.from),
@@ -126,10 +126,7 @@ const inOrder: Readonly<Record<Order, (given: number, low: ValueSpan, high: Valu
   between: (given, low, high) => given >= low.from && (high.unit === "time" ? given < high.to : given <= high.from),
 };
 
-/**
- * An event without a currency is in pesos, as its edge would have said (docs/design/contracts.md,
- * "Answers").
- */
+/** The currency of an event without one (docs/design/contracts.md, "Answers"). */
 const defaultCurrency = "MXN";
 
 const moneyTest = ({ op, value }: Leaf): Test => {
@@ -145,8 +142,8 @@ const moneyTest = ({ op, value }: Leaf): Test => {
 };
 
 /**
- * `to(n)` says how the amount stands to the n-th of `count` numbers: negative below it, 0 equal,
- * positive above.
+ * `to(n)` compares the amount with number n of `count`: negative if below, 0 if equal, positive if
+ * above.
  */
 type MoneyOrder = (to: (n: number) => number, count: number) => boolean;
 const isAny: MoneyOrder = (to, count) => {

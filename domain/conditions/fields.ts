@@ -1,18 +1,17 @@
-// The fields that a condition may ask for, and how each is read from an event.
+// The fields that a condition may use, and how each is read from an event.
 import type { Enrichment, EventReceived } from "../../schemas/generated.ts";
 import { conditionTexts } from "../../schemas/generated-fields.ts";
 import { mayName, type Props, propsOf } from "./props.ts";
 import { queryValueOf, type UrlParts, urlPartsOf } from "./url-parts.ts";
 
 /**
- * text: always a text; money: the event's amount, compared as an exact decimal; any: whatever a
- * sender put into the props.
+ * text: always a text. money: the event's amount, compared as an exact decimal. any: whatever value
+ * a sender put into the props.
  */
 export type FieldKind = "text" | "money" | "any";
 
 /**
- * An event as conditions see it. What must be parsed first (URLs, props) is parsed when a condition
- * asks for it, once.
+ * An event as conditions see it. URL and props are parsed once, when a condition first needs them.
  */
 export class Subject {
   readonly event: EventReceived;
@@ -33,7 +32,7 @@ export class Subject {
     if (this.#ref === undefined) this.#ref = urlPartsOf(this.event.ref);
     return this.#ref;
   }
-  /** The props, or undefined where `name` is surely not among them: then nothing is parsed. */
+  /** The parsed props. Undefined, without parsing, if `name` certainly does not occur in them. */
   propsNaming(name: string): Props | undefined {
     if (this.#props === undefined && mayName(this.event.props, name)) this.#props = propsOf(this.event.props);
     return this.#props;
@@ -41,12 +40,13 @@ export class Subject {
 }
 
 /**
- * Undefined: the event does not have it. Props give whatever stands there, all other fields a text.
+ * Undefined if the event lacks the field. Props may hold any value; every other field is a text.
  */
 export type ReadField = (subject: Subject) => unknown;
 
 /**
- * Region and city need data that only an operator can bring; without it no event has these two.
+ * Region and city need data that an operator must supply. Without it, no event has these two
+ * fields.
  */
 const texts: Readonly<Record<string, (subject: Subject) => string | null | undefined>> = {
   ...conditionTexts,
@@ -58,11 +58,11 @@ const texts: Readonly<Record<string, (subject: Subject) => string | null | undef
 const queryPrefix = "url.query.";
 const propsPrefix = "props.";
 
-/** A custom event goes by its own name: in conditions, contracts and conversions alike. */
+/** Conditions, contracts and conversions all use a custom event's own name as its type. */
 const eventTypeOf = (event: EventReceived): string =>
   event.t === "custom" && event.custom_name !== null ? event.custom_name : event.t;
 
-/** Undefined: no such field. */
+/** Undefined if there is no such field. */
 export const kindOf = (field: string): FieldKind | undefined => {
   if (field === "value") return "money";
   if (field.startsWith(propsPrefix)) return pathOf(field).every((name) => name !== "") ? "any" : undefined;
@@ -71,8 +71,8 @@ export const kindOf = (field: string): FieldKind | undefined => {
 };
 
 /**
- * How to read a field that is text or any. Throws RangeError on one that is neither: conditions are
- * checked before.
+ * Returns the reader of a field of kind text or any. Throws RangeError on other fields, which the
+ * check of conditions prevents.
  */
 export const readerOf = (field: string): ReadField => {
   const known = Object.hasOwn(texts, field) ? texts[field] : undefined;
@@ -86,9 +86,9 @@ export const readerOf = (field: string): ReadField => {
   throw new RangeError(`there is no field ${field}`);
 };
 
-/** The names on the way to a value inside the props: `props.cart.items` is ["cart", "items"]. */
+/** The path to a value inside the props: `props.cart.items` is ["cart", "items"]. */
 export const pathOf = (field: string): readonly string[] => field.slice(propsPrefix.length).split(".");
-/** `name` of the field `url.query.<name>`; undefined for any other field. */
+/** The parameter name in a field `url.query.<name>`. Undefined for any other field. */
 export const queryNameOf = (field: string): string | undefined =>
   field.startsWith(queryPrefix) ? field.slice(queryPrefix.length) : undefined;
 
@@ -98,7 +98,7 @@ const propReader = (path: readonly string[]): ReadField => {
 };
 
 /**
- * Own properties of objects only: a name like `constructor` must not find what every object has,
+ * Only own properties of objects: a name like `constructor` must not find an inherited property,
  * and a list has no names.
  */
 const at = (value: unknown, path: readonly string[]): unknown => {

@@ -1,13 +1,12 @@
-// The props of an event as the log holds them: one JSON text, of which few events show what is
-// looked for.
+// Reads the props of an event, which the log holds as one JSON text.
 
 export type Props = Readonly<Record<string, unknown>>;
 
 const noProps: Props = {};
 
 /**
- * What the text holds. Edges write it; if it is broken all the same, the event has no props rather
- * than no outcome.
+ * Parses the text. Edges write valid JSON; if the text is broken anyway, the event counts as having
+ * no props.
  */
 export const propsOf = (text: string): Props => {
   try {
@@ -19,8 +18,7 @@ export const propsOf = (text: string): Props => {
 };
 
 /**
- * False when the text has no member of that name, at any depth: it would stand there as it is
- * written here, unless something in the text is written with an escape. A look costs a tenth of a
- * parse.
+ * False if the text certainly has no member of that name at any depth. An escape in the text means
+ * that it may have. The check costs a tenth of parsing.
  */
 export const mayName = (text: string, name: string): boolean => text.includes(`"${name}"`) || text.includes("\\");

@@ -1,14 +1,14 @@
-// A condition in words, as people read a rule.
+// Writes a condition as a sentence for people.
 import type { Condition } from "../reference/reference.ts";
 import { type Leaf, walk } from "./condition.ts";
 
 interface Phrase {
   readonly text: string;
-  /** What joins its parts; null: it has one part. */
+  /** The word between its parts. Null if there is only one part. */
   readonly joint: "and" | "or" | null;
 }
 
-/** A sentence lists so many values, and cuts each to so many characters. */
+/** A sentence lists at most this many values, each cut to a maximum length. */
 const MOST_VALUES = 5;
 const MOST_LETTERS = 60;
 
@@ -24,7 +24,7 @@ const listed = (values: readonly unknown[]): string => {
   return [...shown, ...(more > 0 ? [`${more} more`] : [])].join(", ");
 };
 
-/** Dates are texts: they come before and after. */
+/** The words for ordered comparisons. For dates they are "before" and "after". */
 const ordered: Readonly<Record<string, readonly [number: string, date: string]>> = {
   gt: ["is more than", "is after"],
   gte: ["is at least", "is on or after"],
@@ -60,7 +60,7 @@ const joined =
     return { text: texts.join(` ${joint} `), joint };
   };
 
-/** A checked condition in words; values are shortened. */
+/** Writes a checked condition in words, with long values shortened. */
 export const phraseOf = (condition: Condition): string =>
   walk<Phrase>(condition, {
     leaf: (leaf) => ({ text: comparisonOf(leaf), joint: null }),

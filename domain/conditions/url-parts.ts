@@ -1,26 +1,26 @@
-// The host, path and query of an address, split as RFC 3986 does it: by rules so plain that a store
-// can follow them too.
+// Splits an address into host, path and query as RFC 3986 does. The rules are so simple that a
+// store can apply them too.
 
-/** `query` is undecoded and without the question mark; undefined: the address has none. */
+/** `query` is undecoded and lacks the question mark. Undefined if the address has no query. */
 export interface UrlParts {
-  /** Lower case, without user and port. */
+  /** The host in lower case, without user and port. */
   readonly host: string;
-  /** As it was written; "/" when there is none. */
+  /** The path as written. "/" if there is none. */
   readonly path: string;
   readonly query: string | undefined;
 }
 
 /**
- * scheme://user@host:port/path?query#fragment, the groups being host, path and query. Also what a
- * store matches with (RE2 knows all of it), so the text holds no `#`, which begins a comment there.
- * A parser of browsers does more (it encodes, mends and resolves), and no store has one.
+ * Matches scheme://user@host:port/path?query#fragment, with the groups host, path and query. A
+ * store uses this pattern too (RE2 supports all of it), so it contains no `#`, which begins a
+ * comment there. A browser's URL parser also encodes, repairs and resolves, which no store can do.
  */
 export const urlForm =
   "^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?\\x23]*@)?(\\[[^\\]/?\\x23]+\\]|[^/?\\x23@:]+)(?::[0-9]*)?" +
   "(/[^?\\x23]*)?(?:\\?([^\\x23]*))?(?:\\x23|$)";
 const form = new RegExp(urlForm);
 
-/** Null for a text that is no absolute URL with a host. */
+/** Null if the text is not an absolute URL with a host. */
 export const urlPartsOf = (text: string | null): UrlParts | null => {
   const match = text === null ? null : form.exec(text);
   if (match === null) return null;
@@ -32,8 +32,8 @@ export const urlPartsOf = (text: string | null): UrlParts | null => {
 };
 
 /**
- * The first value of a parameter, decoded as forms are (`+` is a space); undefined without one, and
- * when its bytes are no UTF-8.
+ * The first value of a parameter, form-decoded (`+` is a space). Undefined if it is absent or its
+ * bytes are not UTF-8.
  */
 export const queryValueOf = (query: string | undefined, name: string): string | undefined => {
   if (query === undefined) return undefined;
@@ -45,7 +45,7 @@ export const queryValueOf = (query: string | undefined, name: string): string | 
 };
 
 const escapes = /(?:%[0-9A-Fa-f]{2})+/g;
-/** A percent sign that begins no byte stands for itself. */
+/** A percent sign without two hex digits stands for itself. */
 const decoded = (text: string): string | undefined => {
   try {
     return text.replaceAll("+", " ").replace(escapes, decodeURIComponent);

@@ -1,8 +1,8 @@
-// The click id that a visitor of a tracking link already has.
+// Finds the click id that a visitor of a tracking link already has.
 import type { UnixMs } from "../../stream/flow.ts";
 import { type Click, type ClickIdKey, verify } from "../click-id.ts";
 
-/** A link that is followed again within it was followed once. */
+/** Following a link again within this time counts as the same click. */
 const REPEAT_MS = 3_600_000;
 
 export interface KeptClick extends Click {
@@ -10,8 +10,8 @@ export interface KeptClick extends Click {
 }
 
 /**
- * Of the ids that a visitor brings the first that is ours, of this link and less than an hour old:
- * later than that a visit is a click of its own. Null: none is.
+ * The first of the visitor's ids that is ours, belongs to this link and is less than an hour old.
+ * Later than that, a visit is a new click. Null if there is none.
  */
 export const keptClick = (
   given: readonly string[],

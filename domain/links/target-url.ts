@@ -1,16 +1,18 @@
-// Where a tracking link sends its visitor: the stored page, with what the visitor's own parameters
-// may add, and the click id.
+// Builds the address that a tracking link redirects to: the stored page, the visitor's own
+// parameters, and the click id.
 
-/** Click ids travel in it; names that begin so are ours, whatever a visitor writes. */
+/**
+ * The parameter of the click id. Names with our prefix are reserved, so a visitor's parameter of
+ * that name is dropped.
+ */
 const CLICK_ID = "svc_click_id";
 const RESERVED = /^_?svc_/i;
-/** A browser's address is seldom longer; more is carried over by no one on purpose. */
+/** A browser's address is rarely longer. More parameters are not carried over. */
 const MOST_QUERY = 4_096;
 
 /**
- * The page's own query stays as it is and stands first; of the visitor's parameters those with a
- * name of its own and reserved ones are left out. Null for a page that is not on the web: nothing
- * else is redirected to, whatever was stored.
+ * The page's own query comes first, unchanged. The visitor's parameters follow, except reserved
+ * names and names that the page already has. Null if the stored page is not an http(s) address.
  */
 export const targetUrl = (destination: string, query: string, clickId: string | null): string | null => {
   const url = URL.canParse(destination) ? new URL(destination) : undefined;

@@ -1,11 +1,15 @@
-// Identifiers that are the same for every client: an e-mail or phone under the second pepper, for
-// whom a visitor allows it. Without that no such hash is ever made, so that no join is possible.
+// Identifiers that are the same for every client: e-mail addresses and phone numbers hashed with
+// the second pepper. They are only computed if the visitor allows it, so that nothing else can be
+// linked.
 import { hash } from "node:crypto";
 import type { AcrossIdentifier } from "../../schemas/generated.ts";
 import type { Identify } from "./identify.ts";
 import { personalForm } from "./personal-form.ts";
 
-/** Analytics and cross-client (docs/design/contracts.md, "Consent"). */
+/**
+ * The consent bits for analytics and for linking across clients (docs/design/contracts.md,
+ * "Consent").
+ */
 const allowsAcross = 0x09;
 export const mayLinkAcross = (consent: number): boolean => (consent & allowsAcross) === allowsAcross;
 
@@ -14,8 +18,8 @@ const PHONE = /^\+?\d{7,15}$/;
 const SHA256_HEX = /^[0-9a-f]{64}$/i;
 
 /**
- * The SHA-256 of a value's form, as a browser would send it; undefined when it is no address or
- * number: such a one is no key by which persons could meet.
+ * The SHA-256 of the normalised value, as a browser would send it. Undefined if the value is not an
+ * address or number, because such a value must not link persons.
  */
 export const hashedForm = (kind: "email" | "phone", given: string | null | undefined): string | undefined => {
   if (!given) return undefined;
@@ -27,8 +31,8 @@ const noIdentifiers: readonly AcrossIdentifier[] = [];
 const kinds = ["email", "phone"] as const;
 
 /**
- * Of props as they were sent, before they are scrubbed. A number without its country is another
- * one's in another country, and is left out.
+ * Reads the identifiers from unscrubbed props. A phone number without a country code is left out,
+ * because in another country it belongs to another person.
  */
 export const acrossIdentifiers = (
   props: Readonly<Record<string, unknown>>,
@@ -49,6 +53,8 @@ const sha256Of = (kind: "email" | "phone", given: unknown): string | undefined =
   return kind === "email" || personalForm(kind, text).startsWith("+") ? hashedForm(kind, text) : undefined;
 };
 
-/** What the log may hold of an e-mail or phone under the second pepper. */
+/**
+ * The hashes of an e-mail address or phone number that the log may hold under the second pepper.
+ */
 export const acrossHashes = (kind: "email" | "phone", value: string, identify: Identify): readonly string[] =>
   acrossIdentifiers({ [kind]: value }, identify).map(({ identifier }) => identifier);

@@ -1,27 +1,29 @@
-// The mask of consent that holds: less what the browser's signals turn off, and as an event says
-// that its visitor chose it.
+// The consent mask in force: the given mask without the bits that browser signals turn off, and the
+// explicit choice that an event reports.
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type Signals, signalsIn } from "./signals.ts";
 
 /**
- * Global Privacy Control turns analytics (0x01) and DSP export (0x04) off, Do Not Track DSP export;
- * bit 7 is reserved and kept.
+ * Global Privacy Control turns off analytics (0x01) and DSP export (0x04). Do Not Track turns off
+ * DSP export. Bit 7 is reserved and kept.
  */
 const afterGpc = ~0x05;
 const afterDnt = ~0x04;
 
-/** The mask as given, less what the browser's signals turn off. */
+/** The given mask without the bits that the browser's signals turn off. */
 export const maskInForce = (given: number, { hasGpc, hasDnt }: Pick<Signals, "hasGpc" | "hasDnt">): number =>
   given & (hasGpc ? afterGpc : -1) & (hasDnt ? afterDnt : -1);
 
-/** What a page calls a choice of its visitor; its mask stands in its props. */
+/**
+ * The custom event with which a page reports its visitor's choice. The mask is one of its props.
+ */
 const CONSENT_CHANGE = "consent";
 const LARGEST_MASK = 0xff;
 
 /**
- * The mask in force by the explicit choice that an event reports, or null where it reports none:
- * an event of that name without a mask is of the sender's own. A device without a real id would
- * choose for strangers.
+ * The mask in force after the explicit choice that an event reports. Null if it reports none: an
+ * event of that name without a mask is the sender's own. A choice with a placeholder device id is
+ * ignored, because it would apply to strangers.
  */
 export const chosenBy = (event: EventReceived): number | null => {
   if (event.custom_name !== CONSENT_CHANGE || event.warnings.includes("weak_did")) return null;

@@ -1,13 +1,16 @@
-// How the identifiers of one client become hashes. A type alone, so that the browser's script can
-// use it too.
+// The hash functions of one client's identifiers. Only a type, so that the browser's script can
+// import it too.
 
 /**
- * How one client's identifiers become keyed hashes: given as they are, or as the SHA-256 (hex,
- * lower case) that a sender made of them.
+ * Turns one client's identifiers into keyed hashes. They are given in plain text, or as the SHA-256
+ * (hex, lower case) that a sender computed.
  */
 export interface Identify {
   readonly plain: (identifier: string) => string;
   readonly hashed: (sha256Hex: string) => string;
-  /** The same for every client, of a SHA-256; absent where nothing is linked across clients. */
+  /**
+   * Hashes a SHA-256 to a value that is the same for every client. Absent where nothing is linked
+   * across clients.
+   */
   readonly across?: ((sha256Hex: string) => string) | undefined;
 }

@@ -1,4 +1,4 @@
-// Finds personal data in what senders write and replaces it by keyed hashes, before anything
+// Finds personal data in what senders write and replaces it with keyed hashes before anything
 // reaches the log.
 import type { Identify } from "./identify.ts";
 import { MAX_FORMED, personalForm, personalForms } from "./personal-form.ts";
@@ -9,7 +9,8 @@ import { MAX_FORMED, personalForm, personalForms } from "./personal-form.ts";
  */
 const PERSONAL: ReadonlySet<string> = new Set([
   ...["email", "phone", "firstname", "lastname", "name", "address"],
-  // What a sender hashed gets its key under these names too.
+  // Senders use these names for values that they hashed themselves; such values are hashed again
+  // with the key.
   ...["emailsha256", "phonesha256"],
 ]);
 const plainKey = (key: string): string => key.toLowerCase().replace(/[_-]/g, "");
@@ -19,8 +20,8 @@ export const isPersonalKey = (key: string): boolean => key.length <= 32 && PERSO
 const SHA256_HEX = /^[0-9a-f]{64}$/i;
 
 /**
- * A replacement, and whether anything was there in plain text (a value that was hashed before, only
- * gets its key).
+ * The scrubbed value. `wasPlain` is true if it contained plain text, and false if it only contained
+ * hashes.
  */
 export interface ScrubResult<T> {
   readonly value: T;
@@ -28,8 +29,8 @@ export interface ScrubResult<T> {
 }
 
 /**
- * 64 characters before the @ (RFC 5321), 253 behind it: bounds the work on a text made of nothing
- * else.
+ * RFC 5321 allows 64 characters before the @ and 253 after it. The limits bound the work on a text
+ * that consists only of such characters.
  */
 const LOCAL_LENGTH = 64;
 const DOMAIN_LENGTH = 253;
@@ -42,23 +43,26 @@ const isDomain = (code: number): boolean =>
   code === 46 ||
   code > 127; // - .
 const TOP_LEVEL = /\.[^\d.-][^.]+$/;
-/** logo@2x.png is a picture for dense screens, not somebody's address. */
+/** logo@2x.png is an image for high-density screens, not an address. */
 const DENSE_IMAGE = /^\dx\.(png|jpe?g|webp|gif|svg|avif)$/i;
 
 /**
- * Each e-mail costs a keyed hash (2.5 us) and grows to 64 characters, so their number is bounded;
- * no honest event comes near.
+ * Each e-mail address costs a keyed hash (2.5 us) and becomes 64 characters, so their number is
+ * limited. No honest event comes near the limit.
  */
 const MAX_EMAILS = 1_000;
 /**
- * Of all e-mails and what stands under personal keys, in characters: their form costs up to 1.6 us
- * a character. No honest event comes near.
+ * The total length of all e-mail addresses and personal values. Normalising costs up to 1.6 us a
+ * character. No honest event comes near the limit.
  */
 const MAX_FORMED_OF_VALUE = 32_768;
-/** More in one value than is hashed; the event is refused. The message says what, and the cure. */
+/**
+ * One value contains more personal data than the limits allow, so the event is refused. The message
+ * names the limit and the remedy.
+ */
 export class TooMuchPersonalData extends Error {}
 
-/** What one value has cost so far. */
+/** What one value has used of the limits so far. */
 interface ScrubCost {
   emails: number;
   formed: number;
@@ -71,8 +75,8 @@ const countFormed = (found: ScrubCost, { length }: string): void => {
 };
 
 /**
- * Replaces whatever is shaped like an e-mail inside a text (a whole value, or a parameter of a URL,
- * where @ may be %40) by its hash. Throws TooMuchPersonalData.
+ * Replaces everything that looks like an e-mail address in a text with its hash. The text may also
+ * be a URL, where @ may be %40. Throws TooMuchPersonalData.
  */
 export const scrubText = (
   text: string,
@@ -100,7 +104,7 @@ export const scrubText = (
   return from === 0 ? { value: text, wasPlain: false } : { value: done.join("") + text.slice(from), wasPlain: true };
 };
 
-/** In a URL a + of an address is %2B, and it is the same address. */
+/** In a URL, the + of an address may be written %2B; both are the same address. */
 const unescaped = (local: string): string => {
   if (!local.includes("%")) return local;
   try {
@@ -111,20 +115,22 @@ const unescaped = (local: string): string => {
 };
 
 /**
- * Every hash under which the log may hold an e-mail or phone: of the form of now, and of those that
- * records of before have. One that the sender had hashed (64 hex digits) gets its key alone.
+ * Every hash under which the log may hold an e-mail address or phone number: of the current normal
+ * form and of all earlier ones. A value that is already a SHA-256 (64 hex digits) is only hashed
+ * with the key.
  */
 export const personalHashes = (kind: "email" | "phone", value: string, identify: Identify): readonly string[] => {
   const given = value.trim();
   if (SHA256_HEX.test(given)) return [identify.hashed(given.toLowerCase())];
-  // Before form 2 an address in a URL was hashed with its escapes.
+  // Before form 2, addresses in URLs were hashed with their escapes.
   const escaped = kind === "email" ? given.replace(/^[^@]*/, encodeURIComponent) : given;
   const forms = [...personalForms(kind, given), ...personalForms(kind, escaped)];
   return [...new Set(forms)].map(identify.plain);
 };
 
 /**
- * Where the signs stand, in order. Each form is searched from its last place: linear in the text.
+ * Yields the positions of @ and %40 in order. Each search continues from its last hit, so the time
+ * is linear in the text.
  */
 const atSigns = function* (text: string): Generator<{ readonly start: number; readonly end: number }> {
   let plain = text.indexOf("@");
@@ -139,7 +145,7 @@ const atSigns = function* (text: string): Generator<{ readonly start: number; re
     }
 };
 
-/** The same text for the same content: sorted keys, texts as `leaf` writes them. */
+/** JSON with sorted keys, so equal content gives equal text. `leaf` writes the texts. */
 const canonical = (value: unknown, leaf: (text: string) => string): string => {
   if (Array.isArray(value)) return `[${value.map((item) => canonical(item, leaf)).join(",")}]`;
   if (typeof value === "object" && value !== null)
@@ -152,9 +158,9 @@ const canonical = (value: unknown, leaf: (text: string) => string): string => {
 const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
 
 /**
- * The same JSON value with personal data replaced: what stands under a personal key, a list or an
- * object as one hash of its canonical text, and e-mails wherever they stand. Keys have been checked
- * before. Throws TooMuchPersonalData.
+ * Returns the same JSON value with personal data replaced: a list or object under a personal key
+ * becomes one hash of its canonical text, and e-mail addresses are replaced anywhere. Keys were
+ * checked before. Throws TooMuchPersonalData.
  */
 export const scrub = (value: unknown, identify: Identify): ScrubResult<unknown> => {
   const found: ScrubCost = { emails: 0, formed: 0 };
@@ -172,7 +178,7 @@ export const scrub = (value: unknown, identify: Identify): ScrubResult<unknown> 
     wasPlain = true;
     countFormed(found, plain);
     if (typeof part !== "object") return identify.plain(personalForm(kind, plain));
-    // As each text is hashed when it stands alone, unless the whole is too long for that.
+    // Each text inside is normalised as if it stood alone, unless the whole is too long for that.
     const isLong = plain.length > MAX_FORMED;
     return identify.plain(isLong ? plain.toLowerCase() : canonical(part, (held) => personalForm(kind, held)));
   };
@@ -181,7 +187,7 @@ export const scrub = (value: unknown, identify: Identify): ScrubResult<unknown> 
     if (Array.isArray(part)) return part.map(visit);
     if (typeof part !== "object" || part === null) return part;
     const copy: Record<string, unknown> = {};
-    // A key may be an address too.
+    // An object key may itself be an e-mail address.
     for (const [key, held] of Object.entries(part))
       copy[text(key)] = isPersonalKey(key) ? personal(held, plainKey(key).replace("sha256", "")) : visit(held);
     return copy;

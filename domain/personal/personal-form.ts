@@ -1,45 +1,48 @@
-// The form of personal data before it is hashed: the same for edges, pushes and the browser, so
-// that two spellings of one value are one hash. It imports nothing, and keeps to ES2019.
+// Normalises personal data before it is hashed, so that two spellings of one value give one hash.
+// Edges, pushes and the browser share this code; it imports nothing and uses only ES2019.
 
 /**
- * What is hashed now. Raise it with any change of `personalForm`, and keep the form before for the
- * erasure of what was hashed then (docs/privacy.md).
+ * The version of `personalForm`. Raise it with any change, and keep the previous form, so that
+ * erasure still finds what was hashed with it (docs/privacy.md).
  */
 export const PERSONAL_FORM = 2;
 
-/** `email`, `phone`, or any other kind: a text. */
+/** `kind` is `email`, `phone`, or anything else, which is treated as a text. */
 export const personalForm = (kind: string, given: string): string =>
   kind === "phone" ? phoneForm(given) : textForm(given);
 
 /**
- * Longer ones are hashed in lower case as they are: no one has such an address, and NFKC takes 18
- * times the room, and the square of the time where accents follow each other.
+ * Longer texts are only lower-cased. No real address is this long, and NFKC can take 18 times the
+ * space, and quadratic time on consecutive accents.
  */
 export const MAX_FORMED = 1_024;
 
 /**
- * NFKC, lower case, each run of white space as one space, none at the ends. What was lower-cased
- * may compose again, hence twice. Dots and +tags of an e-mail stay: providers differ in what they
- * mean.
+ * NFKC, lower case, runs of white space reduced to one space, trimmed. Applied twice, because
+ * lower-casing may create new compositions. Dots and +tags of an e-mail address stay, because
+ * providers treat them differently.
  */
 const textForm = (given: string): string =>
   (given.length > MAX_FORMED ? given.toLowerCase() : given.normalize("NFKC").toLowerCase().normalize("NFKC"))
     .replace(/\s+/g, " ")
     .trim();
 
-/** `;ext=12`, `ext. 12`, `x12`, `#12`: a room behind the number, not the number. */
+/**
+ * An extension such as `;ext=12`, `ext. 12`, `x12` or `#12`. It leads to a room and is not part of
+ * the number.
+ */
 const EXTENSION = /\s*(?:;ext=|#|x|ext(?:ension|ensión)?)[\s.:]*\d{1,7}$/;
-/** `+44 (0)20 ...`: dialled within that country alone. */
+/** The (0) in `+44 (0)20 ...` is only dialled within that country. */
 const TRUNK_OF_OTHERS = /^(\D*(?:00)?\s*\d{1,3}\s*)\(0\)/;
-/** Mexican numbers have ten digits; before 2019 they were dialled with these in front. */
+/** Mexican numbers have ten digits. Before 2019 they were dialled with one of these prefixes. */
 const NATIONAL = /^(?:01|044|045)?(\d{10})$/;
-/** Behind 52 a mobile number had a 1 too. */
+/** After the country code 52, mobile numbers also had a 1. */
 const BEHIND_52 = /^(?:01|044|045|1)?(\d{10})$/;
 
 /**
- * E.164: a number that begins with + or 00 is international, and one of ten digits is Mexican. What
- * has letters, or no digit, is a text; any other number is its digits alone, since its country is
- * not known.
+ * E.164. A number that starts with + or 00 is international, and one of ten digits is Mexican. A
+ * value with letters or without digits is treated as a text. Any other number keeps only its
+ * digits, because its country is unknown.
  */
 const phoneForm = (given: string): string => {
   const text = textForm(given);
@@ -59,13 +62,16 @@ const phoneForm = (given: string): string => {
 
 const mexicanPart = (digits: string): string => BEHIND_52.exec(digits)?.[1] ?? digits;
 
-/** Form 1, until 2026-11: NFC, and of a phone its digits and + as they were written. */
+/** Form 1, used until 2026-11: NFC for texts, and digits and + as written for phone numbers. */
 const firstForm = (kind: string, given: string): string => {
   const text = given.normalize("NFC").trim().toLowerCase();
   return kind === "phone" ? text.replace(/[^\d+]/g, "") : text.replace(/\s+/g, " ");
 };
 
-/** A value in every form that was ever hashed, that of now first: for finding all of a person. */
+/**
+ * The value in every form that was ever hashed, the current one first. Used to find all data of a
+ * person.
+ */
 export const personalForms = (kind: string, given: string): readonly string[] => [
   ...new Set([personalForm(kind, given), firstForm(kind, given)]),
 ];

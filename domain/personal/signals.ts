@@ -1,27 +1,27 @@
-// The few props that enrich reads: privacy signals of the browser, a choice of consent, and a
-// country that the sender knows better.
+// The few props that enrich reads: the browser's privacy signals, a consent choice, and a country
+// that the sender knows better.
 import type { EventReceived } from "../../schemas/generated.ts";
 import { propsOf } from "../conditions/props.ts";
 
 export interface Signals {
   readonly hasGpc: boolean;
   readonly hasDnt: boolean;
-  /** ISO 3166-1 alpha-2, upper case */
+  /** ISO 3166-1 alpha-2, upper case. */
   readonly country: string | null;
-  /** As it was sent; null: no number. */
+  /** The consent mask as sent. Null if it is not a number. */
   readonly mask: number | null;
 }
 
 const none: Signals = { hasGpc: false, hasDnt: false, country: null, mask: null };
 /**
- * Parsing the props of every event would cost more than the rest of the stage: only a text that
- * holds one of the names is parsed.
+ * Parsing the props of every event would cost more than the rest of the stage, so only texts that
+ * contain one of these names are parsed.
  */
 const maySignal = /"(?:gpc|dnt|country|mask)"/;
 
 /**
- * A signal stands in the props (what the pixel read in the browser) or in the warnings (what an
- * edge read in a header); either is enough.
+ * A signal may be in the props (read by the pixel in the browser) or in the warnings (read by an
+ * edge from a header). Either is enough.
  */
 export const signalsIn = (event: EventReceived): Signals => {
   const props = maySignal.test(event.props) ? propsOf(event.props) : undefined;
@@ -34,7 +34,7 @@ export const signalsIn = (event: EventReceived): Signals => {
   };
 };
 
-/** `Sec-GPC: 1`, `DNT: 1` and the booleans of `navigator.globalPrivacyControl`. */
+/** Accepts `Sec-GPC: 1`, `DNT: 1`, and the booleans of `navigator.globalPrivacyControl`. */
 const isOn = (value: unknown): boolean => value === true || value === 1 || value === "1";
 
 const countryIn = (value: unknown): string | null =>

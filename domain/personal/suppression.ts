@@ -1,5 +1,5 @@
-// Which records speak of somebody who was erased: subjects as the log holds them, and the question
-// asked of each record.
+// Tells which records are about an erased subject: the forms in which the log may hold a subject,
+// and the check of each record.
 import type { Conversion, EventAttributed, EventReceived, TopicName } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import { uuidOf } from "../ids.ts";
@@ -12,41 +12,41 @@ export type SubjectKind = "did" | "email" | "phone" | "client_lead_id" | "order_
 export interface SuppressedSubject {
   readonly client_id: number;
   readonly kind: SubjectKind;
-  /** One of those that `subjectsOf` makes. */
+  /** One of the forms that `subjectsOf` returns. */
   readonly subject: string;
-  /** Records of what happened up to then are hidden. */
+  /** Records of events up to this time are hidden. */
   readonly since: UnixMs;
 }
 
 const orderSubject = (orderId: string): string => uuidOf("order", orderId);
 
 /**
- * All that the log may hold of a subject: the keyed hash of a device, those of an e-mail or phone
- * in every form that was ever hashed and across clients, the lead key of a client's own lead id.
- * The log holds order ids as they are; the list holds a hash of them. Each of them must be
- * suppressed.
+ * Every form in which the log may hold a subject: the keyed hash of a device; the hashes of an
+ * e-mail address or phone number in every form ever used and across clients; the lead key of a
+ * client's own lead id. Order ids are plain in the log but hashed in this list. All of the forms
+ * must be suppressed.
  */
 export const subjectsOf = (kind: SubjectKind, value: string, identify: Identify): readonly string[] => {
   if (kind === "did") return [identify.plain(value)];
   if (kind === "order_id") return [orderSubject(value)];
-  // The log has an id that is shaped like an address as its hash.
+  // If the id looks like an e-mail address, the log holds its hash instead.
   if (kind === "client_lead_id") return [...new Set([value, scrubText(value, identify).value])].map(leadSubject);
   return [...personalHashes(kind, value, identify), ...acrossHashes(kind, value, identify)];
 };
 
-/** Says of a record, by the topic it was read from, whether it speaks of somebody erased. */
+/** True if the record, read from this topic, is about an erased subject. */
 export type Hides = (event: Recorded<any>, topic: string) => boolean;
 
 type Moments = Map<string, UnixMs>;
 interface OfClient {
   readonly devices: Moments;
-  /** E-mails and phones: keyed hashes, wherever they stand. */
+  /** Keyed hashes of e-mail addresses and phone numbers, wherever they occur. */
   readonly people: Moments;
   readonly leads: Moments;
   readonly orders: Moments;
 }
 
-/** Undefined when no subject was erased, so that asking costs nothing. */
+/** Undefined if no subject is erased, so that the check costs nothing. */
 export const hidesOf = (subjects: readonly SuppressedSubject[]): Hides | undefined => {
   if (subjects.length === 0) return undefined;
   const clients = new Map<number, OfClient>();
@@ -77,12 +77,15 @@ const isHidden = (moments: Moments, subject: string | null, at: UnixMs): boolean
 
 const keyedHashes = /[0-9a-f]{64}/g;
 /**
- * A keyed hash cannot be met by chance, so finding one anywhere in a text is finding the person.
+ * A keyed hash cannot occur by chance, so finding it anywhere in a text means finding the person.
  */
 const speaksOf = (people: Moments, text: string | null, at: UnixMs): boolean =>
   text !== null && people.size > 0 && (text.match(keyedHashes)?.some((hash) => isHidden(people, hash, at)) ?? false);
 
-/** The key of a lead is that of its e-mail where it has one; its own id stands in its props. */
+/**
+ * The key of a lead is made from its e-mail address if it has one. The client's own id is then in
+ * its props.
+ */
 const leadSubjectsIn = ({ t, lead_key: key, props }: EventReceived): readonly string[] => {
   const id = t === "lead_submit" ? ownLeadId(props) : undefined;
   return [...(key === null ? [] : [key]), ...(id === undefined ? [] : [leadSubject(id)])];
@@ -113,9 +116,7 @@ const hidesConversion = ({ devices, people, orders }: OfClient, { data }: Record
   speaksOf(people, data.customer, data.occurred_at) ||
   (orders.size > 0 && data.order_id !== null && isHidden(orders, orderSubject(data.order_id), data.occurred_at));
 
-/**
- * By topic. Ledger entries name conversions and partners, and no person: amounts stay.
- */
+/** By topic. Ledger entries name conversions and partners but no person, so amounts stay. */
 const hidesIn: { readonly [Name in TopicName]?: (own: OfClient, event: Recorded<any>) => boolean } = {
   "events.raw": (own, { data, at }) => hidesEvent(own, data, at),
   "events.restored": (own, { data, at }) => hidesEvent(own, data, at),

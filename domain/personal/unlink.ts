@@ -1,23 +1,23 @@
-// The decision that an identifier does not belong to a device, as an event of the device's log: so
-// it is kept, replayed and explained like everything else that is known of the device.
+// The decision that an identifier does not belong to a device. It is an event in the device's log,
+// so it is stored, replayed and explained like any other.
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { blankEvent } from "../nothing-found.ts";
 
 const NAME = "identity_unlinked";
-/** A decision asks no visitor. */
+/** A decision does not depend on a visitor's consent, so all bits are set. */
 const EVERY_BIT = 0xff;
 
 export interface UnlinkDecision {
-  /** A UUID; the same decision made again counts once. */
+  /** A UUID. The same decision made again counts once. */
   readonly decision_id: string;
   readonly client_id: number;
-  /** Keyed hashes, as the log has them. */
+  /** Keyed hashes, as in the log. */
   readonly did: string;
   readonly kind: string;
   readonly identifier: string;
   readonly actor: string;
-  /** In words. */
+  /** The reason in words. */
   readonly reason: string;
   readonly at: UnixMs;
 }
@@ -28,7 +28,7 @@ export const unlinkEvent = ({ decision_id, client_id, did, at, ...said }: Unlink
     ...{ consent: EVERY_BIT, props: JSON.stringify(said) },
   });
 
-/** What such a decision is about; null for every other event. */
+/** The content of such a decision. Null for every other event. */
 export const unlinkedBy = (event: EventReceived): Pick<UnlinkDecision, "kind" | "identifier"> | null => {
   if (event.source !== "decision" || event.custom_name !== NAME) return null;
   const { kind, identifier } = JSON.parse(event.props) as UnlinkDecision;

@@ -5,17 +5,20 @@ import { contractTypeOf } from "./event-types.ts";
 import type { NightlyThresholds } from "./thresholds.ts";
 
 /**
- * Rows are appended and never edited: of one id the newest row recorded up to a moment is what was
- * known then.
+ * Rows are appended and never edited. What was known at a moment is the newest row of an id
+ * recorded up to then.
  */
 interface RowTimes {
   readonly recorded_at: UnixMs;
   /**
-   * From when on (event time) this row says how things are; rows of the same id with a later
-   * valid_from leave earlier times as they were.
+   * The event time from which this row is valid. A later row of the same id with a later valid_from
+   * does not change earlier times.
    */
   readonly valid_from: UnixMs;
-  /** Of the row; a change that saves a thing twice has two of them with the same moment. */
+  /**
+   * The version of the row. A change that saves a thing twice writes two versions with the same
+   * recorded_at.
+   */
   readonly version?: number;
 }
 export interface Client extends RowTimes {
@@ -27,27 +30,30 @@ export interface Client extends RowTimes {
   readonly click_window_days: number;
   readonly install_window_days: number;
   readonly identity_link: boolean;
-  /** Days from event to payable, by event type; absent means 0. */
+  /** Days from the event until its commission is payable, by event type. Absent means 0. */
   readonly hold_days: Readonly<Record<string, number>>;
   readonly fraud_review: number;
   readonly fraud_reject: number;
   readonly fraud_nightly: NightlyThresholds;
   readonly consent_default: number;
-  /** Where its visitors are: in EU, UK and BR nothing is allowed until somebody agrees. */
+  /**
+   * Where the client's visitors are. In the EU, the UK and BR nothing is allowed until a visitor
+   * agrees.
+   */
   readonly jurisdiction: "MX" | "EU" | "UK" | "BR";
-  /** What the client has set of the fraud rules, by their codes. */
+  /** The client's settings of the fraud rules, by rule code. */
   readonly fraud_rules: Readonly<
     Record<string, { readonly active?: boolean; readonly weight?: number; readonly threshold?: number }>
   >;
-  /** Whom it trusts whatever the rules find. */
+  /** Events that the client trusts whatever the rules find. */
   readonly fraud_exclusions: readonly FraudExclusion[];
   readonly segments: readonly string[];
-  /** Where visitors of a link that is not in use go, when its campaign does not say. */
+  /** Where visitors of an unused link go, if its campaign has no fallback of its own. */
   readonly fallback_url: string | null;
 }
 export interface FraudExclusion {
   readonly kind: "network" | "device";
-  /** A range or one address; or a device as events show it, hashed. */
+  /** An address range, a single address, or a device id as hashed on events. */
   readonly value: string;
   readonly author: string;
   readonly reason: string;
@@ -59,13 +65,14 @@ export interface Partner extends RowTimes {
   readonly client_ids: readonly number[];
   readonly referral_code: string | null;
   /**
-   * SHA-256 (hex) of the normalised e-mail; under a client's pepper it can be compared with what
-   * that client's events show.
+   * SHA-256 (hex) of the normalised e-mail address. Hashed with a client's pepper, it can be
+   * compared with that client's events.
    */
   readonly email_sha256: string | null;
 }
 /**
- * What names a campaign without a click: a promo code, or a word or the beginning of an address.
+ * A pattern that names a campaign without a click: a coupon code, a UTM value, or the beginning of
+ * an address.
  */
 export interface CampaignPattern {
   readonly kind: "coupon" | "utm_campaign" | "utm_source" | "url_prefix";
@@ -80,9 +87,9 @@ export interface Campaign extends RowTimes {
   readonly starts_at: UnixMs | null;
   readonly ends_at: UnixMs | null;
   readonly patterns: readonly CampaignPattern[];
-  /** Where its links lead. */
+  /** Where the campaign's links lead. */
   readonly destination_url: string;
-  /** Where they lead while it is not active; null: where the client says. */
+  /** Where the links lead while the campaign is not active. Null means the client's fallback. */
   readonly fallback_url: string | null;
 }
 export interface Link extends RowTimes {
@@ -94,12 +101,12 @@ export interface Link extends RowTimes {
   readonly status: "active" | "archived";
 }
 /**
- * One step of a tiered contract: what is paid for the part (or, retroactive, for all) of a month's
- * volume from `from` on.
+ * One step of a tiered contract: the price of the part of a month's volume above `from` (or, if
+ * retroactive, of all of it).
  */
 export interface Tier {
   /**
-   * Minor units of the month's volume when it pays a rate; a number of sales when it pays an
+   * Minor units of the month's volume for tiers with a rate, or a number of sales for tiers with an
    * amount.
    */
   readonly from: bigint;
@@ -112,8 +119,8 @@ export interface Cap {
   readonly amount_minor: bigint;
 }
 /**
- * A segment commission in force for sales from effective_from up to (not including) effective_to.
- * Rates are parts per million: 10 % is 100,000.
+ * A segment's commission terms for sales from effective_from up to, but not including,
+ * effective_to. Rates are parts per million: 10 % is 100,000.
  */
 export interface Contract extends RowTimes {
   readonly contract_id: number;
@@ -125,15 +132,17 @@ export interface Contract extends RowTimes {
   readonly type: "percent" | "flat" | "tiered" | "recurring" | "hybrid";
   readonly rate_ppm: bigint | null;
   /**
-   * The currency of every amount in it: that of its client when it was saved. Null when it holds
-   * none.
+   * The currency of every amount in the contract: the client's when it was saved. Null if it
+   * contains no amounts.
    */
   readonly currency: string | null;
   readonly amount_minor: bigint | null;
-  /** Lowest `from` first; empty unless tiered. */
+  /** The lowest `from` first. Empty unless the contract is tiered. */
   readonly tiers: readonly Tier[];
   readonly tier_mode: "marginal" | "retroactive";
-  /** How long after a customer's first sale a recurring contract pays; null: for life. */
+  /**
+   * How many months after a customer's first sale a recurring contract pays. Null means for life.
+   */
   readonly months: number | null;
   readonly min_minor: bigint | null;
   readonly max_minor: bigint | null;
@@ -143,8 +152,8 @@ export interface Contract extends RowTimes {
   readonly effective_to: UnixMs | null;
 }
 /**
- * Whether a partner's month is closed: its payment was approved, and what is decided later belongs
- * to the next open one.
+ * Whether a partner's month is closed: its payment was approved, so later decisions are booked in
+ * the next open month.
  */
 interface Period extends RowTimes {
   readonly client_id: number;
@@ -196,31 +205,31 @@ export interface ReferenceRows {
 }
 
 /**
- * Reference data valid at one event time, as known at one moment. Everything a stage decides with.
- * A class, since each event has its own: an object of closures cost 1 KB of garbage. So that the
- * compiler refuses a copy by spread, which would have no methods.
+ * Reference data valid at one event time, as known at one moment. Stages decide with nothing else.
+ * A class, because every event has its own and an object of closures cost 1 KB of garbage. Abstract
+ * methods also make the compiler refuse a spread copy, which would lack them.
  */
 export abstract class ReferenceAt {
   abstract client(clientId: number): Client | undefined;
   abstract partner(partnerId: number): Partner | undefined;
   abstract campaign(campaignId: number): Campaign | undefined;
   abstract link(linkId: number): Link | undefined;
-  /** The link of a client that bears this code. */
+  /** The link of a client with this code. */
   abstract linkByCode(clientId: number, code: string): Link | undefined;
-  /** Lowest id first. */
+  /** The client's partners, lowest id first. */
   abstract partnersOf(clientId: number): readonly Partner[];
-  /** Those of the client that have patterns, lowest id first. */
+  /** The client's campaigns that have patterns, lowest id first. */
   abstract campaignsWithPatterns(clientId: number): readonly Campaign[];
-  /** Whom the links of a campaign in use credit, lowest id first. */
+  /** The partners that the active links of a campaign credit, lowest id first. */
   abstract partnersOfCampaign(campaignId: number): readonly number[];
   /**
-   * Active rules in force, the order in which they win: highest priority, then most leaves, then
+   * The active rules in force, in order of precedence: highest priority, then most leaves, then
    * lowest id.
    */
   abstract rules(clientId: number): readonly Rule[];
   /**
-   * The contract of a sale: exact segment before the one for all segments, and of several in force
-   * the one with the newest effective_from.
+   * The contract of a sale. A contract for the exact segment comes before one for all segments. Of
+   * several in force, the one with the newest effective_from wins.
    */
   abstract contract(sale: {
     client_id: number;
@@ -229,23 +238,23 @@ export abstract class ReferenceAt {
     event_type: string;
   }): Contract | undefined;
   /**
-   * Whether any partner of the client earns on this event type now: such custom events are claims.
+   * True if any partner of the client earns on this event type now. Such custom events are claims.
    */
   abstract isCommissioned(clientId: number, eventType: string): boolean;
   abstract isClosed(period: PeriodOf): boolean;
 }
 
 /**
- * The view that apps take of the tables: complete for everything recorded before `asOf` (database
+ * A snapshot of the reference tables. It contains everything recorded before `asOf` (database
  * time).
  */
 export interface Reference {
   readonly asOf: UnixMs;
   readonly at: (validAt: UnixMs, knownAt: UnixMs) => ReferenceAt;
   readonly clientIdOf: (slug: string) => number | undefined;
-  /** A code belongs to one link of all clients, for good. */
+  /** A code belongs to one link across all clients, for ever. */
   readonly linkIdOf: (code: string) => number | undefined;
-  /** Of every client that there is or was, lowest first. */
+  /** The ids of all current and former clients, lowest first. */
   readonly clientIds: readonly number[];
 }
 export const reference: View<Reference> = { view: "reference" };
@@ -263,9 +272,9 @@ const groupBy = <Row>(
   return groups;
 };
 /**
- * One change may save a row of an id more than once, so recorded_at may be equal: then the higher
- * version is the newer one, then the later valid_from.
- * The order in which a store gives its rows therefore decides nothing.
+ * One change may save several rows of an id with the same recorded_at. Then the higher version is
+ * newer, then the later valid_from.
+ * So the order in which a store returns rows has no effect.
  */
 const newestFirst = <Row extends RowTimes>(rows: readonly Row[]): readonly Row[] =>
   [...rows].sort(
@@ -278,7 +287,7 @@ const leavesOf = (condition: Condition): number => {
   if ("any" in condition) return condition.any.reduce((sum, part) => sum + leavesOf(part), 0);
   return "not" in condition ? leavesOf(condition.not) : 1;
 };
-/** Highest priority, then most leaves, then lowest id. */
+/** The order of precedence: highest priority, then most leaves, then lowest id. */
 export const inWinningOrder = (a: Rule, b: Rule): number =>
   b.priority - a.priority || leavesOf(b.when) - leavesOf(a.when) || a.rule_id - b.rule_id;
 const isInForce = (
@@ -288,10 +297,10 @@ const isInForce = (
   (row.effective_from === null || row.effective_from <= at) && (row.effective_to === null || at < row.effective_to);
 
 /**
- * Indexes the rows once; `at` is then a few map reads. Two ways in which time rules a row: things
- * (clients, partners, campaigns, links) are as their newest known row that was valid by then says;
- * terms (contracts, rules) are only their newest known row, in force or not, so that a term that
- * was shortened does not live on in its older row.
+ * Indexes the rows once, so that `at` needs only a few map reads. Time applies in two ways. Things
+ * (clients, partners, campaigns, links) use the newest known row that was valid at the time. Terms
+ * (contracts, rules) use only their newest known row, in force or not, so that a shortened term
+ * does not live on in an older row.
  */
 export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
   const things = <Row extends RowTimes>(all: readonly Row[], idOf: (row: Row) => number) => {
@@ -337,8 +346,8 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
   const linkIdsByCode = new Map(rows.links.map((row) => [row.code, row.link_id]));
   const linkIds = new Map(rows.links.map((row) => [`${row.client_id}:${row.code}`, row.link_id]));
   /**
-   * Everybody who ever worked for a client, lowest id first; whether they do at some time, their
-   * row of then says.
+   * All partners who ever worked for a client, lowest id first. Their row at the event time tells
+   * whether they do so then.
    */
   const served = rows.partners.flatMap(({ partner_id, client_ids }) =>
     client_ids.map((client_id) => ({ client_id, partner_id })),
@@ -364,8 +373,8 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
   const ordered = new Map<number, { knownAt: UnixMs; rules: readonly Rule[] }>();
 
   /**
-   * Sorting rules for every event would cost more than evaluating them: the order only changes when
-   * a row is recorded.
+   * Sorted in advance, because sorting the rules for every event would cost more than evaluating
+   * them. The order only changes when a row is recorded.
    */
   const newestRule = new Map(
     [...groupBy(rows.rules, (row) => row.client_id)].map(([id, group]) => [

@@ -1,5 +1,5 @@
-// Whether a partner may earn on a campaign at a moment: what a credit is judged by, and whether a
-// tracking link is in use.
+// Checks whether a partner may earn on a campaign at a moment. Credits are judged by it, and it
+// decides whether a tracking link is in use.
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Link, ReferenceAt } from "./reference.ts";
 
@@ -11,8 +11,8 @@ export interface Engagement {
 }
 
 /**
- * Null: it may. The partner must be active and work for the client, the link be in use, the
- * campaign be the client's, active and within its days.
+ * Null if the partner may earn: the partner is active and works for the client, the link is in use,
+ * and the campaign is the client's, active and within its dates.
  */
 export const standingFault = (
   { client_id, partner_id, campaign_id, link }: Engagement,
@@ -21,7 +21,7 @@ export const standingFault = (
 ): "partner_inactive" | "campaign_inactive" | null => {
   const partner = reference.partner(partner_id);
   if (partner?.status !== "active" || !partner.client_ids.includes(client_id)) return "partner_inactive";
-  // An archived link ends its part of the campaign.
+  // An archived link no longer earns for its campaign.
   if (link !== null && link.status !== "active") return "campaign_inactive";
   if (campaign_id === null) return null;
   const campaign = reference.campaign(campaign_id);

@@ -1,9 +1,9 @@
-// A payload of a source as our fields say it: pure, and the same for a real payload and a draft
-// mapping that is only tried.
+// Maps a payload of a source to our fields. Pure, and the same for real payloads and for trying out
+// a draft mapping.
 import { endOf, kindOf, readPath, type SourcePath, valueAt } from "./path.ts";
 import { type LogicalField, logicalFields, type ReadMapping, type SourceMapping } from "./source.ts";
 
-/** What a payload says, coerced; absent fields are left out. Time in Unix milliseconds. */
+/** The mapped and coerced fields. Absent fields are left out. Times are Unix milliseconds. */
 export interface MappedPayload {
   readonly event_name: string;
   readonly dedup_key?: string;
@@ -21,18 +21,18 @@ export interface MappedPayload {
   readonly reason?: string;
 }
 
-/** Why a payload cannot be mapped. `found` says what lies there, never its text. */
+/** Why a payload cannot be mapped. `found` describes the value but never quotes it. */
 export interface MappingFault {
   readonly code: "missing_field" | "bad_field" | "unknown_event";
   readonly field: LogicalField;
-  /** Configured; null: none. */
+  /** The configured path. Null if there is none. */
   readonly path: string | null;
   readonly found: string;
-  /** What helps. */
+  /** How to fix the fault. */
   readonly hint: string;
 }
 
-/** Throws RangeError for a path that no checked mapping has. */
+/** Throws RangeError for an invalid path, which no checked mapping contains. */
 export const readMapping = ({ mapping, constants, event_names }: SourceMapping): ReadMapping => ({
   fields: logicalFields.flatMap((field) => {
     const text = Object.hasOwn(mapping, field) ? mapping[field] : undefined;
@@ -50,14 +50,14 @@ const pathOf = (text: string): SourcePath => {
   return path;
 };
 
-/** The names that events have here: a type, or the name of a custom event. */
+/** The form of our event names: a type, or the name of a custom event. */
 export const EVENT_NAME = /^[a-z][a-z0-9_.:-]{0,63}$/;
 export const MAX_TEXT = 256;
 const MAX_URL = 2_048;
 
 /**
- * Of absent ones nothing is said: empty texts and null are absent, as everywhere. A dedup_key is
- * needed, unless rows have an identity of their own.
+ * Maps one payload. Empty texts and null count as absent, and an absent field is no fault. A
+ * dedup_key is required, unless the rows have an identity of their own.
  */
 export const mapPayload = (
   payload: unknown,
@@ -95,7 +95,7 @@ const missing = (field: LogicalField, payload: unknown, fields: ReadMapping["fie
 
 type Coerce = (value: unknown) => string | number | undefined;
 
-/** Ids come as text or as a number. */
+/** Ids may be text or numbers. */
 const text =
   (most: number): Coerce =>
   (value) => {
@@ -111,7 +111,10 @@ const count: Coerce = (value) => {
 };
 
 const RFC3339 = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/i;
-/** Milliseconds since 1970 have passed this in 1973, seconds will in 5138. */
+/**
+ * A larger number is in milliseconds, which passed this value in 1973. Seconds will only reach it
+ * in 5138.
+ */
 const FIRST_MS = 100_000_000_000;
 const moment: Coerce = (value) => {
   const given = typeof value === "string" ? value.trim() : value;

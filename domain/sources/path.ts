@@ -1,19 +1,19 @@
-// Where in a payload a value lies: a dot path (order.items.0.id) or a JSON Pointer (/order/id,
-// RFC 6901). Only what a payload itself holds is found, never what every object inherits.
+// Paths into a payload: a dot path (order.items.0.id) or a JSON Pointer (/order/id, RFC 6901). Only
+// the payload's own properties are found, never inherited ones.
 
 export interface SourcePath {
-  /** As it was configured. */
+  /** The path as configured. */
   readonly text: string;
   readonly steps: readonly string[];
 }
 
 const MAX_LENGTH = 256;
 const MAX_STEPS = 32;
-/** Of every object in this language; no payload that is taken has keys of these names. */
+/** Names that every JavaScript object inherits. No accepted payload uses them as keys. */
 const INHERITED: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 const UNESCAPED = /~(?![01])/;
 
-/** The path, or what is wrong with the text. */
+/** Parses a path, or returns what is wrong with the text. */
 export const readPath = (text: string): SourcePath | { readonly problem: string } => {
   if (text.length === 0 || text.length > MAX_LENGTH) return { problem: `give 1 to ${MAX_LENGTH} characters` };
   const isPointer = text.startsWith("/");
@@ -32,7 +32,7 @@ export const readPath = (text: string): SourcePath | { readonly problem: string 
   return { text, steps };
 };
 
-/** What lies there; undefined: nothing. */
+/** The value at the path. Undefined if there is none. */
 export const valueAt = (payload: unknown, { steps }: SourcePath): unknown => {
   let value = payload;
   for (const step of steps) {
@@ -42,7 +42,10 @@ export const valueAt = (payload: unknown, { steps }: SourcePath): unknown => {
   return value;
 };
 
-/** Where the way there ends, for the one who configured it: without any value of the payload. */
+/**
+ * Describes where the path ends in the payload, for the person who configured it, without quoting
+ * any value.
+ */
 export const endOf = (payload: unknown, { steps }: SourcePath): string => {
   let value = payload;
   for (const [n, step] of steps.entries()) {
@@ -56,7 +59,7 @@ export const endOf = (payload: unknown, { steps }: SourcePath): string => {
   return kindOf(value);
 };
 
-/** In words; a text as how long it is. */
+/** Names the kind of a value. A text is described by its length only. */
 export const kindOf = (value: unknown): string => {
   if (value === undefined) return "nothing";
   if (value === null) return "null";

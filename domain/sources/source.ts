@@ -1,16 +1,16 @@
-// What an external source is: who else sends or holds events of a client, and where its payloads
-// say what we need.
+// The definition of an external source: another system that sends or holds a client's events, and
+// where its payloads contain our fields.
 import type { SourcePath } from "./path.ts";
 
 export const sourceKinds = ["generic", "postback_network", "property_relay", "mmp"] as const;
 export type SourceKind = (typeof sourceKinds)[number];
-/** How a property relay measures. */
+/** The ways in which a property relay measures. */
 export const relayModes = ["measurement_relay", "data_warehouse"] as const;
 export type RelayMode = (typeof relayModes)[number];
 export const sourceStates = ["draft", "active", "paused"] as const;
 export type SourceState = (typeof sourceStates)[number];
 
-/** What an event is made of; a payload says each of them under a name of its own. */
+/** The fields of an event. A mapping gives the path of each in the payload. */
 export const logicalFields = [
   "event_name",
   "value",
@@ -30,15 +30,15 @@ export const logicalFields = [
 export type LogicalField = (typeof logicalFields)[number];
 
 export interface SourceMapping {
-  /** Dot paths or JSON Pointers. */
+  /** Dot paths or JSON Pointers, by field. */
   readonly mapping: Readonly<Partial<Record<LogicalField, string>>>;
-  /** Of every event whose payload does not say it. */
+  /** Values for fields that the payload does not contain. */
   readonly constants: Readonly<Partial<Record<LogicalField, string | number>>>;
-  /** Their names of events, and ours. */
+  /** The source's event names and ours. */
   readonly event_names: Readonly<Record<string, string>>;
 }
 
-/** A mapping whose paths are read, so that each payload need not read them. */
+/** A mapping with parsed paths, so that they need not be parsed for each payload. */
 export interface ReadMapping {
   readonly fields: readonly {
     readonly field: LogicalField;
@@ -48,5 +48,5 @@ export interface ReadMapping {
   readonly eventNames: ReadonlyMap<string, string>;
 }
 
-/** How events of a source say where they come from; also what its keys are unique within. */
+/** The `source` of events from this source. Its keys are unique within it. */
 export const sourceName = (slug: string): string => `generic:${slug}`;

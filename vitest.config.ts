@@ -15,6 +15,8 @@ const measures = "tests/bench/**/*.test.ts";
 /** A file that asks for the shared stack says so by its imports; the rest bring their servers. */
 const sharesStack = (file: string): boolean =>
   /\/(shared-stack|fresh-database|api-suite|canary-world)\.ts"/.test(readFileSync(file, "utf8"));
+/** So does a file that joins the installation of the project `product`. */
+const joinsProduct = (file: string): boolean => readFileSync(file, "utf8").includes('/joined-product.ts"');
 const files = readdirSync("tests", { recursive: true, encoding: "utf8" })
   .map((file) => join("tests", file))
   .filter((file) => file.endsWith(".test.ts"));
@@ -38,7 +40,7 @@ const needsOwnProcess = (file: string): boolean =>
 const apart = files.filter((file) => !needServers.includes(file) && needsOwnProcess(file));
 /** The longest file is a project, so that it can run beside the others. */
 const suite = "tests/guarantees/suite.test.ts";
-const own = needServers.filter((file) => file !== suite && !sharesStack(file));
+const own = needServers.filter((file) => file !== suite && !sharesStack(file) && !joinsProduct(file));
 const within = (folder: string) => own.filter((file) => file.startsWith(`tests/${folder}/`));
 const guarantees = within("guarantees");
 const e2e = within("e2e");
@@ -96,9 +98,20 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
+      {
+        extends: true,
+        test: {
+          ...lane,
+          name: "product",
+          isolate: false,
+          include: needServers.filter(joinsProduct),
+          globalSetup: "./tests/support/start-product.ts",
+          sequence: { groupOrder: 3 },
+        },
+      },
       ...Object.entries(ownServers).map(([name, include], n) => ({
         extends: true as const,
-        test: { ...lane, name, include, sequence: { groupOrder: 3 + n } },
+        test: { ...lane, name, include, sequence: { groupOrder: 4 + n } },
       })),
     ],
   },

@@ -4,27 +4,23 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { createToken } from "../../modules/access/tokens/tokens.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
-import { apps } from "../../modules/running/installation/product.ts";
-import { type RunningApi, startApi } from "../support/api.ts";
 import { asker } from "../support/ask.ts";
 import { crediting } from "../support/builders.ts";
-import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { until } from "../support/e2e-product.ts";
 import { type Shop, shopOf } from "../support/e2e-shop.ts";
+import { type JoinedProduct, joinProduct } from "../support/joined-product.ts";
 
-let product: Product;
-let running: RunningApi;
+let product: JoinedProduct;
 let shop: Shop;
 let partners: readonly number[];
 const tokens: Record<string, string> = {};
-const ask = asker(() => running.url);
+const ask = asker(() => product.stack.run.apps.api!.url);
 const post = (path: string, body: object, headers = {}, role = "admin") =>
   ask(path, { method: "POST", token: tokens[role], body, headers });
 
 beforeAll(async () => {
-  const needed = ["ingest", "worker-chain", "worker-money", "keeper"];
-  product = await startProduct(apps.filter(({ name }) => needed.includes(name)));
-  running = await startApi(product.stack.env);
-  for (const role of ["admin", "manager", "viewer"]) tokens[role] = await running.token(`${role}@demo.tributary.test`);
+  product = await joinProduct("backfill");
+  for (const role of ["admin", "manager", "viewer"]) tokens[role] = await product.token(`${role}@demo.tributary.test`);
   shop = shopOf(product, "casa-verde");
   ({ partners } = shop);
   await shop.send([
@@ -34,10 +30,7 @@ beforeAll(async () => {
   ]);
   await product.quiet(60_000);
 });
-afterAll(async () => {
-  await running?.close();
-  await product?.clear();
-});
+afterAll(() => product?.clear());
 
 const visit = (n: number) => ({
   ...{ event_id: `visit-${n}`, t: "page_view", ts: Date.now(), cid: shop.id, did: `device-v${n}` },
@@ -52,14 +45,14 @@ const ruleOf = (partner: number, when: object = coupon) => ({
 });
 const versions = () =>
   product.clickhouse<{ order_id: string | null; t: string; version: number; partner_id: number | null }>(
-    "select order_id, t, version, partner_id from events_current where t in ('purchase', 'page_view') " +
-      "order by t, order_id",
+    `select order_id, t, version, partner_id from events_current
+      where client_id = ${shop.id} and t in ('purchase', 'page_view') order by t, order_id`,
   );
 const earned = () =>
   product.rows<{ partner_id: number; amount: number; reasons: number }>(`
     select partner_id, sum(amount_minor)::int as amount,
       count(*) filter (where reason = 'recalc_not_asked')::int as reasons
-    from ledger_entries group by 1 order by 1`);
+    from ledger_entries where client_id = ${shop.id} group by 1 order by 1`);
 const ended = async (job: string) => {
   let body: any;
   await until(`${job} has ended`, 60_000, async () => {
@@ -307,12 +300,13 @@ test("a keeper that is killed in the middle of a backfill leaves it to the next 
   ).toEqual([{ audit: 1, mails: 1, outbox: 1 }]);
   expect(await product.rows(`select attempts from jobs where job_id = '${body.job_id}'`)).toEqual([{ attempts: 2 }]);
   const rows = await product.clickhouse<{ version: number; partner_id: number; n: string }>(
-    "select version, partner_id, toString(count()) as n from events_current where order_id like 'K-%' or " +
-      "sender_event_id like 'more-%' group by 1, 2",
+    `select version, partner_id, toString(count()) as n from events_current where client_id = ${shop.id}
+      and (order_id like 'K-%' or sender_event_id like 'more-%') group by 1, 2`,
   );
   expect(rows).toEqual([{ version: 2, partner_id: partners[0], n: "3000" }]);
   const credited = await product.rows<{ n: number }>(
-    "select count(*)::int as n from conversions where order_id like 'K-%' and status = 'credited'",
+    `select count(*)::int as n from conversions
+      where client_id = ${shop.id} and order_id like 'K-%' and status = 'credited'`,
   );
   expect(credited).toEqual([{ n: 1_500 }]);
 });

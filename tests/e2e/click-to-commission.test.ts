@@ -2,13 +2,12 @@
 // shop of `npm start`, the host of links, the host of pixels, the pipeline, the ledger.
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { Demo } from "../../modules/running/installation/seed.ts";
 import { type DemoShop, openShop } from "../../tools/stack/shop/shop.ts";
 import { launchChromium, USER_AGENT } from "../support/chromium.ts";
-import { appsNamed, type Product, startProduct, until } from "../support/e2e-product.ts";
+import { type Product, until } from "../support/e2e-product.ts";
+import { joinProduct } from "../support/joined-product.ts";
 import { pageErrors } from "../support/pixel-visit.ts";
 
-const LINK = "verde-jardin";
 const PATIENCE_MS = 60_000;
 
 let product: Product;
@@ -16,19 +15,14 @@ let browser: Browser;
 let shop: DemoShop;
 let clientId: number;
 let partnerId: number;
+let code: string;
 let context: BrowserContext;
 let page: Page;
 let errors: readonly string[];
 
 beforeAll(async () => {
-  [product, browser] = await Promise.all([
-    startProduct(appsNamed("links", "pixel", "worker-chain", "worker-money")),
-    launchChromium(),
-  ]);
-  const demo = product.stack.run.demo as unknown as Demo;
-  const link = demo.links.find(({ code }) => code === LINK)!;
-  clientId = link.client_id;
-  partnerId = link.partner_id;
+  [product, browser] = await Promise.all([joinProduct("visits"), launchChromium()]);
+  ({ client_id: clientId, partner_id: partnerId, code } = product.link("verde-jardin"));
   const options = {
     clientId,
     pixelUrl: product.stack.run.apps.pixel!.url,
@@ -60,11 +54,11 @@ const open = async (init = ""): Promise<void> => {
 };
 const linkLeadsTo = (url: string) =>
   until(`the link leads to ${url}`, 20_000, async () => {
-    const linkUrl = `${product.stack.run.apps.links!.url}/c/${LINK}`;
+    const linkUrl = `${product.stack.run.apps.links!.url}/c/${code}`;
     const { headers } = await fetch(linkUrl, { redirect: "manual", headers: { "user-agent": USER_AGENT } });
     if (!headers.get("location")?.startsWith(url)) throw new Error(`it leads to ${headers.get("location")}`);
   });
-const linkUrl = (): string => `${product.stack.run.apps.links!.url}/c/${LINK}?sub=newsletter`;
+const linkUrl = (): string => `${product.stack.run.apps.links!.url}/c/${code}?sub=newsletter`;
 /** Browses from wherever the page is to a purchase of the lamp; resolves with its order id. */
 const buyLamp = async (): Promise<string> => {
   await page.click("text=Garden lamp");

@@ -7,13 +7,13 @@ import { sentEventId } from "../../domain/ids.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import type { Claim } from "../../schemas/generated.ts";
-import { type RunningApi, startApi } from "../support/api.ts";
 import { asker } from "../support/ask.ts";
-import { appsNamed, type Product, startProduct, until } from "../support/e2e-product.ts";
+import { until } from "../support/e2e-product.ts";
+import { type JoinedProduct, joinProduct } from "../support/joined-product.ts";
 
 const HOUR = 3_600_000;
-let product: Product;
-let shop: { readonly id: number; readonly token: string };
+let product: JoinedProduct;
+let shop: { readonly id: number; readonly slug: string; readonly token: string };
 let links: readonly {
   readonly code: string;
   readonly link_id: number;
@@ -23,7 +23,7 @@ let links: readonly {
 const start = Date.now();
 
 beforeAll(async () => {
-  product = await startProduct(appsNamed("ingest", "worker-chain", "worker-money", "keeper"));
+  product = await joinProduct("decisions");
   shop = product.client("casa-verde");
   links = (product.stack.run.demo as { links: typeof links }).links.filter(({ client_id }) => client_id === shop.id);
 });
@@ -65,7 +65,7 @@ const ledgerOf = (order: string) =>
       (select string_agg(account || ' ' || amount_minor, ', ' order by line) from ledger_lines l
         where l.client_id = e.client_id and l.entry_id = e.entry_id) as lines
     from ledger_entries e join conversions c using (client_id, conversion_id)
-    where c.order_id = '${order}' order by e.stored_at, e.conversion_version`);
+    where c.client_id = ${shop.id} and c.order_id = '${order}' order by e.stored_at, e.conversion_version`);
 const booked = (order: string, count: number) =>
   until(`${count} entries of ${order} are booked`, 30_000, async () => {
     const entries = await ledgerOf(order);
@@ -79,12 +79,13 @@ const current = (order: string) =>
       partner_id: number | null;
       credit_method: string | null;
       fraud_band: string;
-    }>(`select version, partner_id, credit_method, fraud_band from events_current where order_id = '${order}'`);
+    }>(`select version, partner_id, credit_method, fraud_band from events_current
+      where client_id = ${shop.id} and order_id = '${order}'`);
     if (row === undefined) throw new Error("it is not there");
     return row;
   });
 const decide = async (...args: readonly string[]) => {
-  const ran = await product.tributary("decide", ...args, "--client", "casa-verde", "--reason", "agreed by phone").done;
+  const ran = await product.tributary("decide", ...args, "--client", shop.slug, "--reason", "agreed by phone").done;
   expect(ran.code, ran.stderr).toBe(0);
   return ran;
 };
@@ -114,7 +115,7 @@ describe("an operator", () => {
     );
     await send([purchase("S-1", { did })]);
     await current("S-1");
-    expect(await product.clickhouse("select person from events_current where order_id = 'S-1'")).toEqual([
+    expect(await product.clickhouse(`select person from events_current where client_id = ${shop.id} and order_id = 'S-1'`)).toEqual([
       { person: null },
     ]);
     const { stdout } = await product.tributary("explain", JSON.parse(said.stdout).decision_id).done;
@@ -193,15 +194,18 @@ describe("an operator", () => {
     expect(
       await product.rows(
         "select m.status, m.amount_minor::int as amount from commissions m join conversions c using " +
-          "(client_id, conversion_id) where order_id = 'A-2'",
+          `(client_id, conversion_id) where m.client_id = ${shop.id} and order_id = 'A-2'`,
       ),
     ).toEqual([{ status: "pending", amount: 12_000 }]);
   });
 
   test("decides before the sale is heard of when that is asked for, and confirms fraud", async () => {
-    const mistyped = ["decide", "reject", "--order", "A-3", "--client", "casa-verde", "--reason", "x", "--yes"];
+    const mistyped = ["decide", "reject", "--order", "A-3", "--client", shop.slug, "--reason", "x", "--yes"];
     const refused = await product.tributary(...mistyped).done;
-    expect([refused.code, refused.stderr]).toEqual([3, expect.stringContaining("order A-3 of casa-verde is unknown")]);
+    expect([refused.code, refused.stderr]).toEqual([
+      3,
+      expect.stringContaining(`order A-3 of ${shop.slug} is unknown`),
+    ]);
     await decide("reject", "--order", "A-3", "--wait-for-sale", "--yes");
     await send([purchase("A-3", { svc_click_id: clickId(links[0]!.link_id, start - HOUR, 2) })]);
     await until("the sale is stored as it was decided", 30_000, async () =>
@@ -225,7 +229,8 @@ describe("an operator", () => {
     await until("its refunds are stored", 30_000, async () =>
       expect(
         await product.rows(
-          `select value_minor::int as value, partner_id from product_sales where order_id = 'A-4' and t = 'refund'
+          `select value_minor::int as value, partner_id from product_sales
+           where client_id = ${shop.id} and order_id = 'A-4' and t = 'refund'
            order by 1`,
         ),
       ).toEqual([
@@ -234,7 +239,7 @@ describe("an operator", () => {
       ]),
     );
     const more = await product.tributary(
-      ...["decide", "refund", "--client", "casa-verde", "--order", "A-4", "--reason", "x", "--yes"],
+      ...["decide", "refund", "--client", shop.slug, "--order", "A-4", "--reason", "x", "--yes"],
     ).done;
     expect([more.code, more.stderr]).toEqual([3, expect.stringContaining("all of it has been given back")]);
   });
@@ -244,7 +249,7 @@ describe("an operator", () => {
       "decide",
       "assign",
       "--client",
-      "casa-verde",
+      shop.slug,
       "--order",
       "A-1",
       "--partner",
@@ -253,20 +258,17 @@ describe("an operator", () => {
       "x",
     ).done;
     expect(ran.code).toBe(2);
-    expect(ran.stderr).toContain("does not work for casa-verde");
+    expect(ran.stderr).toContain(`does not work for ${shop.slug}`);
   });
 });
 
 describe("the platform API", () => {
-  let running: RunningApi;
-  const ask = asker(() => running.url);
+  const ask = asker(() => product.stack.run.apps.api!.url);
   const tokens: Record<string, string> = {};
   beforeAll(async () => {
-    running = await startApi(product.stack.env);
     for (const role of ["admin", "manager", "partner", "viewer"])
-      tokens[role] = await running.token(`${role}@demo.tributary.test`);
+      tokens[role] = await product.token(`${role}@demo.tributary.test`);
   });
-  afterAll(() => running?.close());
   const post = (path: string, body: object, key?: string, role = "admin") =>
     ask(`/api/sales/${path}`, {
       method: "POST",
@@ -486,7 +488,7 @@ describe("the platform API", () => {
       const asked = { refunded_event_id: event_id, amount: "50.00", currency: "MXN" };
       await send([{ event_id: refunded, t: "refund", ts: start, cid: shop.id, did: "shop", props: asked }]);
       await until("the refund waits", 30_000, async () => {
-        const ran = await product.tributary("waiting", "--client", "casa-verde", "--older-than", "0", "--json").done;
+        const ran = await product.tributary("waiting", "--client", shop.slug, "--older-than", "0", "--json").done;
         expect(ran.stdout).toContain("no_such_event");
       });
       expect(total(await ledgerOfEvent(event_id, 1))).toBe(2_000);
@@ -494,7 +496,7 @@ describe("the platform API", () => {
       await product.replaced("keeper", 60_000);
       expect(total(await ledgerOfEvent(event_id, 2))).toBe(1_500);
       const claims = (await product.read<Claim>("claims")).map((stored) => stored.event().data);
-      expect(claims.filter(({ moved }) => moved !== null)).toHaveLength(2);
+      expect(claims.filter(({ moved, client_id }) => moved !== null && client_id === shop.id)).toHaveLength(2);
     });
 
     test("a held lead is released by the API, and another one is rejected by the command line", async () => {
@@ -600,7 +602,7 @@ describe("the nightly pass", () => {
     await booked("F-1", 1);
 
     const night = (...args: readonly string[]) =>
-      product.tributary("fraud", "nightly", "--client", "casa-verde", "--day", day, ...args).done;
+      product.tributary("fraud", "nightly", "--client", shop.slug, "--day", day, ...args).done;
     const shown = await until("clicks and purchase are stored", 30_000, async () => {
       const ran = await night();
       expect(ran.stdout).toContain("101 clicks in a day, 1 conversions");

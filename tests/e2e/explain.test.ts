@@ -3,18 +3,22 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { forged } from "../support/builders.ts";
-import { appsNamed, type Product, startProduct, until } from "../support/e2e-product.ts";
+import { type Product, until } from "../support/e2e-product.ts";
+import { joinProduct } from "../support/joined-product.ts";
 import { browser } from "../support/link-host.ts";
 
 let product: Product;
-let client: { readonly id: number; readonly token: string };
+let client: { readonly id: number; readonly slug: string; readonly token: string };
 let batch: string;
 const at = Date.now() - 3_600_000;
 
-const linkId = (code: string): number =>
-  (product.stack.run.demo as any).links.find((one: any) => one.client_id === client.id && one.code === code).link_id;
 const click = (code: string): string =>
-  mint(linkId(code), at - 3_600_000, new Uint8Array(8), clickIdKey(product.stack.env.TRIBUTARY_SECRET!, 1));
+  mint(
+    product.link(code).link_id,
+    at - 3_600_000,
+    new Uint8Array(8),
+    clickIdKey(product.stack.env.TRIBUTARY_SECRET!, 1),
+  );
 const sale = (order: string, more: object) => ({
   t: "purchase",
   ts: at,
@@ -35,7 +39,7 @@ const send = async (events: readonly object[]): Promise<any> => {
 };
 
 beforeAll(async () => {
-  product = await startProduct(appsNamed("ingest", "links", "worker-chain", "worker-money"));
+  product = await joinProduct("explain");
   client = product.client("casa-verde");
   const refund = { order_id: "explained", amount: "250.00", currency: "MXN", reason: "item_returned" };
   const events = [
@@ -59,7 +63,7 @@ const json = async (...args: readonly string[]): Promise<any> => {
 
 test("a sale: who was considered, by what it was decided, what it earned and what was taken back", async () => {
   const found = await until("the ledger has both entries", 20_000, async () => {
-    const shown = await json("explained", "--client", "casa-verde");
+    const shown = await json("explained", "--client", client.slug);
     if (shown.entries.length < 2) throw new Error(`${shown.entries.length} entries`);
     return shown;
   });
@@ -94,7 +98,7 @@ test("on a terminal it reads as sentences and tables", async () => {
   const { code, stdout } = await explain("explained");
   expect(code).toBe(0);
   for (const part of [
-    "purchase explained of casa-verde",
+    `purchase explained of ${client.slug}`,
     /credited to {2}partner \d+ .+, campaign \d+ .+, by click on link \d+, 1\.0 h before it, window 30 days/,
     "lower_precedence: one before it",
     "Order as settle remembers it: o:explained",
@@ -133,7 +137,7 @@ test("a refund shows what it took back, with its ledger lines, also after anothe
 });
 
 test("a sale that earns no commission says why", async () => {
-  const { stdout } = await explain("nobodys", "--client", "casa-verde");
+  const { stdout } = await explain("nobodys", "--client", client.slug);
   expect(stdout).toContain("credited to  no partner: bad_click_id: the click id is not one of ours");
   expect((await json("nobodys")).entries).toEqual([]);
 });
@@ -160,7 +164,7 @@ test("what is said is the same after merges, and after its sink has read the log
 });
 
 test("a decision stands in the explanation, with who made it and why", async () => {
-  const decide = ["decide", "take-back", "--client", "casa-verde", "--order", "explained", "--reason", "a test order"];
+  const decide = ["decide", "take-back", "--client", client.slug, "--order", "explained", "--reason", "a test order"];
   expect((await product.tributary(...decide, "--yes").done).code).toBe(0);
   const { decisions } = await json("explained");
   expect(decisions).toMatchObject([{ kind: "take_back", reason: "a test order", by: expect.stringContaining("@cli") }]);
@@ -176,7 +180,7 @@ test("an id that was never sent and an unknown client are refused, with what to 
 });
 
 test("a visit to a tracking link, and the sale that brings its click id: credited, and paid", async () => {
-  const { url } = (product.stack.run.demo as any).links.find((one: any) => one.code === "verde-hogar");
+  const { url } = product.link("verde-hogar");
   expect(url).toBe(`${product.stack.run.apps.links!.url}/c/verde-hogar`);
   const visit = await fetch(url, { redirect: "manual", headers: { "user-agent": browser, cookie: "_svc_did=ana" } });
   expect(visit.status).toBe(302);
@@ -190,7 +194,7 @@ test("a visit to a tracking link, and the sale that brings its click id: credite
   };
   expect((await send([bought])).accepted).toBe(1);
   const found = await until("the ledger has the commission", 30_000, async () => {
-    const shown = await json("from-a-link", "--client", "casa-verde");
+    const shown = await json("from-a-link", "--client", client.slug);
     if (shown.entries.length < 1) throw new Error("no entry");
     return shown;
   });

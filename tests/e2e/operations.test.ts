@@ -4,25 +4,21 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
-import { apps } from "../../modules/running/installation/product.ts";
 import type { Operation } from "../../schemas/generated.ts";
 import { asker } from "../support/ask.ts";
 import { eventsOf, type Load, newSeed, openJournal, startLoad } from "../support/e2e-load.ts";
-import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { until } from "../support/e2e-product.ts";
+import { type JoinedProduct, joinProduct } from "../support/joined-product.ts";
 
 const PATIENCE_MS = 90_000;
-let product: Product;
+let product: JoinedProduct;
 let load: Load;
 let token: string;
 const ask = asker(() => product.stack.run.apps.api!.url!);
 
 beforeAll(async () => {
-  product = await startProduct(
-    apps.filter(({ name }) => name !== "ingest-standby"),
-    ["identity"],
-  );
-  const login = await product.tributary("login", "--as", "admin@demo.tributary.test").done;
-  token = login.stdout.trim();
+  product = await joinProduct("operations");
+  token = await product.token("admin@demo.tributary.test");
   const random = randomFrom(newSeed("operations"));
   const { id } = product.client("aurora-music");
   load = startLoad({
@@ -35,7 +31,7 @@ beforeAll(async () => {
     pauseMs: 300,
   });
   await until("events are stored", PATIENCE_MS, async () => {
-    const [found] = await product.clickhouse<{ n: string }>("select count() as n from events");
+    const [found] = await product.clickhouse<{ n: string }>(`select count() as n from events where client_id = ${id}`);
     if (Number(found?.n) < 500) throw new Error(`${found?.n} are`);
   });
 });

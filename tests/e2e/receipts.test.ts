@@ -3,12 +3,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { forged } from "../support/builders.ts";
-import { appsNamed, type Product, startProduct, until } from "../support/e2e-product.ts";
+import { type Product, until } from "../support/e2e-product.ts";
+import { joinProduct } from "../support/joined-product.ts";
 
 let product: Product;
 let client: { readonly id: number; readonly token: string };
 beforeAll(async () => {
-  product = await startProduct(appsNamed("ingest", "worker-chain", "worker-money"));
+  product = await joinProduct("receipts");
   client = product.client("casa-verde");
 }, 180_000);
 afterAll(() => product.clear());
@@ -64,11 +65,8 @@ const counts = {
 test(
   "a batch sent again shows duplicates, whatever kind of events, and its first receipt stays as it " + "was",
   async () => {
-    const link = (product.stack.run.demo as any).links.find(
-      (one: any) => one.client_id === client.id && one.code === "verde-jardin",
-    );
     const clicked = mint(
-      link.link_id,
+      product.link("verde-jardin").link_id,
       Date.now() - 3_600_000,
       new Uint8Array(8),
       clickIdKey(product.stack.env.TRIBUTARY_SECRET!, 1),
@@ -128,8 +126,7 @@ test("a second copy of a sale is a duplicate that names the first", async () => 
 });
 
 test("what is accepted and not yet through is in flight", async () => {
-  const { pid } = product.stack.run.apps["worker-chain"]!;
-  process.kill(pid!, "SIGSTOP");
+  product.stack.kill("worker-chain", "SIGSTOP");
   let batch: string;
   try {
     batch = await send([view(), purchase("waiting")]);
@@ -139,7 +136,7 @@ test("what is accepted and not yet through is in flight", async () => {
       fate: "in_flight",
     });
   } finally {
-    process.kill(pid!, "SIGCONT");
+    product.stack.kill("worker-chain", "SIGCONT");
   }
   expect((await settled(batch)).events).toEqual({ ...counts, stored: 2, unattributed: 2 });
 });

@@ -4,31 +4,24 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
 import type { ReferenceChanges } from "../../modules/catalog/reference/entities.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
-import { apps } from "../../modules/running/installation/product.ts";
-import { type RunningApi, startApi } from "../support/api.ts";
 import { asker } from "../support/ask.ts";
 import { crediting } from "../support/builders.ts";
-import { environmentOf, type Product, spawned, startProduct, until } from "../support/e2e-product.ts";
+import { environmentOf, spawned, until } from "../support/e2e-product.ts";
 import { type Shop, shopOf } from "../support/e2e-shop.ts";
+import { type JoinedProduct, joinProduct } from "../support/joined-product.ts";
 
-let product: Product;
+let product: JoinedProduct;
 let shop: Shop;
 let partners: readonly number[];
-let running: RunningApi;
 let token: string;
 beforeAll(async () => {
-  const needed = ["ingest", "worker-chain", "worker-money", "keeper"];
-  product = await startProduct(apps.filter(({ name }) => needed.includes(name)));
+  product = await joinProduct("reprocess");
   shop = shopOf(product, "casa-verde");
   ({ partners } = shop);
-  running = await startApi(product.stack.env);
-  token = await running.token("admin@demo.tributary.test");
+  token = await product.token("admin@demo.tributary.test");
 });
-afterAll(async () => {
-  await running?.close();
-  await product?.clear();
-});
-const ask = asker(() => running.url);
+afterAll(() => product?.clear());
+const ask = asker(() => product.stack.run.apps.api!.url);
 const post = (path: string, body: object) => ask(path, { method: "POST", token, body });
 
 /** Resolves when it is what workers know. */
@@ -53,14 +46,14 @@ const earned = () =>
   product.rows<{ partner_id: number; amount: number }>(`
     select e.partner_id, sum(e.amount_minor)::int as amount
     from ledger_entries e join conversions c using (client_id, conversion_id)
-    where c.order_id like 'R-%' group by 1 having sum(e.amount_minor) <> 0 order by 1`);
+    where c.client_id = ${shop.id} group by 1 having sum(e.amount_minor) <> 0 order by 1`);
 const current = () =>
   product.clickhouse<{ id: string; version: number; partner_id: number | null; credit_method: string | null }>(
     "select sender_event_id as id, version, partner_id, credit_method from events_current where " +
-      "order_id like 'R-%' or url like '%/abril' order by id",
+      `client_id = ${shop.id} order by id`,
   );
 const reprocess = (...args: readonly string[]) =>
-  product.tributary("reprocess", "--from", "-1h", "--client", "casa-verde", ...args).done;
+  product.tributary("reprocess", "--from", "-1h", "--client", shop.slug, ...args).done;
 /** Of tables that are no rollups, whose minutes may still wait. */
 const hashes = async (): Promise<unknown> => {
   await product.quiet(30_000);
@@ -134,13 +127,10 @@ test("a wrong rule is seen through, set right by decisions, and set right once",
   expect(again.code, again.stderr).toBe(0);
   expect(again.stdout).toContain("nothing differs");
   expect(await hashes()).toEqual(state);
-  const operations = (await product.read<{ kind: string; phase: string; detail: string }>("operations")).map(
-    (one) => one.event().data,
-  );
-  expect(operations.filter(({ kind }) => kind === "reprocess").map(({ phase }) => phase)).toEqual([
-    "started",
-    "succeeded",
-  ]);
+  const operations = (await product.read<{ kind: string; phase: string; detail: string }>("operations"))
+    .map((one) => one.event().data)
+    .filter(({ kind, detail }) => kind === "reprocess" && detail.includes(`"client_id":${shop.id}`));
+  expect(operations.map(({ phase }) => phase)).toEqual(["started", "succeeded"]);
   expect(operations[0]!.detail).toContain('"decisions":3');
 }, 180_000);
 

@@ -14,6 +14,7 @@ import { openPool } from "../../infra/postgres/sql.ts";
 import { createToken } from "../../modules/access/tokens/tokens.ts";
 import { groupsOf } from "../../modules/log/groups/hosting.ts";
 import { apps as productApps } from "../../modules/running/installation/product.ts";
+import type { Demo } from "../../modules/running/installation/seed.ts";
 import { steps } from "../../modules/running/installation/steps.ts";
 import type { Recorded, Topic } from "../../stream/flow.ts";
 import type { Wire } from "../../stream/wire.ts";
@@ -58,7 +59,10 @@ export interface Product {
   /** As the owner of the database: row-level security hides nothing. */
   readonly rows: <T = any>(statement: string) => Promise<readonly T[]>;
   readonly clickhouse: <T = any>(statement: string) => Promise<readonly T[]>;
-  readonly client: (slug: string) => { readonly id: number; readonly token: string };
+  /** A client of the demonstration. */
+  readonly client: (slug: string) => { readonly id: number; readonly slug: string; readonly token: string };
+  /** A tracking link of the demonstration. */
+  readonly link: (code: string) => Demo["links"][number];
   /** More tokens of a client: each may send 100 requests a minute. */
   readonly tokens: (clientId: number, count: number) => Promise<readonly string[]>;
   readonly ingestUrl: string;
@@ -129,13 +133,37 @@ export const startProduct = async (
   apps: readonly App[] = productApps,
   more: readonly ServiceName[] = [],
 ): Promise<Product> => {
+  const here = await startInstallation(apps, more);
+  return openProduct(here.stack, here.lines, here.clear);
+};
+
+/** An installation in a folder of its own, which `clear` stops and removes. */
+export const startInstallation = async (
+  apps: readonly App[],
+  more: readonly ServiceName[],
+): Promise<{ readonly stack: Stack; readonly lines: readonly string[]; readonly clear: () => Promise<void> }> => {
   for (const { module } of apps)
     if (!existsSync(join(root, "dist", module)))
       throw new Error(`dist/${module} is missing; compile first: npm run build`);
   const here = workshop();
   await fillHome(here.home);
   const stack = await here.start({ services: [...SERVICES, ...more], steps, apps });
+  const clear = async (): Promise<void> => {
+    if (process.env.KEEP_LOGS !== undefined)
+      cpSync(join(here.home, "logs"), process.env.KEEP_LOGS, { recursive: true });
+    await here.clear();
+  };
+  return { stack, lines: here.lines, clear };
+};
+
+/** What a test asks of an installation; `clear` closes its connections, and then calls `leave`. */
+export const openProduct = async (
+  stack: Stack,
+  lines: readonly string[],
+  leave: () => Promise<void>,
+): Promise<Product> => {
   const { env } = stack;
+  const demo = () => stack.run.demo as unknown as Demo;
   const kafka = openKafka({ brokers: env.KAFKA_BROKERS!, clientId: "test" });
   const admin = await kafka.admin();
   const wire = await openWire(Object.values(topics), openRegistry({ url: env.SCHEMA_REGISTRY_URL! }));
@@ -180,7 +208,7 @@ export const startProduct = async (
 
   return {
     stack,
-    lines: here.lines,
+    lines,
     kafka,
     admin,
     wire,
@@ -191,10 +219,10 @@ export const startProduct = async (
     clickhouse: async <T>(statement: string) =>
       (await (await analytics.query({ query: statement, format: "JSONEachRow" })).json()) as readonly T[],
     client: (slug) => {
-      const demo = stack.run.demo as { clients: { id: number; slug: string; ingest_token: string }[] };
-      const { id, ingest_token: token } = demo.clients.find((one) => one.slug === slug)!;
-      return { id, token };
+      const { id, ingest_token: token } = demo().clients.find((one) => one.slug === slug)!;
+      return { id, slug, token };
     },
+    link: (code) => demo().links.find((one) => one.code === code)!,
     tokens: async (clientId, count) => {
       const made: string[] = [];
       for (let n = 0; n < count; n += 1)
@@ -217,7 +245,7 @@ export const startProduct = async (
         const waiting = (await lags()).filter(({ lag }) => lag > 0);
         if (waiting.length > 0) throw new Error(waiting.map(({ group, lag }) => `${group} lags by ${lag}`).join(", "));
       }),
-    tributary: (...args) => spawned(["dist/apps/cli/main.js", ...args], environmentOf(here.home)),
+    tributary: (...args) => spawned(["dist/apps/cli/main.js", ...args], environmentOf(stack.home)),
     replaced: async (name, deadlineMs, kill = "SIGKILL") => {
       const was = stack.pid(name);
       if (was === undefined) throw new Error(`${name} does not run`);
@@ -230,13 +258,11 @@ export const startProduct = async (
       return { was, is };
     },
     clear: async () => {
-      if (process.env.KEEP_LOGS !== undefined)
-        cpSync(join(here.home, "logs"), process.env.KEEP_LOGS, { recursive: true });
       await admin.close();
       await owner.end();
       await app.end();
       await analytics.close();
-      await here.clear();
+      await leave();
     },
   };
 };

@@ -1,0 +1,140 @@
+// An installation that several test files share, one after the other. Each has the three shops of
+// the demonstration to itself, under names of its own, so none sees what another one sent.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import type pg from "pg";
+import { inject } from "vitest";
+import { demoToken } from "../../infra/embedded/servers/login.ts";
+import type { Run, Stack } from "../../infra/embedded/supervisor.ts";
+import { openPool, sql } from "../../infra/postgres/sql.ts";
+import { controlOf } from "../../infra/runtime/stack-control.ts";
+import { createToken } from "../../modules/access/tokens/tokens.ts";
+import type { ReferenceChanges } from "../../modules/catalog/reference/entities.ts";
+import { tookTooLong } from "../../modules/catalog/reference/open-change.ts";
+import { writeReference } from "../../modules/catalog/reference/writer.ts";
+import { demoClients } from "../../modules/running/installation/demo-clients.ts";
+import { type Demo, untilInForce } from "../../modules/running/installation/seed.ts";
+import { openProduct, type Product, until } from "./e2e-product.ts";
+
+const READY_MS = 90_000;
+
+/** Everything of the demonstration that carries its name is called by it and the name of the file. */
+const shopsNamed = (name: string) =>
+  demoClients.map(({ slug, changes }) => ({
+    slug: `${slug}-${name}`,
+    changes: {
+      ...changes,
+      clients: changes.clients!.map((client) => ({ ...client, slug: `${slug}-${name}` })),
+      partners: changes.partners!.map((partner) => ({
+        ...partner,
+        email: `${name}-${partner.email}`,
+        referral_code: `${partner.referral_code}-${name}`,
+      })),
+      links: changes.links!.map((link) => ({ ...link, code: `${link.code}-${name}` })),
+    },
+  }));
+
+const MOST_TRIES = 5;
+/** A busy machine may not save a change in time. */
+const saved = async (pool: pg.Pool, changes: ReferenceChanges): ReturnType<typeof writeReference> => {
+  for (let tries = 1; ; tries += 1)
+    try {
+      return await writeReference(pool, "test", changes);
+    } catch (error) {
+      if (tries === MOST_TRIES || !tookTooLong(error)) throw error;
+    }
+};
+
+/** Saves the shops of a file, and resolves when they are in force. */
+const saveShops = async (pool: pg.Pool, name: string, tracking: string): Promise<Pick<Demo, "clients" | "links">> => {
+  const clients: Demo["clients"][number][] = [];
+  for (const { slug, changes } of shopsNamed(name)) {
+    const id = (await saved(pool, changes)).idOf("clients", -1);
+    const { token } = await createToken(pool, { kind: "ingest", label: `test ${slug}`, client_id: id });
+    clients.push({ id, slug, ingest_token: token, hmac_secret: "" });
+  }
+  await untilInForce(pool);
+  const { rows } = await pool.query<Omit<Demo["links"][number], "url">>(sql`
+    select code, link_id, client_id, partner_id from links
+    where version = 1 and client_id = any (${clients.map(({ id }) => id)}) order by link_id`);
+  return { clients, links: rows.map((link) => ({ ...link, url: `${tracking}/c/${link.code}` })) };
+};
+
+/** The stack as another process sees it: what it says in `run.json`, and its control door. */
+const stackOf = (home: string, env: Stack["env"], demo: Partial<Demo>): Stack => {
+  const run = (): Run => {
+    const written = JSON.parse(readFileSync(join(home, "run.json"), "utf8")) as Run;
+    return { ...written, demo: { ...written.demo, ...demo } };
+  };
+  const control = controlOf(run());
+  const pid = (name: string): number | undefined => {
+    const { apps, services } = run();
+    return (apps[name] ?? services[name as keyof typeof services])?.pid ?? undefined;
+  };
+  return {
+    get run() {
+      return run();
+    },
+    ...{ env, home, pid },
+    kill: (name, signal = "SIGKILL") => {
+      const there = pid(name);
+      return there !== undefined && process.kill(there, signal);
+    },
+    restart: control.restart,
+    ready: (name, deadlineMs = READY_MS) =>
+      until(`${name} is ready`, deadlineMs, async () => {
+        const { ok } = await fetch(`${run().apps[name]!.ops_url}/readyz`);
+        if (!ok) throw new Error("it is not");
+      }),
+    start: ({ name }) => control.start(name),
+    stop: async (name) => {
+      if (name === undefined) throw new Error("other files run on this installation");
+      await control.stop(name);
+    },
+  };
+};
+
+export interface JoinedProduct extends Product {
+  /** A token of a user of the demonstration for the platform API. */
+  readonly token: (email: string) => Promise<string>;
+}
+
+/** The people of the demonstration ask in every file, and each of them 600 times a minute. */
+const forgetRequests = async (url: string): Promise<void> => {
+  const redis = new Redis(url);
+  const keys = await redis.keys("rate:api:*");
+  if (keys.length > 0) await redis.del(...keys);
+  redis.disconnect();
+};
+
+/**
+ * For beforeAll, with `clear` in afterAll, which fails when the file leaves the installation in a
+ * state that would fail the next one. `name` is the end of the names of its shops.
+ */
+export const joinProduct = async (name: string): Promise<JoinedProduct> => {
+  const { home, env } = inject("installation");
+  await forgetRequests(env.REDIS_URL!);
+  const owner = openPool(env.POSTGRES_ADMIN_URL!, { max: 2 });
+  const { apps } = JSON.parse(readFileSync(join(home, "run.json"), "utf8")) as Run;
+  const stack = stackOf(home, env, await saveShops(owner, name, apps.links!.url).finally(() => owner.end()));
+  const product = await openProduct(stack, [], async () => {
+    const stopped = (await controlOf(stack.run).status()).filter(({ state }) => state !== "running");
+    if (stopped.length > 0) throw new Error(`left behind: ${JSON.stringify(stopped)}`);
+  });
+  return {
+    ...product,
+    token: (email) =>
+      demoToken(env.OIDC_ISSUER!, JSON.parse(readFileSync(join(home, "secrets.json"), "utf8")).login, email),
+    client: (slug) => product.client(`${slug}-${name}`),
+    link: (code) => product.link(`${code}-${name}`),
+    clear: async () => {
+      try {
+        for (const one of Object.keys(stack.run.apps)) await stack.ready(one);
+        await product.quiet(60_000);
+      } finally {
+        await product.clear();
+      }
+    },
+  };
+};

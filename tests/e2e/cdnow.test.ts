@@ -3,12 +3,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Product, root, startProduct, until } from "../support/e2e-product.ts";
+import { type Product, root, until } from "../support/e2e-product.ts";
+import { joinProduct } from "../support/joined-product.ts";
 
 const FILE = "examples/cdnow-sample.csv";
-// As in the README.
-const SEND =
-  `send ${FILE} --client aurora-music --map ` +
+// As in the README, for a client of its own.
+const send = () =>
+  `send ${FILE} --client ${slug} --token ${token} --map ` +
   "did=customer_id,ts=date,quantity=quantity,revenue=dollars --set product_id=cd,currency=USD " +
   "--shift-to yesterday";
 const ORDERS = 6_919;
@@ -48,22 +49,26 @@ const yesterdayInMexico = (): string =>
   new Intl.DateTimeFormat("en-CA", { timeZone: "America/Mexico_City" }).format(new Date(Date.now() - 86_400_000));
 
 let product: Product;
+let clientId: number;
+let slug: string;
+let token: string;
+/** Records of other files. */
+let before: { readonly raw: number; readonly claims: number; readonly booked: number };
 beforeAll(async () => {
-  product = await startProduct();
+  product = await joinProduct("cdnow");
+  ({ id: clientId, slug, token } = product.client("aurora-music"));
+  before = {
+    raw: await lengthOf("events.raw"),
+    claims: await lengthOf("claims"),
+    booked: await lengthOf("ledger.entries"),
+  };
 });
 afterAll(() => product?.clear());
 
 const lengthOf = async (topic: string): Promise<number> =>
   (await product.admin.watermarks(topic)).reduce((sum, { low, high }) => sum + high - low, 0);
 const reported = async (): Promise<ReadonlyMap<string, Month>> => {
-  const { code, stdout, stderr } = await product.tributary(
-    "report",
-    "--client",
-    "aurora-music",
-    "--by",
-    "month",
-    "--json",
-  ).done;
+  const { code, stdout, stderr } = await product.tributary("report", "--client", slug, "--by", "month", "--json").done;
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   const { rows } = JSON.parse(stdout) as {
     rows: { month: string; currency: string; orders: number; revenue: string; refunded: string; commission: string }[];
@@ -79,27 +84,31 @@ const reported = async (): Promise<ReadonlyMap<string, Month>> => {
   );
 };
 const counts = async () => {
-  const [row] = await product.rows(`select
-    (select count(*)::int from ledger_entries) as entries, (select count(*)::int from ledger_lines) as lines,
-    (select count(*)::int from conversions) as conversions, (select count(*)::int from commissions) as commissions,
-    (select count(*)::int from product_sales) as sales, (select sum(amount_minor)::text from ledger_lines) as balance`);
+  const of = (table: string, what = "count(*)::int") => `(select ${what} from ${table} where client_id = ${clientId})`;
+  const [row] = await product.rows(`select ${of("ledger_entries")} as entries, ${of("ledger_lines")} as lines,
+    ${of("conversions")} as conversions, ${of("commissions")} as commissions, ${of("product_sales")} as sales,
+    ${of("ledger_lines", "sum(amount_minor)::text")} as balance`);
   return row;
 };
 let lastDay = "";
 
 test("the file goes in, although the edge and both workers are killed on the way", async () => {
   const days = [yesterdayInMexico()];
-  const sending = product.tributary(...SEND.split(" "));
+  const sending = product.tributary(...send().split(" "));
   // The edge dies while the file is being sent, each worker once the first of its outputs lie in
   // the log.
   await until("the first purchases are in the log", 20_000, async () =>
-    expect(await lengthOf("events.raw")).toBeGreaterThan(0),
+    expect(await lengthOf("events.raw")).toBeGreaterThan(before.raw),
   );
   const edge = product.replaced("ingest", 60_000);
   expect(sending.child.exitCode).toBeNull();
-  await until("the first are attributed", 30_000, async () => expect(await lengthOf("claims")).toBeGreaterThan(0));
+  await until("the first are attributed", 30_000, async () =>
+    expect(await lengthOf("claims")).toBeGreaterThan(before.claims),
+  );
   const chain = product.replaced("worker-chain", 90_000);
-  await until("the first are booked", 30_000, async () => expect(await lengthOf("ledger.entries")).toBeGreaterThan(0));
+  await until("the first are booked", 30_000, async () =>
+    expect(await lengthOf("ledger.entries")).toBeGreaterThan(before.booked),
+  );
   expect((await counts()).entries).toBeLessThan(ORDERS);
   const money = product.replaced("worker-money", 90_000);
 
@@ -135,7 +144,7 @@ test("ClickHouse holds every purchase once, credited by the rule", async () => {
   const found = await product.clickhouse(`select t, credit_status, credit_method,
       toUInt32(count()) as events, toUInt32(uniqExact(event_id)) as ids,
       toUInt32(uniqExact(order_id)) as orders, toString(sum(value)) as revenue
-    from events_current group by t, credit_status, credit_method`);
+    from events_current where client_id = ${clientId} group by t, credit_status, credit_method`);
   expect(found).toEqual([
     {
       t: "purchase",
@@ -150,16 +159,18 @@ test("ClickHouse holds every purchase once, credited by the rule", async () => {
 });
 
 test("sending the file again changes nothing", async () => {
-  const before = { months: await reported(), counts: await counts() };
+  const sent = { months: await reported(), counts: await counts() };
   const inLog = await lengthOf("events.raw");
-  const { code, stdout } = await product.tributary(...SEND.split(" ")).done;
+  const { code, stdout } = await product.tributary(...send().split(" ")).done;
   expect({ code, stdout }).toMatchObject({
     code: 0,
     stdout: expect.stringContaining(`${ORDERS} accepted, 0 rejected`),
   });
   expect(await lengthOf("events.raw")).toBe(inLog + ORDERS);
   await product.quiet(60_000);
-  expect({ months: await reported(), counts: await counts() }).toEqual(before);
-  const [stored] = await product.clickhouse("select toUInt32(count()) as events from events_current");
+  expect({ months: await reported(), counts: await counts() }).toEqual(sent);
+  const [stored] = await product.clickhouse(
+    `select toUInt32(count()) as events from events_current where client_id = ${clientId}`,
+  );
   expect(stored).toEqual({ events: ORDERS });
 }, 120_000);

@@ -115,9 +115,9 @@ describe("an operator", () => {
     );
     await send([purchase("S-1", { did })]);
     await current("S-1");
-    expect(await product.clickhouse(`select person from events_current where client_id = ${shop.id} and order_id = 'S-1'`)).toEqual([
-      { person: null },
-    ]);
+    expect(
+      await product.clickhouse(`select person from events_current where client_id = ${shop.id} and order_id = 'S-1'`),
+    ).toEqual([{ person: null }]);
     const { stdout } = await product.tributary("explain", JSON.parse(said.stdout).decision_id).done;
     expect(stdout).toContain("identity_unlinked");
     const { stdout: done } = await product.tributary("operations", "--json").done;
@@ -495,7 +495,7 @@ describe("the platform API", () => {
 
       await product.replaced("keeper", 60_000);
       expect(total(await ledgerOfEvent(event_id, 2))).toBe(1_500);
-      const claims = (await product.read<Claim>("claims")).map((stored) => stored.event().data);
+      const claims = (await product.events<Claim>("claims")).map(({ data }) => data);
       expect(claims.filter(({ moved, client_id }) => moved !== null && client_id === shop.id)).toHaveLength(2);
     });
 

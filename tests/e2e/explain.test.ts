@@ -181,7 +181,6 @@ test("an id that was never sent and an unknown client are refused, with what to 
 
 test("a visit to a tracking link, and the sale that brings its click id: credited, and paid", async () => {
   const { url } = product.link("verde-hogar");
-  expect(url).toBe(`${product.stack.run.apps.links!.url}/c/verde-hogar`);
   const visit = await fetch(url, { redirect: "manual", headers: { "user-agent": browser, cookie: "_svc_did=ana" } });
   expect(visit.status).toBe(302);
   const landed = new URL(visit.headers.get("location")!);

@@ -6,8 +6,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Answer, asker } from "../support/ask.ts";
-import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { type Product, until } from "../support/e2e-product.ts";
 import { type Exchange, exchangesIn, shown } from "../support/exchanges.ts";
+import { joinProduct } from "../support/joined-product.ts";
 import { runSample, samplesOf } from "../support/page-samples.ts";
 import { type SourceServer, startSource } from "../support/source-server.ts";
 
@@ -15,7 +16,7 @@ const PAGE = "docs/api-in-ten-minutes.md";
 let product: Product;
 let measured: SourceServer;
 beforeAll(async () => {
-  [product, measured] = await Promise.all([startProduct(undefined, ["identity"]), startSource()]);
+  [product, measured] = await Promise.all([joinProduct(), startSource()]);
 }, 180_000);
 afterAll(async () => {
   await measured?.close();

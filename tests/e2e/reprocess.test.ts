@@ -129,7 +129,7 @@ test("a wrong rule is seen through, set right by decisions, and set right once",
   expect(await hashes()).toEqual(state);
   const operations = (await product.read<{ kind: string; phase: string; detail: string }>("operations"))
     .map((one) => one.event().data)
-    .filter(({ kind, detail }) => kind === "reprocess" && detail.includes(`"client_id":${shop.id}`));
+    .filter(({ kind }) => kind === "reprocess");
   expect(operations.map(({ phase }) => phase)).toEqual(["started", "succeeded"]);
   expect(operations[0]!.detail).toContain('"decisions":3');
 }, 180_000);

@@ -4,20 +4,18 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { apps } from "../../modules/running/installation/product.ts";
-import { type RunningApi, startApi } from "../support/api.ts";
 import { asker } from "../support/ask.ts";
 import { crediting } from "../support/builders.ts";
-import { environmentOf, type Product, root, spawned, startProduct, until } from "../support/e2e-product.ts";
+import { environmentOf, root, spawned, until } from "../support/e2e-product.ts";
 import { freePort } from "../support/ingest.ts";
+import { type JoinedProduct, joinProduct } from "../support/joined-product.ts";
 import { startUpload } from "../support/upload-process.ts";
 
-let product: Product;
-let running: RunningApi;
+let product: JoinedProduct;
 let admin: string;
 let shop: { readonly id: number; readonly token: string };
 let partners: readonly number[];
-const ask = asker(() => running.url);
+const ask = asker(() => product.stack.run.apps.api!.url);
 const send = async (method: string, path: string, body?: object) => {
   const answer = await ask(path, { method, token: admin, body });
   expect(answer.status, answer.text).toBeLessThan(300);
@@ -26,9 +24,9 @@ const send = async (method: string, path: string, body?: object) => {
 const keepers: ChildProcess[] = [];
 
 beforeAll(async () => {
-  product = await startProduct(apps.filter(({ name }) => ["ingest", "worker-chain", "worker-money"].includes(name)));
-  running = await startApi(product.stack.env);
-  admin = await running.token("admin@demo.tributary.test");
+  product = await joinProduct("backfills");
+  await product.without("keeper");
+  admin = await product.token("admin@demo.tributary.test");
   shop = product.client("casa-verde");
   const { links } = product.stack.run.demo as {
     links: readonly { readonly client_id: number; readonly partner_id: number }[];
@@ -37,7 +35,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const child of keepers) child.kill("SIGKILL");
-  await running?.close();
   await product?.clear();
 });
 
@@ -94,11 +91,12 @@ const ended = (job: string) =>
 const held = (coupon: string) =>
   product.clickhouse<{ partner_id: number | null; version: number; n: number }>(
     `select partner_id, version, toInt32(count()) as n from events_current
-      where JSONExtractString(props, 'coupon') = '${coupon}' group by 1, 2`,
+      where client_id = ${shop.id} and JSONExtractString(props, 'coupon') = '${coupon}' group by 1, 2`,
   );
 const earned = () =>
   product.rows<{ partner_id: number; entries: number; amount: number }>(`
-    select partner_id, count(*)::int as entries, sum(amount_minor)::int as amount from ledger_entries group by 1`);
+    select partner_id, count(*)::int as entries, sum(amount_minor)::int as amount from ledger_entries
+    where client_id = ${shop.id} group by 1`);
 
 /** Where a keeper dies, in the order of the effects; the last has done everything but say so. */
 const deaths = ["job-taken=1", "decisions-produced=2", "backfill-answered=1", "job-worked=1"];
@@ -145,7 +143,8 @@ test("two at once over the same events are one after the other, and the later on
   await product.quiet(60_000);
   for (const result of results) expect(result).toMatchObject({ matched: 400, applied: 400, overtaken: 0 });
   const [last] = await product.rows<{ input: { rule: { then: { partner_id: number } } } }>(
-    "select input from jobs order by created_at desc limit 1",
+    `select input from jobs where job_id in ('${jobs.map(({ job_id }) => job_id).join("', '")}')
+      order by created_at desc limit 1`,
   );
   const winner = last!.input.rule.then.partner_id;
   expect(await held("MAYO")).toEqual([{ partner_id: winner, version: 3, n: 400 }]);

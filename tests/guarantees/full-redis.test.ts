@@ -1,12 +1,13 @@
 // A full Redis: hints stop and give way, stages go on, and money comes out as it would have.
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { type Product, until } from "../support/e2e-product.ts";
+import { joinProduct } from "../support/joined-product.ts";
 
 let product: Product;
 let redis: Redis;
 beforeAll(async () => {
-  product = await startProduct();
+  product = await joinProduct("full-redis");
   redis = new Redis(product.stack.env.REDIS_URL!);
 });
 afterAll(async () => {
@@ -42,7 +43,7 @@ const booked = (run: string) =>
   product.rows(`
     select split_part(order_id, '-', 2)::int as n, amount_minor::text, c.currency, c.status
     from conversions join commissions c using (client_id, conversion_id)
-    where order_id like '${run}-%' order by 1`);
+    where client_id = ${product.client("aurora-music").id} and order_id like '${run}-%' order by 1`);
 const bookedAll = (run: string) =>
   until(`every sale of ${run} is booked`, 60_000, async () => {
     const found = await booked(run);

@@ -6,25 +6,23 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { sentEventId } from "../../domain/ids.ts";
-import { apps } from "../../modules/running/installation/product.ts";
 import { type ArmedApp, armedApp } from "../support/armed-app.ts";
 import { asker } from "../support/ask.ts";
-import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { until } from "../support/e2e-product.ts";
+import { type JoinedProduct, joinProduct } from "../support/joined-product.ts";
 import { pusher, type Signer } from "../support/push.ts";
 
-let product: Product;
+let product: JoinedProduct;
 let shop: Signer;
 let clickId: string;
 const started: ArmedApp[] = [];
 beforeAll(async () => {
-  product = await startProduct(apps.filter(({ name }) => ["ingest", "worker-chain", "worker-money"].includes(name)));
-  const demo = product.stack.run.demo as {
-    clients: { id: number; slug: string; hmac_secret: string }[];
-    links: { link_id: number; client_id: number }[];
-  };
-  const { id, hmac_secret: secret } = demo.clients.find(({ slug }) => slug === "casa-verde")!;
-  shop = { id, secret };
-  const { link_id } = demo.links.find(({ client_id }) => client_id === id)!;
+  product = await joinProduct("leads");
+  for (const app of ["keeper", "api"]) await product.without(app);
+  const { clients } = product.stack.run.demo as { clients: { id: number; hmac_secret: string }[] };
+  const { id } = product.client("casa-verde");
+  shop = { id, secret: clients.find((client) => client.id === id)!.hmac_secret };
+  const { link_id } = product.link("verde-jardin");
   const key = clickIdKey(product.stack.env.TRIBUTARY_SECRET!, 1);
   clickId = mint(link_id, Date.now() - 3_600_000, new Uint8Array(8), key);
 });
@@ -45,7 +43,7 @@ const count = async (statement: string): Promise<number> => (await product.rows(
 const storedLeads = () => count(`select count(*)::int as count from leads where client_id = ${shop.id}`);
 const waitingRows = () => count("select count(*)::int as count from outbox where sent_at is null");
 const inLog = async (eventId: string): Promise<number> =>
-  (await product.read("events.raw")).filter((record) => record.event().id === eventId).length;
+  (await product.events("events.raw")).filter(({ id }) => id === eventId).length;
 const credits = () =>
   product.rows<{ lead: string; status: string }>(`
     select l.client_lead_id as lead, c.status from conversions c
@@ -115,7 +113,11 @@ test("a lead whose processes die at each step is one lead, one event and one cre
       { lead: "L-2", status: "credited" },
     ]),
   );
-  expect(await count("select count(*)::int as count from conversions where event_type = 'lead_submit'")).toBe(2);
+  expect(
+    await count(
+      `select count(*)::int as count from conversions where client_id = ${shop.id} and event_type = 'lead_submit'`,
+    ),
+  ).toBe(2);
   const words = ["ana@leads", "ANA@leads"];
   for (const topic of ["events.raw", "domain.changes", "claims"]) {
     const text = (await product.read(topic)).map(({ value }) => value?.toString("latin1")).join();

@@ -10,16 +10,22 @@ import { letterHeaders } from "../../stream/dead-letters.ts";
 import { pipeline } from "../../topology.ts";
 import { expectLaws } from "../support/e2e-laws.ts";
 import { eventsOf, newSeed, openJournal, post, type SentEvent } from "../support/e2e-load.ts";
-import { type Product, type Stored, startProduct } from "../support/e2e-product.ts";
+import type { Product, Stored } from "../support/e2e-product.ts";
+import { joinProduct } from "../support/joined-product.ts";
 
 const TOPICS = ["events.raw", "claims", "conversions", "events.attributed", "ledger.entries"];
 const MEBIBYTE = 1024 * 1024;
 
 let product: Product;
 beforeAll(async () => {
-  product = await startProduct();
+  product = await joinProduct("poison");
 });
-afterAll(() => product?.clear());
+afterAll(async () => {
+  // Or the keeper would send it again while other files run.
+  for (const code of ["not_framed", "unknown_schema", "unreadable_body", "content_hash_mismatch"])
+    await product.tributary("dlq", "discard", "--code", code, "--reason", "garbage of a test", "--yes").done;
+  await product?.clear();
+});
 
 interface Garbage {
   readonly what: string;
@@ -96,7 +102,8 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
   const pids = workers.map((name) => product.stack.pid(name));
 
   const samples = new Map<string, Buffer>();
-  for (const topic of TOPICS) samples.set(topic, (await product.read(topic))[0]!.value!);
+  for (const topic of TOPICS)
+    samples.set(topic, (await product.read(topic)).find(({ key }) => String(key).startsWith(`${id}:`))!.value!);
   const garbage = TOPICS.flatMap((topic, n) => {
     const pieces = garbageFrom(samples.get(topic)!, samples.get(TOPICS[(n + 1) % TOPICS.length]!)!);
     return pieces.map((piece, m) => ({ ...piece, topic, key: `garbage-${topic}-${m}` }));
@@ -119,7 +126,9 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
 
   // Without those that the keeper sent again meanwhile, a minute after each failure: they carry
   // their letter.
-  const letters = (await product.read("s2s.dlq")).filter(({ headers }) => headers[letterHeaders.letter] === undefined);
+  const letters = (await product.read("s2s.dlq")).filter(
+    ({ headers }) => headers[letterHeaders.letter] === undefined && headers.sent !== undefined,
+  );
   const described = ({ headers, key, value }: Stored) => ({
     topic: headers[letterHeaders.topic],
     stage: headers[letterHeaders.stage],
@@ -157,7 +166,8 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
     expect(headers[letterHeaders.message]).not.toBe("");
     expect(headers[letterHeaders.firstFailedAt]).toMatch(/^20\d\d-.*Z$/);
   }
-  for (const topic of ["clicks.dlq", "pixel.dlq"]) expect(await product.read(topic)).toEqual([]);
+  for (const topic of ["clicks.dlq", "pixel.dlq"])
+    expect((await product.read(topic)).filter(({ headers }) => headers.sent !== undefined)).toEqual([]);
 
   expect(workers.map((name) => product.stack.pid(name))).toEqual(pids);
   expect((await product.lags()).filter(({ lag }) => lag > 0)).toEqual([]);

@@ -6,13 +6,14 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { randomFrom } from "../../infra/runtime/random.ts";
 import { expectLaws, repeatedIn } from "../support/e2e-laws.ts";
 import { eventsOf, newSeed, openJournal, post, type SentEvent, startLoad } from "../support/e2e-load.ts";
-import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { type Product, until } from "../support/e2e-product.ts";
+import { joinProduct } from "../support/joined-product.ts";
 
 let product: Product;
 let client: number;
 let tokens: readonly string[];
 beforeAll(async () => {
-  product = await startProduct();
+  product = await joinProduct("shutdown");
   client = product.client("aurora-music").id;
   tokens = await product.tokens(client, 12);
 });
@@ -26,11 +27,12 @@ const STOP_MS = 20_000;
  * took.
  */
 const stopped = async (name: string): Promise<number> => {
-  const from = product.lines.length;
+  const from = product.said().length;
   const began = performance.now();
   const { was, is } = await product.replaced(name, 60_000, "SIGTERM");
   expect(is).not.toBe(was);
-  const ended = product.lines
+  const ended = product
+    .said()
     .slice(from)
     .find((text) => text.startsWith(`${name} exited`) || text.startsWith(`${name} was ended`));
   expect(ended).toMatch(new RegExp(`^${name} exited with code 0;`));
@@ -55,7 +57,7 @@ test("workers stopped under load commit what they have processed: nothing is los
   console.log(`from SIGTERM to the successor: ${times.join(", ")}; ${held.events} events, ${held.orders} orders`);
   expect(Object.keys(load.answers())).toEqual(["200"]);
   for (const topic of ["events.attributed", "claims", "conversions", "ledger.entries"])
-    expect({ topic, repeated: await repeatedIn(product, topic) }).toEqual({ topic, repeated: 0 });
+    expect({ topic, repeated: await repeatedIn(product, topic, client) }).toEqual({ topic, repeated: 0 });
 }, 120_000);
 
 test("an edge stopped under load answers what is under way, and what it has acknowledged is there", async () => {

@@ -3,21 +3,20 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { letterTopics } from "../../modules/log/dead-letters/letter.ts";
-import { apps } from "../../modules/running/installation/product.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
-import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { type Product, until } from "../support/e2e-product.ts";
+import { joinProduct } from "../support/joined-product.ts";
 
 const HOSTS = ["pixel", "links"] as const;
 type HostName = (typeof HOSTS)[number];
 const FROZEN_MS = 60_000;
 const BROWSER = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36";
-const LINK = "verde-jardin";
 
 let product: Product;
 let client: number;
 beforeAll(async () => {
-  product = await startProduct(apps.filter(({ name }) => (HOSTS as readonly string[]).includes(name)));
+  product = await joinProduct("visitors");
   client = product.client("casa-verde").id;
 });
 afterAll(() => product?.clear());
@@ -54,7 +53,7 @@ const visitors = (name: string, answers: Answers) => {
       const image = { t, url, cid: String(client), did: `visitor-${id}`, event_id: `image-${id}` };
       const query = new URLSearchParams(image);
       answers.images.set(`image-${id}`, await statusOf(`${urlOf("pixel")}/e?${query}`));
-      answers.visits.set(id, await statusOf(`${urlOf("links")}/c/${LINK}?visitor=${id}`));
+      answers.visits.set(id, await statusOf(`${urlOf("links")}/c/${product.link("verde-jardin").code}?visitor=${id}`));
       await pause(50);
     }
   })();
@@ -111,8 +110,8 @@ test("a log that stands still for a minute, and both hosts killed in it: every 2
   for (const name of HOSTS)
     await until(`nothing waits at ${name}`, 60_000, async () => expect(await waitingAt(name)).toBe(0));
 
-  const records = await until("the log can be read", 60_000, () => product.read<EventReceived>("events.raw"));
-  const stored = idsIn(records.map(({ event }) => event()));
+  const records = await until("the log can be read", 60_000, () => product.events<EventReceived>("events.raw"));
+  const stored = idsIn(records.filter(({ data }) => data.client_id === client));
   const missing: string[] = [];
   const kinds = [
     [answers.posts, 204],

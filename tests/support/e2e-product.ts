@@ -17,7 +17,7 @@ import { apps as productApps } from "../../modules/running/installation/product.
 import type { Demo } from "../../modules/running/installation/seed.ts";
 import { steps } from "../../modules/running/installation/steps.ts";
 import type { Recorded, Topic } from "../../stream/flow.ts";
-import type { Wire } from "../../stream/wire.ts";
+import { UnknownSchema, UnreadableRecord, type Wire } from "../../stream/wire.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import { workshop } from "../stack/home-for-test.ts";
@@ -52,7 +52,7 @@ export interface GroupLag {
 export interface Product {
   readonly stack: Stack;
   /** What the supervisor has said so far, one sentence each. */
-  readonly lines: readonly string[];
+  readonly said: () => readonly string[];
   readonly kafka: Kafka;
   readonly admin: Admin;
   readonly wire: Wire;
@@ -67,6 +67,8 @@ export interface Product {
   readonly tokens: (clientId: number, count: number) => Promise<readonly string[]>;
   readonly ingestUrl: string;
   readonly read: <T = any>(topic: string) => Promise<readonly Stored<T>[]>;
+  /** What can be read of a topic; the rest is no event. */
+  readonly events: <T = any>(topic: string) => Promise<readonly Recorded<T>[]>;
   /**
    * In the order that data flows, so that zeros read one after the other mean that nothing is under
    * way.
@@ -84,6 +86,15 @@ export interface Product {
   ) => Promise<{ readonly was: number; readonly is: number }>;
   readonly clear: () => Promise<void>;
 }
+
+const readable = ({ event }: Stored): readonly Recorded<any>[] => {
+  try {
+    return [event()];
+  } catch (error) {
+    if (error instanceof UnreadableRecord || error instanceof UnknownSchema) return [];
+    throw error;
+  }
+};
 
 /** A process whose output is kept. */
 export const spawned = (
@@ -133,33 +144,39 @@ export const startProduct = async (
   apps: readonly App[] = productApps,
   more: readonly ServiceName[] = [],
 ): Promise<Product> => {
-  const here = await startInstallation(apps, more);
-  return openProduct(here.stack, here.lines, here.clear);
+  const lines: string[] = [];
+  const { stack, clear } = await startInstallation(apps, more, (line) => void lines.push(line));
+  return openProduct(stack, () => lines, clear);
 };
 
-/** An installation in a folder of its own, which `clear` stops and removes. */
+/**
+ * An installation in a folder of its own, which `clear` stops and removes; `tell` hears what its
+ * supervisor says.
+ */
 export const startInstallation = async (
   apps: readonly App[],
   more: readonly ServiceName[],
-): Promise<{ readonly stack: Stack; readonly lines: readonly string[]; readonly clear: () => Promise<void> }> => {
+  tell: (line: string) => void,
+): Promise<{ readonly stack: Stack; readonly clear: () => Promise<void> }> => {
   for (const { module } of apps)
     if (!existsSync(join(root, "dist", module)))
       throw new Error(`dist/${module} is missing; compile first: npm run build`);
   const here = workshop();
   await fillHome(here.home);
-  const stack = await here.start({ services: [...SERVICES, ...more], steps, apps });
+  const onEvent = ({ text }: { readonly text: string }) => tell(text);
+  const stack = await here.start({ services: [...SERVICES, ...more], steps, apps, onEvent });
   const clear = async (): Promise<void> => {
     if (process.env.KEEP_LOGS !== undefined)
       cpSync(join(here.home, "logs"), process.env.KEEP_LOGS, { recursive: true });
     await here.clear();
   };
-  return { stack, lines: here.lines, clear };
+  return { stack, clear };
 };
 
 /** What a test asks of an installation; `clear` closes its connections, and then calls `leave`. */
 export const openProduct = async (
   stack: Stack,
-  lines: readonly string[],
+  said: () => readonly string[],
   leave: () => Promise<void>,
 ): Promise<Product> => {
   const { env } = stack;
@@ -208,11 +225,12 @@ export const openProduct = async (
 
   return {
     stack,
-    lines,
+    said,
     kafka,
     admin,
     wire,
     read,
+    events: async (topic) => (await read(topic)).flatMap(readable),
     lags,
     ingestUrl: stack.run.apps.ingest?.url ?? "",
     rows: async (statement) => (await owner.query(statement)).rows,

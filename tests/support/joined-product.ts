@@ -8,7 +8,9 @@ import { inject } from "vitest";
 import { demoToken } from "../../infra/embedded/servers/login.ts";
 import type { Run, Stack } from "../../infra/embedded/supervisor.ts";
 import { openPool, sql } from "../../infra/postgres/sql.ts";
+import { type Keyring, keyringOf } from "../../infra/runtime/keyring.ts";
 import { controlOf } from "../../infra/runtime/stack-control.ts";
+import { newClientSecret, saveClientSecret } from "../../modules/access/secrets/client-secrets.ts";
 import { createToken } from "../../modules/access/tokens/tokens.ts";
 import type { ReferenceChanges } from "../../modules/catalog/reference/entities.ts";
 import { tookTooLong } from "../../modules/catalog/reference/open-change.ts";
@@ -19,6 +21,9 @@ import { openProduct, type Product, until } from "./e2e-product.ts";
 
 const READY_MS = 90_000;
 
+const runIn = (home: string): Run => JSON.parse(readFileSync(join(home, "run.json"), "utf8"));
+type Shops = Pick<Demo, "clients" | "links">;
+
 /** Everything of the demonstration that carries its name is called by it and the name of the file. */
 const shopsNamed = (name: string) =>
   demoClients.map(({ slug, changes }) => ({
@@ -26,10 +31,11 @@ const shopsNamed = (name: string) =>
     changes: {
       ...changes,
       clients: changes.clients!.map((client) => ({ ...client, slug: `${slug}-${name}` })),
-      partners: changes.partners!.map((partner) => ({
+      partners: changes.partners!.map((partner, n) => ({
         ...partner,
-        email: `${name}-${partner.email}`,
-        referral_code: `${partner.referral_code}-${name}`,
+        name: `Partner ${n + 1} ${name}`,
+        email: `${slug}-${name}-${n}@partner.example`,
+        referral_code: `${slug}-${name}-${n}`,
       })),
       links: changes.links!.map((link) => ({ ...link, code: `${link.code}-${name}` })),
     },
@@ -47,12 +53,14 @@ const saved = async (pool: pg.Pool, changes: ReferenceChanges): ReturnType<typeo
 };
 
 /** Saves the shops of a file, and resolves when they are in force. */
-const saveShops = async (pool: pg.Pool, name: string, tracking: string): Promise<Pick<Demo, "clients" | "links">> => {
+const saveShops = async (pool: pg.Pool, name: string, tracking: string, keyring: Keyring): Promise<Shops> => {
   const clients: Demo["clients"][number][] = [];
   for (const { slug, changes } of shopsNamed(name)) {
     const id = (await saved(pool, changes)).idOf("clients", -1);
     const { token } = await createToken(pool, { kind: "ingest", label: `test ${slug}`, client_id: id });
-    clients.push({ id, slug, ingest_token: token, hmac_secret: "" });
+    const secret = newClientSecret();
+    await saveClientSecret(pool, id, secret, keyring);
+    clients.push({ id, slug, ingest_token: token, hmac_secret: secret });
   }
   await untilInForce(pool);
   const { rows } = await pool.query<Omit<Demo["links"][number], "url">>(sql`
@@ -61,10 +69,16 @@ const saveShops = async (pool: pg.Pool, name: string, tracking: string): Promise
   return { clients, links: rows.map((link) => ({ ...link, url: `${tracking}/c/${link.code}` })) };
 };
 
+const shopsOf = (name: string, home: string, env: Stack["env"]): Promise<Shops> => {
+  const pool = openPool(env.POSTGRES_ADMIN_URL!, { max: 2 });
+  const keyring = keyringOf(env.TRIBUTARY_SECRET!);
+  return saveShops(pool, name, runIn(home).apps.links!.url, keyring).finally(() => pool.end());
+};
+
 /** The stack as another process sees it: what it says in `run.json`, and its control door. */
 const stackOf = (home: string, env: Stack["env"], demo: Partial<Demo>): Stack => {
   const run = (): Run => {
-    const written = JSON.parse(readFileSync(join(home, "run.json"), "utf8")) as Run;
+    const written = runIn(home);
     return { ...written, demo: { ...written.demo, ...demo } };
   };
   const control = controlOf(run());
@@ -84,8 +98,8 @@ const stackOf = (home: string, env: Stack["env"], demo: Partial<Demo>): Stack =>
     restart: control.restart,
     ready: (name, deadlineMs = READY_MS) =>
       until(`${name} is ready`, deadlineMs, async () => {
-        const { ok } = await fetch(`${run().apps[name]!.ops_url}/readyz`);
-        if (!ok) throw new Error("it is not");
+        const answer = await fetch(`${run().apps[name]!.ops_url}/readyz`);
+        if (!answer.ok) throw new Error(await answer.text());
       }),
     start: ({ name }) => control.start(name),
     stop: async (name) => {
@@ -98,6 +112,8 @@ const stackOf = (home: string, env: Stack["env"], demo: Partial<Demo>): Stack =>
 export interface JoinedProduct extends Product {
   /** A token of a user of the demonstration for the platform API. */
   readonly token: (email: string) => Promise<string>;
+  /** Stops an app until the end of the file, which runs it with failpoints. */
+  readonly without: (name: string) => Promise<void>;
 }
 
 /** The people of the demonstration ask in every file, and each of them 600 times a minute. */
@@ -110,26 +126,36 @@ const forgetRequests = async (url: string): Promise<void> => {
 
 /**
  * For beforeAll, with `clear` in afterAll, which fails when the file leaves the installation in a
- * state that would fail the next one. `name` is the end of the names of its shops.
+ * state that would fail the next one. `name` is the end of the names of its shops; without it they
+ * are those of `npm start`, which one file has.
  */
-export const joinProduct = async (name: string): Promise<JoinedProduct> => {
-  const { home, env } = inject("installation");
+export const joinProduct = async (name?: string): Promise<JoinedProduct> => {
+  const { home, env, said } = inject("installation");
   await forgetRequests(env.REDIS_URL!);
-  const owner = openPool(env.POSTGRES_ADMIN_URL!, { max: 2 });
-  const { apps } = JSON.parse(readFileSync(join(home, "run.json"), "utf8")) as Run;
-  const stack = stackOf(home, env, await saveShops(owner, name, apps.links!.url).finally(() => owner.end()));
-  const product = await openProduct(stack, [], async () => {
-    const stopped = (await controlOf(stack.run).status()).filter(({ state }) => state !== "running");
-    if (stopped.length > 0) throw new Error(`left behind: ${JSON.stringify(stopped)}`);
-  });
+  const stack = stackOf(home, env, name === undefined ? {} : await shopsOf(name, home, env));
+  const own = (word: string): string => (name === undefined ? word : `${word}-${name}`);
+  const stopped: string[] = [];
+  const product = await openProduct(
+    stack,
+    () => readFileSync(said, "utf8").trimEnd().split("\n"),
+    async () => {
+      const down = (await controlOf(stack.run).status()).filter(({ state }) => state !== "running");
+      if (down.length > 0) throw new Error(`left behind: ${JSON.stringify(down)}`);
+    },
+  );
   return {
     ...product,
+    without: async (app) => {
+      stopped.push(app);
+      await stack.stop(app);
+    },
     token: (email) =>
       demoToken(env.OIDC_ISSUER!, JSON.parse(readFileSync(join(home, "secrets.json"), "utf8")).login, email),
-    client: (slug) => product.client(`${slug}-${name}`),
-    link: (code) => product.link(`${code}-${name}`),
+    client: (slug) => product.client(own(slug)),
+    link: (code) => product.link(own(code)),
     clear: async () => {
       try {
+        for (const app of stopped) await controlOf(stack.run).start(app);
         for (const one of Object.keys(stack.run.apps)) await stack.ready(one);
         await product.quiet(60_000);
       } finally {

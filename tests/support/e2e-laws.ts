@@ -102,15 +102,16 @@ export const expectLaws = async (
   // M10: every conversion has its one outcome. M1: what is booked balances, entry by entry and in
   // all.
   const [{ cid: clientId }] = [...sent.values()] as [SentEvent];
+  const own = `client_id = ${clientId}`;
   const [laws] = await product.rows(`select
-    (select count(*)::int from conversions where client_id = ${clientId} and not exists (select from ledger_entries entry
+    (select count(*)::int from conversions where ${own} and not exists (select from ledger_entries entry
       where entry.client_id = conversions.client_id and entry.conversion_id = conversions.conversion_id
         and entry.kind in ('earned', 'none'))) as unpaid,
-    (select count(*)::int from (select 1 from ledger_entries where client_id = ${clientId} and kind in ('earned', 'none')
+    (select count(*)::int from (select 1 from ledger_entries where ${own} and kind in ('earned', 'none')
       group by client_id, conversion_id having count(*) > 1) twice) as twice,
-    (select count(*)::int from (select 1 from ledger_lines where client_id = ${clientId}
+    (select count(*)::int from (select 1 from ledger_lines where ${own}
       group by client_id, entry_id, currency having sum(amount_minor) <> 0) odd) as unbalanced,
-    (select coalesce(sum(amount_minor), 0)::int from ledger_lines where client_id = ${clientId}) as balance`);
+    (select coalesce(sum(amount_minor), 0)::int from ledger_lines where ${own}) as balance`);
   expect(laws).toEqual({ unpaid: 0, twice: 0, unbalanced: 0, balance: 0 });
   return {
     events: stored.length,

@@ -24,7 +24,7 @@ const READY_MS = 90_000;
 const runIn = (home: string): Run => JSON.parse(readFileSync(join(home, "run.json"), "utf8"));
 type Shops = Pick<Demo, "clients" | "links">;
 
-/** Everything of the demonstration that carries its name is called by it and the name of the file. */
+/** The shops of the demonstration; every name in them ends with that of the file. */
 const shopsNamed = (name: string) =>
   demoClients.map(({ slug, changes }) => ({
     slug: `${slug}-${name}`,

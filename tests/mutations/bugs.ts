@@ -249,7 +249,7 @@ export const bugs: readonly Bug[] = [
     laws: ["R2"],
     edits: [
       {
-        file: "modules/log/replays/replay-writes.ts",
+        file: "modules/log/replays/replay-sinks.ts",
         find: "run: `${replay.replay_id}/${replay.attempts}`,",
         plant: 'run: "replay",',
       },

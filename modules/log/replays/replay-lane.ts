@@ -59,12 +59,7 @@ export const workOff = async (
   try {
     if (left.length > 0)
       await ports.kafka.replay({
-        topics: [...new Set(left.map(({ topic }) => topic))],
-        from: offsetsOf(left, writes.positionOf),
-        until: offsetsOf(ranges, ({ end }) => end),
-        only: (topic, partition) => left.some((range) => range.topic === topic && range.partition === partition),
-        fetch,
-        partitionsAtOnce: PARTITIONS_AT_ONCE,
+        ...readingOf(left, writes.positionOf),
         onBatch: async (batch, heartbeat) => {
           const isFlowing = await pace.turn(heartbeat);
           if (isLeft || isOver()) throw new TurnOver();
@@ -130,6 +125,17 @@ const paceOf = (traffic: LanePorts["traffic"], isOver: () => boolean) => {
     rest: (ms: number, heartbeat: Heartbeat) => rests(() => pause(ms, heartbeat)),
   };
 };
+
+/** What is read of these ranges, each from its position to its end. */
+const readingOf = (left: readonly Segment[], positionOf: (range: Segment) => number) => ({
+  topics: [...new Set(left.map(({ topic }) => topic))],
+  from: offsetsOf(left, positionOf),
+  until: offsetsOf(left, ({ end }) => end),
+  only: (topic: string, partition: number) =>
+    left.some((range) => range.topic === topic && range.partition === partition),
+  fetch,
+  partitionsAtOnce: PARTITIONS_AT_ONCE,
+});
 
 const offsetsOf = (
   ranges: readonly Segment[],

@@ -4,10 +4,11 @@ import { monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Change, CreditHolder, DecisionInput } from "./changes.ts";
 import { readClaims } from "./claims.ts";
+import { nothingRecomputed, type RecomputedCounts } from "./event-outcomes.ts";
 import { compareLines, creditedLines, type LineCounts } from "./lines.ts";
 import { type MoneyMove, moneyOf } from "./money.ts";
 import type { ReprocessPorts, ReprocessSettings } from "./ports.ts";
-import { type RecomputedCounts, recompute } from "./recompute.ts";
+import { recompute } from "./recompute.ts";
 import { openToday } from "./todays-facts.ts";
 
 export interface Difference {
@@ -40,16 +41,6 @@ const DAY_MS = 86_400_000;
 export const isClosed = (year: number, month: number, now: UnixMs): boolean => {
   const next = monthsAfter(`${year}-${String(month).padStart(2, "0")}-01`, 1);
   return now >= startOfDay(new Date(Date.parse(next) + PROVISIONAL_DAYS * DAY_MS).toISOString().slice(0, 10));
-};
-
-const nothingRecomputed: RecomputedCounts = {
-  read: 0,
-  events: 0,
-  not_stored: 0,
-  would_be_claims: 0,
-  would_be_no_claims: 0,
-  would_be_dropped: 0,
-  decided: 0,
 };
 
 /**

@@ -165,6 +165,57 @@ const heldBehind = (again: OrderState, state: OrderState, settings: ReprocessSet
   );
 };
 
+/** Parts that a person decides about. */
+const isOfCredit = (part: Part): boolean => part === "credit" || part === "review";
+
+/** Returns today's row of a line, and the parts in which the line differs today. */
+const todayOf = (line: Line, made: Line, review: string | null, { stage }: ReprocessSettings) => {
+  const before = rowOf(line);
+  const { enrichment, fraud, credit } = rowOf(made);
+  const today: EventAttributed = { ...before, ...withStanding(before, { enrichment, fraud, credit }, stage) };
+  const found = changedParts(before, today, stage);
+  const isClaimedAlike = line.claimed_by === null || isSameSet(line.claimed_by, claimsOf(made));
+  const parts: readonly Part[] = line.review === review && isClaimedAlike ? found : [...found, "review"];
+  return { before, today, parts };
+};
+
+/** Returns the change of a line, and whether only a person's decision prevents a larger one. */
+const changeOfLine = (
+  order_key: string,
+  line: Line,
+  { made, review }: { readonly made: Line; readonly review: string | null },
+  settings: ReprocessSettings,
+  deciding: DecisionInput,
+): { readonly change: Change | null; readonly isHeldByDecision: boolean } => {
+  const { before, today, parts } = todayOf(line, made, review, settings);
+  const isDecided = line.is_decided && !settings.overridesDecisions;
+  const isHeldByDecision = isDecided && parts.some(isOfCredit);
+  const kept = isDecided ? parts.filter((part) => !isOfCredit(part)) : parts;
+  if (kept.length === 0) return { change: null, isHeldByDecision };
+  const change = changeOf(deciding, {
+    scope: "line",
+    order_key,
+    at: line.at,
+    before,
+    today: isDecided ? { ...today, credit: before.credit } : today,
+    review: isDecided ? line.review : review,
+    overrides: settings.overridesDecisions,
+    claimed_by: claimsOf(isDecided ? line : made),
+    parts: kept,
+  });
+  return { change, isHeldByDecision };
+};
+
+/** Makes a line wait for review. */
+const holdOf = (order_key: string, line: Line, deciding: DecisionInput): Change => {
+  const row = rowOf(line);
+  const said = { review: DISPUTED, overrides: false, claimed_by: claimsOf(line), parts: ["review"] } as const;
+  return changeOf(deciding, { scope: "line", order_key, at: line.at, before: row, today: row, ...said });
+};
+
+const lineIn = (state: OrderState | undefined, eventId: string): Line | undefined =>
+  state?.lines.find(({ event_id }) => event_id === eventId);
+
 export const compareLines = async (
   ports: ReprocessPorts,
   settings: ReprocessSettings,
@@ -178,40 +229,6 @@ export const compareLines = async (
     changes.push(change);
     if (changes.length > ports.limits.changes) throw new TooMuch("sales that would change", ports.limits.changes);
   };
-  const one = (order_key: string, made: Line, line: Line, madeReview: string | null): void => {
-    const before = rowOf(line);
-    const row = rowOf(made);
-    const isDecided = line.is_decided && !settings.overridesDecisions;
-    const target: EventAttributed = {
-      ...before,
-      ...withStanding(before, { enrichment: row.enrichment, fraud: row.fraud, credit: row.credit }, settings.stage),
-    };
-    const found = changedParts(before, target, settings.stage);
-    const isClaimedAlike = line.claimed_by === null || isSameSet(line.claimed_by, claimsOf(made));
-    const parts: readonly Part[] = line.review === madeReview && isClaimedAlike ? found : [...found, "review"];
-    if (isDecided && parts.some((part) => part === "credit" || part === "review")) counts.decided += 1;
-    const kept = isDecided ? parts.filter((part) => part === "fraud" || part === "enrichment") : parts;
-    if (kept.length === 0) return;
-    const today = isDecided ? { ...target, credit: before.credit } : target;
-    add(
-      changeOf(deciding, {
-        scope: "line",
-        order_key,
-        at: line.at,
-        before,
-        today,
-        review: isDecided ? line.review : madeReview,
-        overrides: settings.overridesDecisions,
-        claimed_by: claimsOf(isDecided ? line : made),
-        parts: kept,
-      }),
-    );
-  };
-  const hold = (order_key: string, line: Line): void => {
-    const row = rowOf(line);
-    const said = { review: DISPUTED, overrides: false, claimed_by: claimsOf(line), parts: ["review"] } as const;
-    add(changeOf(deciding, { scope: "line", order_key, at: line.at, before: row, today: row, ...said }));
-  };
   await eachOrder(ports, claims, (kept, state) => {
     const read = claimsIn(kept, claims);
     const again = settledAgain(read, state, rowOfToday, !settings.overridesDecisions);
@@ -221,15 +238,19 @@ export const compareLines = async (
     for (const made of again.lines.filter((line) => isIn(line, settings))) {
       counts.lines += 1;
       if (rowOfToday(made.event_id) === undefined) counts.not_read += 1;
-      const line = state?.lines.find(({ event_id }) => event_id === made.event_id);
+      const line = lineIn(state, made.event_id);
       if (state === undefined || line === undefined) {
         counts.not_settled += 1;
         continue;
       }
-      const like = line.is_decided ? (without.lines.find(({ event_id }) => event_id === made.event_id) ?? made) : made;
-      one(kept.order_key, like, line, reviewOf(like, again, state, settings));
+      const like = line.is_decided ? (lineIn(without, made.event_id) ?? made) : made;
+      const today = { made: like, review: reviewOf(like, again, state, settings) };
+      const { change, isHeldByDecision } = changeOfLine(kept.order_key, line, today, settings, deciding);
+      if (isHeldByDecision) counts.decided += 1;
+      if (change !== null) add(change);
     }
-    if (state !== undefined) for (const line of heldBehind(again, state, settings)) hold(kept.order_key, line);
+    if (state !== undefined)
+      for (const line of heldBehind(again, state, settings)) add(holdOf(kept.order_key, line, deciding));
   });
   return { changes, counts };
 };

@@ -2,20 +2,19 @@
 // and returns what they make of every event.
 
 import { nothingFound } from "../../../domain/nothing-found.ts";
-import { orderKeyOf } from "../../../processors/attribute/claims.ts";
 import { allowedBy } from "../../../processors/enrich/consent.ts";
 import { MERGE_WINDOW_MS } from "../../../processors/settle/merge-copy.ts";
-import type { Claim, EventAttributed, EventReceived } from "../../../schemas/generated.ts";
+import type { EventAttributed, EventReceived } from "../../../schemas/generated.ts";
 import { chain } from "../../../stream/chain.ts";
 import type { Recorded, Topology, UnixMs } from "../../../stream/flow.ts";
 import { inMemory } from "../../../stream/memory/in-memory.ts";
 import type { InputBatch } from "../../../stream/messages.ts";
 import { stagesOf } from "../../../stream/topology.ts";
 import { topics } from "../../../topics.ts";
-import { type Change, changeOf, type DecisionInput } from "./changes.ts";
+import type { Change, DecisionInput } from "./changes.ts";
 import type { Claims } from "./claims.ts";
-import { changedParts, withStanding } from "./compare.ts";
-import { type LatestRow, type ReprocessPorts, type ReprocessSettings, TooMuch } from "./ports.ts";
+import { isReceivedIn, openOutcomes, type RecomputedCounts, type StoredRows } from "./event-outcomes.ts";
+import { type LatestRow, type ReprocessPorts, type ReprocessSettings, type ReprocessStage, TooMuch } from "./ports.ts";
 import { decoded } from "./read-window.ts";
 import { shadow } from "./shadow.ts";
 import type { TodaysFacts } from "./todays-facts.ts";
@@ -26,21 +25,6 @@ export interface Recomputation {
   /** Changes of events that are not lines of an order. */
   readonly changes: readonly Change[];
   readonly counts: RecomputedCounts;
-}
-export interface RecomputedCounts {
-  /** All events that were read, including journeys before the window. */
-  readonly read: number;
-  /** Events in the window. */
-  readonly events: number;
-  /** Events that are in no store: not processed yet, or lost. */
-  readonly not_stored: number;
-  /** Custom events that today's contracts would make conversions, or no longer. */
-  readonly would_be_claims: number;
-  readonly would_be_no_claims: number;
-  /** Stored events that today's consent or code would drop. */
-  readonly would_be_dropped: number;
-  /** Events that would differ but were decided by a person. */
-  readonly decided: number;
 }
 
 const DAY_MS = 86_400_000;
@@ -62,6 +46,49 @@ const eventStages = (topology: Topology): readonly string[] => {
   return stages.filter(({ from }) => from.keyedBy === stages[0]?.from.keyedBy).map(({ name }) => name);
 };
 
+/**
+ * The event as the first computed stage receives it: with the stored results of the stages before.
+ */
+const inputOf = (
+  event: Recorded<EventReceived>,
+  recorded: Recordings | undefined,
+  stage: ReprocessStage,
+): Recorded<any> => {
+  if (stage === "enrich") return event;
+  const { enrichment, fraud } = recorded ?? nothingFound;
+  const seen = recorded === undefined ? event.data : (allowedBy(enrichment.consent, event.data) ?? event.data);
+  return { ...event, data: stage === "score" ? { event: seen, enrichment } : { event: seen, enrichment, fraud } };
+};
+
+const standingOf = async (
+  events: readonly Recorded<EventReceived>[],
+  { standing }: Pick<ReprocessPorts, "standing">,
+): Promise<ReadonlyMap<string, LatestRow>> => {
+  const byClient = new Map<number, EventReceived[]>();
+  for (const { data } of events) byClient.set(data.client_id, [...(byClient.get(data.client_id) ?? []), data]);
+  const found = await Promise.all([...byClient].map(([id, some]) => standing(id, some)));
+  return new Map(found.flatMap((rows) => [...rows]));
+};
+
+const storedRows = async (
+  events: readonly Recorded<EventReceived>[],
+  claims: Claims,
+  settings: ReprocessSettings,
+  ports: Pick<ReprocessPorts, "standing">,
+): Promise<StoredRows> => {
+  const { from, to } = settings;
+  const isNear = ({ receivedAt }: Recorded<unknown>): boolean =>
+    receivedAt >= from - MERGE_WINDOW_MS && receivedAt < to + MERGE_WINDOW_MS;
+  const claimed = new Map(
+    events.filter(isNear).flatMap((event) => {
+      const row = claims.rowOf(event.id);
+      return row === undefined ? [] : [[event.id, row] as const];
+    }),
+  );
+  const others = events.filter((event) => isReceivedIn(event, settings) && !claimed.has(event.id));
+  return { claimed, standing: await standingOf(others, ports) };
+};
+
 export const recompute = async (
   ports: ReprocessPorts,
   settings: ReprocessSettings,
@@ -80,134 +107,28 @@ export const recompute = async (
   const { wire, limits } = ports;
   const { from, to, stage } = settings;
   const names = eventStages(ports.topology);
-  const hosted = chain(ports.topology, names.slice(names.indexOf(stage)));
-  const fold = shadow(hosted, {
+  const fold = shadow(chain(ports.topology, names.slice(names.indexOf(stage))), {
     wire,
     memories: { fast: inMemory("fast"), durable: inMemory("durable") },
     read: today.read,
   });
-  const todays = new Map<string, Buffer>();
-  const changes = new Map<string, Change>();
-  const count = {
-    read: 0,
-    events: 0,
-    not_stored: 0,
-    would_be_claims: 0,
-    would_be_no_claims: 0,
-    would_be_dropped: 0,
-    decided: 0,
-  };
-  const isIn = ({ receivedAt }: Recorded<unknown>): boolean => receivedAt >= from && receivedAt < to;
-  const isNear = ({ receivedAt }: Recorded<unknown>): boolean =>
-    receivedAt >= from - MERGE_WINDOW_MS && receivedAt < to + MERGE_WINDOW_MS;
-
-  /**
-   * The event as the first computed stage receives it: with the stored results of the stages
-   * before.
-   */
-  const given = (event: Recorded<EventReceived>, recorded: Recordings | undefined): Recorded<any> => {
-    if (stage === "enrich") return event;
-    const { enrichment, fraud } = recorded ?? nothingFound;
-    const seen = recorded === undefined ? event.data : (allowedBy(enrichment.consent, event.data) ?? event.data);
-    return { ...event, data: stage === "score" ? { event: seen, enrichment } : { event: seen, enrichment, fraud } };
-  };
-
-  const standingOf = async (events: readonly Recorded<EventReceived>[]): Promise<ReadonlyMap<string, LatestRow>> => {
-    const byClient = new Map<number, EventReceived[]>();
-    for (const { data } of events) byClient.set(data.client_id, [...(byClient.get(data.client_id) ?? []), data]);
-    const found = await Promise.all([...byClient].map(([id, some]) => ports.standing(id, some)));
-    return new Map(found.flatMap((rows) => [...rows]));
-  };
-
-  const compare = (made: Recorded<EventAttributed>, standing: LatestRow): void => {
-    const target = {
-      ...withStanding(standing, made.data, stage),
-      version: standing.version,
-      merged_into: standing.merged_into,
-    };
-    const before: EventAttributed = {
-      ...target,
-      enrichment: standing.enrichment,
-      fraud: standing.fraud,
-      credit: standing.credit,
-    };
-    const parts = changedParts(before, target, stage);
-    if (parts.length === 0) return;
-    const isDecided = standing.credit.candidates.some(({ method }) => method === "decision");
-    if (isDecided && !settings.overridesDecisions) {
-      count.decided += 1;
-      return;
-    }
-    changes.set(
-      made.id,
-      changeOf(deciding, {
-        scope: "event",
-        order_key: orderKeyOf(target.event),
-        at: made.at,
-        before,
-        today: target,
-        review: null,
-        claimed_by: [],
-        overrides: settings.overridesDecisions,
-        parts,
-      }),
-    );
-    if (changes.size > limits.changes) throw new TooMuch("events that would change", limits.changes);
-  };
-
+  const { add, rowOf, changes, counts } = openOutcomes(ports, settings, deciding);
   const one = async (batch: InputBatch): Promise<void> => {
     const events = (await decoded(topics.eventsRaw, batch, ports, settings.clientId)).map(({ event }) => event);
-    count.read += events.length;
-    if (count.read > limits.events) throw new TooMuch("events, journeys before it included,", limits.events);
-    const claimed = new Map(
-      events.filter(isNear).flatMap((event) => {
-        const row = claims.rowOf(event.id);
-        return row === undefined ? [] : [[event.id, row] as const];
-      }),
-    );
-    const others = events.filter((event) => isIn(event) && !claimed.has(event.id));
-    const standing = others.length === 0 ? new Map<string, LatestRow>() : await standingOf(others);
+    counts.read += events.length;
+    if (counts.read > limits.events) throw new TooMuch("events, journeys before it included,", limits.events);
+    const stored = await storedRows(events, claims, settings, ports);
+    const rows = new Map<string, Recordings>([...stored.standing, ...stored.claimed]);
     today.clear();
-    for (const [id, row] of [...claimed, ...standing]) today.recorded(id, row);
+    for (const [id, row] of rows) today.recorded(id, row);
     const made = await fold(
-      events.map((event) => given(event, claimed.get(event.id) ?? standing.get(event.id))),
+      events.map((event) => inputOf(event, rows.get(event.id), stage)),
       batch,
     );
-    const left = new Set(events.filter(isIn).map(({ id }) => id));
-    count.events += left.size;
-    for (const { topic, event } of made) {
-      left.delete(event.id);
-      const isClaim = topic === topics.claims;
-      const row: EventAttributed = isClaim ? (event.data as Claim).attributed : event.data;
-      const isConversion = isClaim && (event.data as Claim).kind === "conversion";
-      if (isConversion && claimed.has(event.id)) {
-        // The first arrival is the one that was settled.
-        if (!todays.has(event.id))
-          todays.set(event.id, wire.encode(topics.eventsAttributed, { ...event, data: row }, null));
-        continue;
-      }
-      if (!isIn(event)) continue;
-      const stands = standing.get(event.id);
-      if (claimed.has(event.id)) count.would_be_no_claims += 1;
-      else if (stands === undefined) count.not_stored += 1;
-      else if (isConversion) count.would_be_claims += 1;
-      else compare({ ...event, data: row }, stands);
-    }
-    // Counts stored events that would be dropped; an event that was never stored was dropped
-    // already.
-    for (const id of left) if (claimed.has(id) || standing.has(id)) count.would_be_dropped += 1;
-    tell(count.read);
+    add(events, made, stored);
+    tell(counts.read);
   };
-
   const before = journeyMs(today, ports.now);
   await ports.span(topics.eventsRaw, { from: from - before, until: to + MERGE_WINDOW_MS }, one);
-  return {
-    rowOf: (eventId) => {
-      const bytes = todays.get(eventId);
-      const nowhere = { topic: topics.eventsAttributed.name, partition: -1, offset: -1 };
-      return bytes === undefined ? undefined : wire.decode(topics.eventsAttributed, bytes, nowhere).data;
-    },
-    changes: [...changes.values()],
-    counts: count,
-  };
+  return { rowOf, changes: [...changes.values()], counts };
 };

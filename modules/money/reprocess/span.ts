@@ -4,7 +4,7 @@
 import type { Admin, Kafka } from "../../../infra/kafka/kafka.ts";
 import { CommandRefused } from "../../../infra/runtime/command-errors.ts";
 import type { AnyTopic, UnixMs } from "../../../stream/flow.ts";
-import type { PastReader } from "../../../stream/ports.ts";
+import type { PastBatch, PastReader } from "../../../stream/ports.ts";
 import type { ReadSpan } from "./ports.ts";
 
 /** Receives the progress of the reading of one topic. */
@@ -36,60 +36,113 @@ export interface SpanSettings {
 const partitionsIn = (partitions: readonly number[]): string =>
   `partition${partitions.length === 1 ? "" : "s"} ${partitions.join(", ")}`;
 
-/** Throws Refused when a part of what is needed was found nowhere. */
+interface ArchivedPart {
+  /** The first archived offset; null: the archive holds nothing of the partition. */
+  readonly first: number | null;
+  /** True when the archive joins what Kafka still holds, without a gap. */
+  readonly isWhole: boolean;
+}
+
+/** Reads what the archive holds of a partition before `low`, where Kafka begins. */
+const readArchived = async (
+  batches: AsyncIterable<PastBatch> | readonly PastBatch[],
+  low: number,
+  take: (batch: PastBatch) => Promise<void>,
+): Promise<ArchivedPart> => {
+  let first: number | null = null;
+  let next = 0;
+  let hasGap = false;
+  for await (const batch of batches) {
+    hasGap ||= first !== null && batch.from !== next;
+    first ??= batch.from;
+    next = batch.until;
+    await take(batch);
+  }
+  return { first, isWhole: next === low && !hasGap };
+};
+
+/** Partitions with missing messages since the beginning of the span, and since `needed`. */
+interface Missing {
+  readonly short: readonly number[];
+  readonly lost: readonly number[];
+}
+
+/** Throws CommandRefused when a part of the needed time was found nowhere, and notes any other. */
+const reportMissing = (topic: string, { short, lost }: Missing, needed: UnixMs, note: Progress["note"]): void => {
+  const since = new Date(needed).toISOString();
+  if (lost.length > 0)
+    throw new CommandRefused(
+      `${topic}: neither Kafka nor the archive holds all of ${partitionsIn(lost)} since ${since}; give a later --from`,
+    );
+  if (short.length > 0)
+    note(
+      `${topic}: what came before ${since} is not all there ` +
+        `(${partitionsIn(short)}): journeys and persons may be shorter`,
+    );
+};
+
+/** Reads where the span begins and ends in each partition, and where `needed` lies. */
+const offsetsIn = async (
+  kafka: SpanSettings["kafka"],
+  topic: string,
+  { from, needed, until }: { readonly from: UnixMs; readonly needed: UnixMs; readonly until: UnixMs | null },
+) => {
+  const admin = await kafka.admin();
+  const [marks, starts, neededFrom, ends] = await Promise.all([
+    admin.watermarks(topic),
+    admin.offsetsAt(topic, from),
+    admin.offsetsAt(topic, needed),
+    until === null ? undefined : admin.offsetsAt(topic, until),
+  ]).finally(() => admin.close());
+  return { marks, starts, neededFrom, ends };
+};
+type SpanOffsets = Awaited<ReturnType<typeof offsetsIn>>;
+
+/** Reads the archived part of every partition whose beginning Kafka has removed. */
+const readLostBeginnings = async (
+  topic: string,
+  from: UnixMs,
+  { marks, starts, neededFrom }: SpanOffsets,
+  { archived, needed }: Pick<SpanSettings, "archived" | "needed">,
+  take: (batch: PastBatch) => Promise<void>,
+): Promise<Missing> => {
+  // Offsets begin at 0, so a partition that begins later has lost its beginning. That matters only
+  // when the span starts there.
+  const cut = marks.filter(({ partition, low }) => low > 0 && (starts.get(partition) ?? low) <= low);
+  const begins = cut.length === 0 || archived === null ? null : await archived.begins(topic);
+  const short: number[] = [];
+  const lost: number[] = [];
+  for (const { partition, low } of cut) {
+    const batches = archived === null ? [] : archived.since(from)(topic, partition, 0, low);
+    const { first, isWhole } = await readArchived(batches, low, take);
+    // Nothing can be missing when the archive begins at offset 0. Otherwise it must begin before
+    // the requested time.
+    const isSince = (at: UnixMs): boolean => isWhole && (first === 0 || (begins !== null && begins <= at));
+    if (!isSince(from)) short.push(partition);
+    if (!isSince(needed) && (neededFrom.get(partition) ?? 0) <= low) lost.push(partition);
+  }
+  return { short, lost };
+};
+
+/** The span rejects with CommandRefused when a part of the needed time was found nowhere. */
 export const spansOf =
   ({ kafka, archived, needed, progress }: SpanSettings): ReadSpan =>
   async (topic: AnyTopic, { from, until }, onBatch) => {
-    const admin = await kafka.admin();
-    const [marks, starts, neededFrom, ends] = await Promise.all([
-      admin.watermarks(topic.name),
-      admin.offsetsAt(topic.name, from),
-      admin.offsetsAt(topic.name, needed),
-      until === null ? undefined : admin.offsetsAt(topic.name, until),
-    ]).finally(() => admin.close());
+    const offsets = await offsetsIn(kafka, topic.name, { from, needed, until });
+    const { marks, starts, ends } = offsets;
     const tell = progress(`messages of ${topic.name}`);
     let done = 0;
     let total = 0;
     for (const { partition, low, high } of marks)
       total += Math.max(0, (ends?.get(partition) ?? high) - Math.max(low, starts.get(partition) ?? low));
 
-    // Offsets begin at 0, so a partition that begins later has lost its beginning. That matters
-    // only when the span starts there.
-    const cut = marks.filter(({ partition, low }) => low > 0 && (starts.get(partition) ?? low) <= low);
-    const begins = cut.length === 0 || archived === null ? null : await archived.begins(topic.name);
-    /** Partitions with missing messages since `from`, and since `needed`. */
-    const short: number[] = [];
-    const lost: number[] = [];
-    for (const { partition, low } of cut) {
-      let first: number | null = null;
-      let next = 0;
-      let hasGap = false;
-      for await (const batch of archived === null ? [] : archived.since(from)(topic.name, partition, 0, low)) {
-        hasGap ||= first !== null && batch.from !== next;
-        first ??= batch.from;
-        next = batch.until;
-        total += batch.until - batch.from;
-        done += batch.until - batch.from;
-        if (batch.messages.length > 0) await onBatch(batch);
-        tell.at(done, total);
-      }
-      // Nothing can be missing when the archive begins at offset 0. Otherwise it must begin before
-      // the requested time.
-      const isWhole = next === low && !hasGap;
-      const isSince = (at: UnixMs): boolean => isWhole && (first === 0 || (begins !== null && begins <= at));
-      if (!isSince(from)) short.push(partition);
-      if (!isSince(needed) && (neededFrom.get(partition) ?? 0) <= low) lost.push(partition);
-    }
-    if (lost.length > 0)
-      throw new CommandRefused(
-        `${topic.name}: neither Kafka nor the archive holds all of ${partitionsIn(lost)} since ` +
-          `${new Date(needed).toISOString()}; give a later --from`,
-      );
-    if (short.length > 0)
-      tell.note(
-        `${topic.name}: what came before ${new Date(needed).toISOString()} is not all there ` +
-          `(${partitionsIn(short)}): journeys and persons may be shorter`,
-      );
+    const missing = await readLostBeginnings(topic.name, from, offsets, { archived, needed }, async (batch) => {
+      total += batch.until - batch.from;
+      done += batch.until - batch.from;
+      if (batch.messages.length > 0) await onBatch(batch);
+      tell.at(done, total);
+    });
+    reportMissing(topic.name, missing, needed, tell.note);
 
     await kafka.replay({
       topics: [topic.name],

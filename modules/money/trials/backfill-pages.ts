@@ -81,6 +81,41 @@ const NOTHING: Counts = {
   ...{ left_to_recalc: 0, left_in_closed_months: 0 },
 };
 
+const FIRST_PASS: Omit<BackfillCheckpoint, "summary"> = { passes: 1, written: NOTHING, after: null, begun: null };
+
+const sumOf = (written: Counts, more: Partial<Counts>): Counts => {
+  const sums = Object.entries(more).map(([name, count]) => [name, written[name as keyof Counts] + count]);
+  return { ...written, ...Object.fromEntries(sums) };
+};
+
+/** The decisions to write of a page; with recalculation also what each of them books. */
+const begunOf = (page: Page, changes: readonly Change[], trigger_recalc: boolean): BegunPage => {
+  const ids = changes.map(({ decision_id }) => decision_id);
+  const isMeant = new Set(ids);
+  const books = page.entries.flatMap(({ entry, decision_id }) => {
+    const { partner_id, year, month, currency, segment, amount_minor } = entry;
+    if (!trigger_recalc || !isMeant.has(decision_id)) return [];
+    return { decision_id, partner_id, year, month, currency, segment, amount_minor: amount_minor.toString() };
+  });
+  return { ids, books };
+};
+
+/** What the decisions book that were not overtaken. */
+const bookingsOf = (books: BegunPage["books"], overtaken: ReadonlySet<string>): readonly Booking[] =>
+  books
+    .filter(({ decision_id }) => !overtaken.has(decision_id))
+    .map(({ amount_minor, decision_id, ...one }) => ({ ...one, amount_minor: BigInt(amount_minor) }));
+
+/** Writes the decisions of a begun page; those that another process wrote count once. */
+const writeDecisions = async (ports: WritePorts, changes: readonly Change[], ids: readonly string[]) => {
+  const isMeant = new Set(ids);
+  await produceChanges(
+    ports,
+    changes.filter(({ decision_id }) => isMeant.has(decision_id)),
+  );
+  return answersTo(ports, ids, () => undefined);
+};
+
 interface Paging {
   readonly trigger_recalc: boolean;
   readonly now: UnixMs;
@@ -99,33 +134,20 @@ export const openPages = (
   keep: (done: number, left: BackfillCheckpoint) => Promise<void>,
 ) => {
   const summary = openSummary(left?.summary);
-  let { passes, written, after, begun }: Omit<BackfillCheckpoint, "summary"> = left ?? {
-    ...{ passes: 1, written: NOTHING, after: null, begun: null },
-  };
+  let { passes, written, after, begun }: Omit<BackfillCheckpoint, "summary"> = left ?? FIRST_PASS;
   let done = before;
   const kept = (): Promise<void> => keep(done, { passes, written, after, begun, summary: summary.kept() });
-  const add = (more: Partial<Counts>): void => {
-    const sums = Object.entries(more).map(([name, count]) => [name, written[name as keyof Counts] + count]);
-    written = { ...written, ...Object.fromEntries(sums) };
-  };
 
   /** Stores the decisions of a page before any of them is written. */
   const begin = async (page: Page, { changes, ...rest }: ChosenChanges): Promise<BegunPage> => {
     // A later pass must not count the matches again.
     if (passes === 1) {
       summary.add({ ...page, entries: trigger_recalc ? [] : page.entries });
-      add(rest);
+      written = sumOf(written, rest);
     }
-    const ids = changes.map(({ decision_id }) => decision_id);
-    const isMeant = new Set(ids);
-    const books = page.entries.flatMap(({ entry, decision_id }) => {
-      const { partner_id, year, month, currency, segment, amount_minor } = entry;
-      if (!trigger_recalc || !isMeant.has(decision_id)) return [];
-      return { decision_id, partner_id, year, month, currency, segment, amount_minor: amount_minor.toString() };
-    });
-    begun = { ids, books };
-    add({ decisions: ids.length });
-    if (ids.length > 0) await kept();
+    begun = begunOf(page, changes, trigger_recalc);
+    written = sumOf(written, { decisions: begun.ids.length });
+    if (begun.ids.length > 0) await kept();
     return begun;
   };
   return {
@@ -136,17 +158,10 @@ export const openPages = (
     take: async (page: Page): Promise<void> => {
       const chosen = chosenIn(page, trigger_recalc, now);
       const { ids, books } = begun ?? (await begin(page, chosen));
-      const isMeant = new Set(ids);
-      // Writes the decisions that are left of a page which another process began.
-      await produceChanges(
-        ports,
-        chosen.changes.filter(({ decision_id }) => isMeant.has(decision_id)),
-      );
-      const { applied, overtaken, waiting } = await answersTo(ports, ids, () => undefined);
+      const { applied, overtaken, waiting } = await writeDecisions(ports, chosen.changes, ids);
       hit("backfill-answered");
-      add({ applied, overtaken: overtaken.size, waiting });
-      for (const { amount_minor, decision_id, ...one } of books)
-        if (!overtaken.has(decision_id)) summary.book({ ...one, amount_minor: BigInt(amount_minor) });
+      written = sumOf(written, { applied, overtaken: overtaken.size, waiting });
+      for (const booking of bookingsOf(books, overtaken)) summary.book(booking);
       done = passes === 1 ? page.passed : page.total;
       after = page.end;
       begun = null;
@@ -155,7 +170,7 @@ export const openPages = (
     /** Prepares another pass over the window, which decides again about overtaken changes. */
     again: async (): Promise<void> => {
       passes += 1;
-      add({ decisions: -written.overtaken, overtaken: -written.overtaken });
+      written = sumOf(written, { decisions: -written.overtaken, overtaken: -written.overtaken });
       after = null;
       await kept();
     },

@@ -68,12 +68,31 @@ export interface Opening {
   readonly limits?: Limits;
 }
 
+/** Reads today's facts; the files of places are read when the first event needs them. */
+const readFacts = (
+  source: Parameters<typeof readOf>[0][string],
+  { keyring, files, log }: Pick<Installation, "keyring" | "files" | "log">,
+  now: UnixMs,
+): ReprocessPorts["read"] => {
+  let world: ReturnType<typeof readPlaces> | undefined;
+  return readOf({
+    [reference.view]: source,
+    [clickKeys.view]: async () => clickKeysOf(keyring.accepted.map((secret) => clickIdKey(secret, 1))),
+    [identityKeys.view]: async () => identityKeysOf(keyring.pepper),
+    [places.view]: async () => {
+      world ??= readPlaces(files, log, now);
+      return world;
+    },
+  });
+};
+
 /** The caller owns the pool. Throws WrongPepper, Refused, and errors of unreachable servers. */
 export const openReprocessing = async (
   pool: pg.Pool,
-  { kafka, registryUrl, topicPrefix, clickhouseUrl, keyring, objectStoreUrl, files, log }: Installation,
+  installation: Installation,
   { now, needed, progress, limits = defaultLimits }: Opening,
 ): Promise<OpenReprocess> => {
+  const { kafka, registryUrl, topicPrefix, clickhouseUrl, keyring, objectStoreUrl } = installation;
   await refuseOtherPepper(pool, keyring);
   await refuseWithoutNewest(pool, keyring);
   const objects = objectStoreUrl === undefined ? null : openObjects(objectStoreUrl);
@@ -82,7 +101,6 @@ export const openReprocessing = async (
   const known = openReference(pool);
   const producer = kafka.producer();
   const suppressions = openSuppressions(pool);
-  let world: ReturnType<typeof readPlaces> | undefined;
   const close = async (): Promise<void> => {
     await producer.close();
     await known.close();
@@ -103,15 +121,7 @@ export const openReprocessing = async (
       limits,
       memory: postgresMemory(pool),
       withholds,
-      read: readOf({
-        [reference.view]: known.source,
-        [clickKeys.view]: async () => clickKeysOf(keyring.accepted.map((secret) => clickIdKey(secret, 1))),
-        [identityKeys.view]: async () => identityKeysOf(keyring.pepper),
-        [places.view]: async () => {
-          world ??= readPlaces(files, log, now);
-          return world;
-        },
-      }),
+      read: readFacts(known.source, installation, now),
       standing: (clientId, events) => latestRows(clickhouse, scopeOf(clientId), events),
       span: spansOf({
         kafka,

@@ -10,7 +10,7 @@ import {
   recordHosting,
 } from "../../modules/log/groups/group-holds.ts";
 import { recordRevisions, revisionsInForce } from "../../modules/log/groups/stage-revisions.ts";
-import type { Holds } from "../../modules/log/rewind/rewind.ts";
+import type { Holds } from "../../modules/log/rewind/hold.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

@@ -1,8 +1,9 @@
 // The steps of a relearn against a broker in this process: what fails is on record and holds no
 // group for nothing, and stages of one group are not mistaken for each other.
 import { expect, test } from "vitest";
+import type { Hold } from "../../modules/log/rewind/hold.ts";
 import { type RelearnPorts, type RelearnRequest, relearnStage } from "../../modules/log/rewind/relearn.ts";
-import { type Hold, RewindRefused } from "../../modules/log/rewind/rewind.ts";
+import { RewindRefused } from "../../modules/log/rewind/rewind.ts";
 
 /** A group whose workers leave when it is held, and learn again at once when it is not. */
 const world = () => {

@@ -3,14 +3,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Clock } from "../../infra/runtime/timing/retry.ts";
-import {
-  type Hold,
-  type Holds,
-  type RewindPorts,
-  RewindRefused,
-  type RewindRequest,
-  rewindGroup,
-} from "../../modules/log/rewind/rewind.ts";
+import type { Hold, Holds } from "../../modules/log/rewind/hold.ts";
+import { type RewindPorts, RewindRefused, type RewindRequest, rewindGroup } from "../../modules/log/rewind/rewind.ts";
 
 class Killed extends Error {}
 

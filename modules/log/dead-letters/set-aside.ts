@@ -10,7 +10,8 @@ import type { Wire } from "../../../stream/wire.ts";
 import { UnreadableRecord } from "../../../stream/wire.ts";
 import { beginOperation, resumeOperation } from "../../base/operations/operations.ts";
 import { openHolds } from "../groups/group-holds.ts";
-import { untilEmpty } from "../rewind/rewind.ts";
+import { untilEmpty } from "../rewind/group-offsets.ts";
+import type { Hold, Holds } from "../rewind/hold.ts";
 import { type FoundGroup, findGroup, RewindRefused, type RewindSources } from "../rewind/rewind-ports.ts";
 import { SET_ASIDE } from "./letter.ts";
 
@@ -94,64 +95,32 @@ const readable = (wire: Wire, topic: AnyTopic, { value }: InputMessage, place: P
  * 5. End the hold, so that the workers join again.
  */
 export const setAside = async (ports: AsidePorts, request: AsideRequest): Promise<SetAside> => {
-  const { admin, pool, audit, produce, onStep } = ports;
+  const { admin, pool, audit, onStep } = ports;
   const { place, actor, reason } = request;
-  const { topic, partition, offset } = place;
   const holds = openHolds(pool);
-  const { group, nodes } = await findGroup(ports, request.stage);
+  const hosting = await findGroup(ports, request.stage);
+  const { group } = hosting;
   return holds.alone(group, async () => {
     const plan = { kind: "set_aside" as const, actor, target: `${group} ${placeOf(place)}`, reason };
     const held = await holds.of(group);
-    // A hold that an earlier release wrote does not name its record.
-    const open = held?.plan?.to ?? placeOf(place);
-    if (held?.kind === "set_aside" && open !== placeOf(place))
-      throw new RewindRefused(
-        `${group} is held by ${held.operation}, which sets ${open} aside; run that again, or: tributary ` +
-          `groups release ${group}`,
-      );
+    if (held !== null) refuseOtherHold(held, place);
     // The command died after the offset had moved: only the hold is left to end.
-    if (held?.kind === "set_aside" && (await admin.committed(group, topic)).get(partition) === offset + 1) {
+    if (held !== null && (await admin.committed(group, place.topic)).get(place.partition) === place.offset + 1) {
       await resumeOperation(audit, held.operation, plan).end("succeeded", { group, ...place });
       await holds.end(held.operation);
       return { operation: held.operation, group, to: null, event: undefined };
     }
-    if (held !== null && held.kind !== "set_aside")
-      throw new RewindRefused(
-        `${group} is held by ${held.operation} (${held.kind}); end that first, or: tributary groups release ${group}`,
-      );
     const operation =
       held === null
         ? await beginOperation(audit, plan, { group, ...place })
         : resumeOperation(audit, held.operation, plan);
-    if (held === null)
-      await holds.take({
-        group,
-        operation: operation.id,
-        kind: "set_aside",
-        actor,
-        reason,
-        plan: { topic, to: placeOf(place), partitions: [] },
-      });
+    if (held === null) await holds.take(holdOf(group, operation.id, request));
     try {
       onStep?.(`${group} is held; waiting until its workers have left it`);
       await untilEmpty(ports, group);
       // Plans again, now that the group is empty and nothing can move it.
       const aside = await planAside(ports, request);
-      const { key, value, headers } = aside.record;
-      const reader = nodes[0]!;
-      const letter = deadLetterOf(
-        { to: aside.to, stage: reader, code: SET_ASIDE, message: reason, position: place, key, value, headers },
-        Date.now(),
-      );
-      await produce([letter]);
-      hit("aside-produced");
-      await moveMarks(ports, nodes, place);
-      await admin.setOffsets(group, topic, new Map([[partition, offset + 1]]));
-      const now = (await admin.committed(group, topic)).get(partition);
-      if (now !== offset + 1)
-        throw new Error(
-          `${topic}/${partition} of ${group} stands at ${now} and not at ${offset + 1}; run the same command again`,
-        );
+      await moveBehind(ports, request, hosting, aside);
       await operation.end("succeeded", { group, ...place, letter_in: aside.to });
       await holds.end(operation.id);
       onStep?.("the workers join again");
@@ -165,6 +134,59 @@ export const setAside = async (ports: AsidePorts, request: AsideRequest): Promis
       throw error;
     }
   });
+};
+
+/** Throws RewindRefused unless the hold belongs to an earlier run of the same command. */
+const refuseOtherHold = ({ group, operation, kind, plan }: Hold, place: Position): void => {
+  // A hold that an earlier release wrote does not name its record.
+  const open = plan?.to ?? placeOf(place);
+  if (kind === "set_aside" && open !== placeOf(place))
+    throw new RewindRefused(
+      `${group} is held by ${operation}, which sets ${open} aside; run that again, or: tributary ` +
+        `groups release ${group}`,
+    );
+  if (kind !== "set_aside")
+    throw new RewindRefused(
+      `${group} is held by ${operation} (${kind}); end that first, or: tributary groups release ${group}`,
+    );
+};
+
+const holdOf = (
+  group: string,
+  operation: string,
+  { place, actor, reason }: AsideRequest,
+): Parameters<Holds["take"]>[0] => ({
+  group,
+  operation,
+  kind: "set_aside",
+  actor,
+  reason,
+  plan: { topic: place.topic, to: placeOf(place), partitions: [] },
+});
+
+/** Steps 2 to 4: writes the letter, then moves the marks and the offset behind the record. */
+const moveBehind = async (
+  ports: AsidePorts,
+  { place, reason }: Pick<AsideRequest, "place" | "reason">,
+  { group, nodes }: FoundGroup,
+  { to, record }: SetAsideInput,
+): Promise<void> => {
+  const { admin, produce } = ports;
+  const { topic, partition, offset } = place;
+  const { key, value, headers } = record;
+  const letter = deadLetterOf(
+    { to, stage: nodes[0]!, code: SET_ASIDE, message: reason, position: place, key, value, headers },
+    Date.now(),
+  );
+  await produce([letter]);
+  hit("aside-produced");
+  await moveMarks(ports, nodes, place);
+  await admin.setOffsets(group, topic, new Map([[partition, offset + 1]]));
+  const now = (await admin.committed(group, topic)).get(partition);
+  if (now !== offset + 1)
+    throw new Error(
+      `${topic}/${partition} of ${group} stands at ${now} and not at ${offset + 1}; run the same command again`,
+    );
 };
 
 /**

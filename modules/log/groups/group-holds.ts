@@ -5,7 +5,7 @@ import type pg from "pg";
 import { withLockOrThrow } from "../../../infra/postgres/advisory-lock.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import type { Hold, Holds } from "../rewind/rewind.ts";
+import type { Hold, Holds } from "../rewind/hold.ts";
 import type { RewindPlan } from "../rewind/rewind-plan.ts";
 
 /** Another command is working on the group. */

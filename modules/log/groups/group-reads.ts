@@ -3,7 +3,7 @@
 import { appendedAt, type Lag } from "../../../infra/kafka/kafka.ts";
 import type { AnyReader } from "../../../stream/flow.ts";
 import { readersOf } from "../../../stream/topology.ts";
-import type { Hold } from "../rewind/rewind.ts";
+import type { Hold } from "../rewind/hold.ts";
 import type { RewindSources } from "../rewind/rewind-ports.ts";
 import { hostings, openHolds } from "./group-holds.ts";
 import { groupNamed } from "./hosting.ts";

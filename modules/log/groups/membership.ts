@@ -91,6 +91,29 @@ const member = ({ group, join, sessionTimeoutMs, log }: Omit<MembershipSettings,
   };
 };
 
+type HeldGroups = ReadonlyMap<string, string>;
+
+/**
+ * Returns a reader of the held groups that answers null while they cannot be read. A failure is
+ * logged once per outage: the last result stays in force, and the next query follows in a second.
+ */
+const openReader = (heldAmong: () => Promise<HeldGroups>, log: Pick<Log, "warn">) => {
+  let isUnanswered = false;
+  return async (): Promise<HeldGroups | null> => {
+    try {
+      const held = await heldAmong();
+      isUnanswered = false;
+      return held;
+    } catch (error) {
+      if (!isUnanswered) log.warn("holds.unknown", { error });
+      isUnanswered = true;
+      return null;
+    }
+  };
+};
+
+const joinOrLeave = (one: Member, held: HeldGroups): Promise<void> => one.follow(held.get(one.group) ?? null);
+
 /**
  * Resolves once every group is joined or found to be held; nothing is joined before the first
  * result of `heldAmong`. A later failure of `heldAmong` changes nothing. A group that cannot be
@@ -98,32 +121,18 @@ const member = ({ group, join, sessionTimeoutMs, log }: Omit<MembershipSettings,
  */
 export const openMemberships = async (
   settings: readonly MembershipSettings[],
-  heldAmong: () => Promise<ReadonlyMap<string, string>>,
+  heldAmong: () => Promise<HeldGroups>,
   log: Pick<Log, "warn">,
   closing: AbortSignal,
   everyMs = ASKED_EVERY_MS,
 ): Promise<Resource<readonly Membership[]>> => {
   const members = settings.map(member);
-  let isUnanswered = false;
-
-  const ask = async (): Promise<ReadonlyMap<string, string> | null> => {
-    try {
-      const held = await heldAmong();
-      isUnanswered = false;
-      return held;
-    } catch (error) {
-      // Logged once per outage: the last result stays in force, and the next query follows in a
-      // second.
-      if (!isUnanswered) log.warn("holds.unknown", { error });
-      isUnanswered = true;
-      return null;
-    }
-  };
+  const read = openReader(heldAmong, log);
   // Rejects when the worker closes.
   const pause = (): Promise<unknown> => setTimeout(everyMs, undefined, { signal: closing });
-  const first = async (): Promise<ReadonlyMap<string, string>> => {
+  const untilRead = async (): Promise<HeldGroups> => {
     for (;;) {
-      const held = await ask();
+      const held = await read();
       if (held !== null) return held;
       await pause();
     }
@@ -131,10 +140,10 @@ export const openMemberships = async (
   const stop = async (): Promise<void> => {
     await Promise.all(members.map((one) => one.stop()));
   };
-  let before = await first();
+  let before = await untilRead();
   try {
     // In parallel: each may have to wait for the session of a killed member to end.
-    await Promise.all(members.map((one) => one.follow(before.get(one.group) ?? null)));
+    await Promise.all(members.map((one) => joinOrLeave(one, before)));
   } catch (error) {
     await stop();
     throw error;
@@ -143,12 +152,9 @@ export const openMemberships = async (
   const watching = (async () => {
     for (;;) {
       await pause();
-      const held = await ask();
-      if (held === null) continue;
-      for (const [n, one] of members.entries()) {
-        const by = held.get(one.group) ?? null;
-        if (by !== (before.get(one.group) ?? null)) one.follow(by).catch(settings[n]!.fail);
-      }
+      const held = await untilRead();
+      for (const [n, one] of members.entries())
+        if (held.get(one.group) !== before.get(one.group)) joinOrLeave(one, held).catch(settings[n]!.fail);
       before = held;
     }
   })().catch(() => undefined);

@@ -2,7 +2,9 @@
 // its input again with outputs discarded.
 
 import { systemClock } from "../../../infra/runtime/timing/retry.ts";
-import { type Hold, type RewindPorts, RewindRefused, RewindStalled, STALLED_MS, untilEmpty } from "./rewind.ts";
+import { RewindStalled, STALLED_MS, untilEmpty } from "./group-offsets.ts";
+import type { Hold } from "./hold.ts";
+import { type RewindPorts, RewindRefused } from "./rewind.ts";
 import { movesOf, type PartitionPlan, type RewindPlan } from "./rewind-plan.ts";
 
 export interface RelearnRequest {

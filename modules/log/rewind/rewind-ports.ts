@@ -7,7 +7,8 @@ import { beginOperation, type OperationPorts, resumeOperation } from "../../base
 import { hostings, openHolds, openReplayOf } from "../groups/group-holds.ts";
 import { groupNamed } from "../groups/hosting.ts";
 import { revisionsInForce } from "../groups/stage-revisions.ts";
-import { type Hold, type RewindPorts, RewindRefused, type RewindRequest } from "./rewind.ts";
+import type { Hold } from "./hold.ts";
+import { type RewindPorts, RewindRefused, type RewindRequest } from "./rewind.ts";
 import type { PartitionPlan } from "./rewind-plan.ts";
 
 export interface RewindSources {

@@ -1,12 +1,13 @@
 // Takes a consumer group back in the log: its workers leave, its offsets are set, read back and
 // compared, and its workers join again.
-import { type Admin, type GroupState, sinkReading } from "../../../infra/kafka/kafka.ts";
-import { type Clock, systemClock } from "../../../infra/runtime/timing/retry.ts";
+import type { Admin } from "../../../infra/kafka/kafka.ts";
+import { systemClock } from "../../../infra/runtime/timing/retry.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
+import { follow, type GroupPorts, setAndCompare, untilEmpty } from "./group-offsets.ts";
+import type { Hold, Holds } from "./hold.ts";
 import {
   caughtUp,
   eventsOf,
-  forward,
   type Gap,
   movesOf,
   type PartitionFound,
@@ -16,58 +17,11 @@ import {
   type RewindTo,
 } from "./rewind-plan.ts";
 
-/**
- * Why a group is held, and how far the operation that holds it is. It outlives the process that
- * wrote it.
- */
-export interface Hold {
-  readonly group: string;
-  readonly operation: string;
-  readonly kind: "rewind" | "relearn" | "set_aside";
-  readonly actor: string;
-  readonly reason: string | null;
-  readonly since: UnixMs;
-  /**
-   * For a rewind: stored once the group has left. The same command run again uses these offsets and
-   * computes no others. For a relearn or a set-aside: stored from the start, without partitions;
-   * its `to` names what the same command must request.
-   */
-  readonly plan: RewindPlan | null;
-  /** When workers were allowed to join again; the hold stays until the group has caught up. */
-  readonly releasedAt: UnixMs | null;
-}
-
-/**
- * Where holds are stored (modules/log/groups/group-holds.ts). Every change names the operation, and
- * throws when its hold was released.
- */
-export interface Holds {
-  /** Runs `work` while no other command works on the group; throws HeldElsewhere when one does. */
-  readonly alone: <T>(group: string, work: () => Promise<T>) => Promise<T>;
-  readonly of: (group: string) => Promise<Hold | null>;
-  readonly all: () => Promise<readonly Hold[]>;
-  readonly take: (
-    hold: Pick<Hold, "group" | "operation" | "kind" | "actor" | "reason"> & Partial<Pick<Hold, "plan">>,
-  ) => Promise<void>;
-  readonly keepPlan: (operation: string, plan: RewindPlan) => Promise<void>;
-  readonly release: (operation: string) => Promise<void>;
-  /** Deletes the hold. */
-  readonly end: (operation: string) => Promise<void>;
-}
-
 /** The request is valid but is refused; nothing was touched. */
 export class RewindRefused extends Error {}
 
-/**
- * Offsets are set and workers may join, but none reads. The rewind completes by itself once a
- * worker runs.
- */
-export class RewindStalled extends Error {
-  readonly verdict = "transient";
-}
-
-export interface RewindPorts {
-  readonly admin: Pick<Admin, "watermarks" | "committed" | "offsetsAt" | "setOffsets" | "describeGroups">;
+export interface RewindPorts extends GroupPorts {
+  readonly admin: GroupPorts["admin"] & Pick<Admin, "watermarks" | "offsetsAt">;
   readonly holds: Holds;
   /** Returns when the records at these offsets were appended. */
   readonly appendedAt: (topic: string, offsets: ReadonlyMap<number, number>) => Promise<ReadonlyMap<number, UnixMs>>;
@@ -84,9 +38,6 @@ export interface RewindPorts {
     phase: "succeeded" | "failed" | "refused",
     detail: object,
   ) => Promise<void>;
-  readonly onStep?: (text: string) => void;
-  readonly onProgress?: (done: number, total: number) => void;
-  readonly clock?: Clock;
 }
 
 export interface RewindRequest {
@@ -111,21 +62,6 @@ export interface RewindReport extends RewindPlan {
   /** True when this run continued a rewind that an earlier run had begun. */
   readonly isResumed: boolean;
 }
-
-/**
- * A killed member keeps its place in the group for a whole session, and a sink has the longest
- * (docs/design/laws.md, "Rewind protocol").
- */
-const EMPTY_WITHIN_MS = sinkReading.sessionTimeoutMs + 15_000;
-const SET_TRIES = 5;
-const ASKED_EVERY_MS = 500;
-/**
- * Longer than a member that was killed while joining blocks the others, and longer than a write of
- * a full fetch takes on a busy machine.
- */
-export const STALLED_MS = 300_000;
-
-const pause = (clock: Clock) => clock.sleep(ASKED_EVERY_MS);
 
 /** Reads the broker's state and returns where each partition would go. Changes nothing. */
 export const planRewind = async (
@@ -194,28 +130,6 @@ const gapText = (gaps: readonly Gap[]): string => {
     .join(", ");
 };
 
-/** Polls until the group has no member; on timeout throws with the names of those that stay. */
-export const untilEmpty = async (
-  { admin, clock = systemClock }: Pick<RewindPorts, "admin" | "clock">,
-  group: string,
-): Promise<void> => {
-  const end = clock.now() + EMPTY_WITHIN_MS;
-  for (;;) {
-    const [state] = await admin.describeGroups([group]);
-    if (state === undefined || isEmpty(state)) return;
-    if (clock.now() > end) {
-      const who = state.members.map(({ clientId, host }) => `${clientId}${host}`).join(", ");
-      throw new Error(
-        `${group} is still ${state.state} after ${EMPTY_WITHIN_MS / 1_000} s, with ` +
-          `${who || "no member named"}: a worker that cannot ask Postgres keeps its groups`,
-      );
-    }
-    await pause(clock);
-  }
-};
-const isEmpty = ({ state, members }: GroupState): boolean =>
-  (state === "Empty" || state === "Dead") && members.length === 0;
-
 /** Steps 1 and 2: writes the operation and the hold before the group leaves. */
 const hold = async (
   ports: RewindPorts,
@@ -274,55 +188,6 @@ const keptPlan = async (ports: RewindPorts, request: RewindRequest, held: Hold):
   if (problem !== null) throw new RewindRefused(problem);
   await ports.holds.keepPlan(held.operation, plan);
   return plan;
-};
-
-/**
- * Step 6. A crash between two tries costs nothing: the plan is stored, and setting the same offsets
- * twice has the effect of once.
- */
-const setAndCompare = async (ports: RewindPorts, group: string, plan: RewindPlan): Promise<void> => {
-  const { topic } = plan;
-  const targets = new Map(movesOf(plan).map(({ partition, target }) => [partition, target]));
-  let wrong: readonly PartitionPlan[] = [];
-  for (let tries = 1; tries <= SET_TRIES; tries++) {
-    await untilEmpty(ports, group);
-    await ports.admin
-      .setOffsets(group, topic, targets)
-      .catch((error: Error) => ports.onStep?.(`not set: ${error.message}`));
-    const now = await ports.admin.committed(group, topic);
-    wrong = plan.partitions.filter(({ partition, target }) => now.get(partition) !== target);
-    // Law R10 is checked on the offsets that were read back, not on the plan.
-    const ahead = forward(plan, now);
-    if (ahead.length > 0)
-      throw new Error(`partitions ${ahead.join(", ")} of ${topic} stand further than they had committed (law R10)`);
-    if (wrong.length === 0) return;
-    ports.onStep?.(`${wrong.length} partitions are not where they were set; try ${tries} of ${SET_TRIES}`);
-  }
-  throw new Error(
-    `partitions ${wrong.map(({ partition }) => partition).join(", ")} of ${topic} do not take their ` +
-      `offsets; ${group} stays held`,
-  );
-};
-
-/** Waits until every partition has reached its former committed offset. */
-const follow = async (ports: RewindPorts, group: string, plan: RewindPlan): Promise<void> => {
-  const { clock = systemClock } = ports;
-  const total = eventsOf(plan);
-  let movedAt = clock.now();
-  let before = -1;
-  for (;;) {
-    const done = caughtUp(plan, await ports.admin.committed(group, plan.topic));
-    ports.onProgress?.(done, total);
-    if (done >= total) return;
-    if (done !== before) movedAt = clock.now();
-    before = done;
-    if (clock.now() - movedAt > STALLED_MS)
-      throw new RewindStalled(
-        `${group} has read nothing for ${STALLED_MS / 1_000} s: its offsets are set and it may be ` +
-          "joined, so it goes on by itself once a worker runs; see: tributary groups",
-      );
-    await pause(clock);
-  }
 };
 
 /**

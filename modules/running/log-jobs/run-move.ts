@@ -3,9 +3,10 @@
 import type { Redis } from "ioredis";
 import { systemClock } from "../../../infra/runtime/timing/retry.ts";
 import { type OperationPorts, resumeOperation } from "../../base/operations/operations.ts";
+import type { Holds } from "../../log/rewind/hold.ts";
 import { relearnStage } from "../../log/rewind/relearn.ts";
 import { relearnable, relearnPorts } from "../../log/rewind/relearn-ports.ts";
-import { type Holds, RewindRefused, rewindGroup } from "../../log/rewind/rewind.ts";
+import { RewindRefused, rewindGroup } from "../../log/rewind/rewind.ts";
 import { findGroup, type RewindSources, refuseBehind, rewindPorts } from "../../log/rewind/rewind-ports.ts";
 import { auditOf as auditOfReprocess } from "../../money/reprocess/running/apply.ts";
 import type { Move } from "./move.ts";

@@ -5,7 +5,7 @@ import { demoUsers } from "../../../infra/embedded/demo-users.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { clientSecretOf, newClientSecret, saveClientSecret } from "../../access/secrets/client-secrets.ts";
-import { createToken, newToken, type TokenKind } from "../../access/tokens/tokens.ts";
+import { createToken, type NewToken, newToken } from "../../access/tokens/tokens.ts";
 import { insertUser } from "../../access/users/create.ts";
 import { unbindFromOthers } from "../../access/users/identity.ts";
 import { listUsers, withUsers } from "../../access/users/users.ts";
@@ -54,12 +54,7 @@ export interface Demo {
   readonly users: readonly { readonly email: string; readonly role: string }[];
 }
 
-/**
- * Saves what is missing of the demonstration, and waits until all of it is in force. `known` are
- * the secrets of an earlier run; the returned `secrets` are those and the new ones, for the caller
- * to keep. Known tokens and secrets are saved again when the database is a new one.
- */
-export const seed = async (options: {
+interface SeedOptions {
   readonly pool: pg.Pool;
   readonly known: KnownSecrets;
   /** The keys that encrypt secrets of clients. */
@@ -70,22 +65,58 @@ export const seed = async (options: {
   readonly trackingUrl?: string;
   /** The embedded identity provider, when it runs. */
   readonly issuer?: string | undefined;
-}): Promise<{ readonly demo: Demo; readonly secrets: KnownSecrets }> => {
+}
+
+/** The database and its keyring, and the secrets by name, to which new ones are added. */
+interface Seeding extends Pick<SeedOptions, "pool" | "keyring"> {
+  readonly secrets: Record<string, string>;
+}
+
+/**
+ * Saves what is missing of the demonstration, and waits until all of it is in force. `known` are
+ * the secrets of an earlier run; the returned `secrets` are those and the new ones, for the caller
+ * to keep. Known tokens and secrets are saved again when the database is a new one.
+ */
+export const seed = async (options: SeedOptions): Promise<{ readonly demo: Demo; readonly secrets: KnownSecrets }> => {
   const { pool, keyring } = options;
   const secrets: Record<string, string> = { ...options.known };
-  const token = async (name: string, kind: TokenKind, label: string, clientId?: number): Promise<string> => {
-    const kept = secrets[name] ?? newToken(kind);
-    const wanted = { kind, label, ...(clientId === undefined ? {} : { client_id: clientId }) };
-    // A token that an operator revoked stays revoked; the demonstration makes a new one.
-    if (kept === "") return kept;
-    const made = await createToken(pool, wanted, kept).catch((error: Error) => {
-      if (!/was revoked/.test(error.message)) throw error;
-      return createToken(pool, wanted);
-    });
-    secrets[name] = made.token;
-    return made.token;
+  const seeding: Seeding = { pool, keyring, secrets };
+  const clients = await seedClients(seeding);
+  const clientIds = clients.map(({ id }) => id);
+  const adminToken = await demoToken(seeding, "admin", { kind: "admin", label: `${DEMO_LABEL} admin` });
+  const serviceToken = await demoToken(seeding, "service", { kind: "service", label: `${DEMO_LABEL} service` });
+  await untilInForce(pool);
+  await saveUsers(pool, clientIds);
+  if (options.issuer !== undefined) await letDemoUsersIn(pool, options.issuer);
+  const links = await linksOf(pool, clientIds, options.trackingUrl ?? "");
+  const uploadTokens = await uploadTokensOf(seeding, links);
+  const senders = await seedSenders(seeding, clients.find(({ slug }) => slug === CALLED)!.id);
+  const demo: Demo = {
+    clients,
+    admin_token: adminToken,
+    service_token: serviceToken,
+    upload_tokens: uploadTokens,
+    links,
+    ...senders,
+    users: demoUsers.map(({ email, role }) => ({ email, role })),
   };
+  return { demo, secrets };
+};
 
+/** A token that an operator revoked stays revoked; the demonstration makes a new one. */
+const demoToken = async ({ pool, secrets }: Seeding, name: string, wanted: NewToken): Promise<string> => {
+  const kept = secrets[name] ?? newToken(wanted.kind);
+  if (kept === "") return kept;
+  const made = await createToken(pool, wanted, kept).catch((error: Error) => {
+    if (!/was revoked/.test(error.message)) throw error;
+    return createToken(pool, wanted);
+  });
+  secrets[name] = made.token;
+  return made.token;
+};
+
+const seedClients = async (seeding: Seeding): Promise<Demo["clients"]> => {
+  const { pool, keyring, secrets } = seeding;
   const clients: Demo["clients"][number][] = [];
   for (const { slug, changes } of demoClients) {
     const id = (await clientIdOf(pool, slug)) ?? (await writeReference(pool, "seed", changes)).idOf("clients", -1);
@@ -94,50 +125,35 @@ export const seed = async (options: {
     const hmacSecret = saved ?? secrets[`hmac:${slug}`] ?? newClientSecret();
     if (saved === undefined) await saveClientSecret(pool, id, hmacSecret, keyring);
     secrets[`hmac:${slug}`] = hmacSecret;
-    clients.push({
-      id,
-      slug,
-      ingest_token: await token(`ingest:${slug}`, "ingest", `${DEMO_LABEL} ${slug}`, id),
-      hmac_secret: hmacSecret,
-    });
+    const wanted = { kind: "ingest" as const, label: `${DEMO_LABEL} ${slug}`, client_id: id };
+    const ingestToken = await demoToken(seeding, `ingest:${slug}`, wanted);
+    clients.push({ id, slug, ingest_token: ingestToken, hmac_secret: hmacSecret });
   }
-  const adminToken = await token("admin", "admin", `${DEMO_LABEL} admin`);
-  const serviceToken = await token("service", "service", `${DEMO_LABEL} service`);
-  await untilInForce(pool);
-  await saveUsers(
-    pool,
-    clients.map(({ id }) => id),
-  );
-  if (options.issuer !== undefined) await letDemoUsersIn(pool, options.issuer);
-  const links = await linksOf(
-    pool,
-    clients.map(({ id }) => id),
-    options.trackingUrl ?? "",
-  );
-  const uploadTokens: string[] = [];
+  return clients;
+};
+
+/** One token for each partner of the links, in their order. */
+const uploadTokensOf = async ({ pool, secrets }: Seeding, links: Demo["links"]): Promise<Demo["upload_tokens"]> => {
+  const tokens: string[] = [];
   for (const partnerId of new Set(links.map(({ partner_id }) => partner_id))) {
     const name = `upload:${partnerId}`;
     const made = await uploadToken(pool, partnerId, secrets[name]);
     secrets[name] = made;
-    uploadTokens.push(made);
+    tokens.push(made);
   }
-  const opening = { pool, keyring, clientId: clients.find(({ slug }) => slug === CALLED)!.id };
-  const known = { key: secrets["source:key"], secret: secrets["source:secret"] };
-  const source = await demoSource(opening, known);
+  return tokens;
+};
+
+const seedSenders = async (
+  { pool, keyring, secrets }: Seeding,
+  clientId: number,
+): Promise<Pick<Demo, "source" | "stripe">> => {
+  const opening = { pool, keyring, clientId };
+  const source = await demoSource(opening, { key: secrets["source:key"], secret: secrets["source:secret"] });
   if (source.key !== "") secrets["source:key"] = source.key;
   const stripe = await demoStripeSecret(opening, secrets["stripe:secret"]);
   Object.assign(secrets, { "source:secret": source.secret, "stripe:secret": stripe });
-  const demo: Demo = {
-    clients,
-    admin_token: adminToken,
-    service_token: serviceToken,
-    upload_tokens: uploadTokens,
-    links,
-    source,
-    stripe: { client_id: opening.clientId, secret: stripe },
-    users: demoUsers.map(({ email, role }) => ({ email, role })),
-  };
-  return { demo, secrets };
+  return { source, stripe: { client_id: clientId, secret: stripe } };
 };
 
 /** A partner has one token: one that the partner has rotated to meanwhile is kept. */

@@ -17,7 +17,7 @@ import type { Log } from "../../infra/runtime/log.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { keepDoing } from "../../infra/runtime/timing/schedule.ts";
 import { openInstallationSecrets } from "../../modules/access/secrets/installation-secrets.ts";
-import { openTokens } from "../../modules/access/tokens/tokens.ts";
+import { openTokens } from "../../modules/access/tokens/live-tokens.ts";
 import { userOf } from "../../modules/access/users/identity.ts";
 import { openDelivery } from "../../modules/base/alerts/delivery.ts";
 import { openMailer } from "../../modules/base/alerts/mail.ts";

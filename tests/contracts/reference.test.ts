@@ -8,7 +8,7 @@ import { startOfDay } from "../../domain/calendar.ts";
 import { type Reference, reference } from "../../domain/reference/reference.ts";
 import { openPool, sql, transaction } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
-import { openTokens } from "../../modules/access/tokens/tokens.ts";
+import { openTokens } from "../../modules/access/tokens/live-tokens.ts";
 import { runWork } from "../../modules/base/work.ts";
 import { actsFrom, changeReference } from "../../modules/catalog/reference/change.ts";
 import { entities, type ReferenceChanges } from "../../modules/catalog/reference/entities.ts";

@@ -4,14 +4,8 @@ import { createHash } from "node:crypto";
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { transaction } from "../../infra/postgres/sql.ts";
-import {
-  createToken,
-  limitToken,
-  newToken,
-  openTokens,
-  revokeToken,
-  type Tokens,
-} from "../../modules/access/tokens/tokens.ts";
+import { openTokens, type Tokens } from "../../modules/access/tokens/live-tokens.ts";
+import { createToken, limitToken, newToken, revokeToken } from "../../modules/access/tokens/tokens.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { expectWithin, msOf } from "../support/quickest.ts";
 

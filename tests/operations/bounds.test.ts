@@ -85,7 +85,7 @@ const lasting: Readonly<Record<string, string>> = {
   "infra/spool/spool.ts segments": "the size that a spool may have",
   "modules/access/secrets/fresh-answers.ts known": "10,000 clients",
   "modules/access/secrets/fresh-answers.ts underway": "clients whose requests wait for an answer of Postgres",
-  "modules/access/tokens/tokens.ts used": "tokens, emptied once a minute",
+  "modules/access/tokens/live-tokens.ts used": "tokens, emptied once a minute",
   "modules/base/alerts/delivery.ts mailed": "200 incidents",
   "modules/intake/path/facts.ts identities": "8 clients, each with a memo of 100,000 devices",
   "modules/intake/path/path-checks.ts unsaved": "100 checks",

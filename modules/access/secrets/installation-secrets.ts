@@ -98,35 +98,41 @@ export interface InstallationSecrets {
 
 const LONGEST_WAIT_MS = 5_000;
 
+interface SecretsSettings {
+  readonly instance: string;
+  readonly keyring: Keyring;
+  readonly log: Pick<Log, "warn">;
+  readonly fail: (error: Error) => void;
+  readonly signal: AbortSignal;
+  readonly clock?: Clock;
+}
+
+/** Records once a minute that this process runs, until the signal fires. */
+const keepReporting = async (
+  record: () => Promise<void>,
+  clock: Clock,
+  { log, signal }: Pick<SecretsSettings, "log" | "signal">,
+): Promise<void> => {
+  for (;;) {
+    const isOver = await clock.sleep(REPORT_MS, signal).then(
+      () => false,
+      () => true,
+    );
+    if (isOver) return;
+    await record().catch((error) => log.warn("secrets.not_reported", { error }));
+  }
+};
+
 /**
  * Records the secrets as soon as Postgres answers, and each minute from then on. Another pepper,
  * like any error that does not heal, goes to `fail`; no identifier has been hashed by then.
  */
-export const openInstallationSecrets = (
-  pool: pg.Pool,
-  settings: {
-    readonly instance: string;
-    readonly keyring: Keyring;
-    readonly log: Pick<Log, "warn">;
-    readonly fail: (error: Error) => void;
-    readonly signal: AbortSignal;
-    readonly clock?: Clock;
-  },
-): InstallationSecrets => {
+export const openInstallationSecrets = (pool: pg.Pool, settings: SecretsSettings): InstallationSecrets => {
   const { instance, keyring, log, fail, signal, clock = systemClock } = settings;
   let isConfirmed = false;
-  const reporting = async (): Promise<void> => {
-    for (;;) {
-      const isOver = await clock.sleep(REPORT_MS, signal).then(
-        () => false,
-        () => true,
-      );
-      if (isOver) return;
-      await recordSecrets(pool, instance, keyring).catch((error) => log.warn("secrets.not_reported", { error }));
-    }
-  };
+  const record = (): Promise<void> => recordSecrets(pool, instance, keyring);
   const confirmed = new Promise<void>((resolve) => {
-    retry(() => recordSecrets(pool, instance, keyring), {
+    retry(record, {
       deadlineMs: Number.POSITIVE_INFINITY,
       maxMs: LONGEST_WAIT_MS,
       signal,
@@ -138,7 +144,7 @@ export const openInstallationSecrets = (
       () => {
         isConfirmed = true;
         resolve();
-        void reporting();
+        void keepReporting(record, clock, settings);
       },
       (error: Error) => {
         if (!signal.aborted) fail(error);

@@ -1,9 +1,8 @@
-// Opaque tokens: made, revoked, and found by their SHA-256 in a picture that every process keeps.
+// Opaque tokens: makes, limits and revokes them. Only their SHA-256 is stored.
 
-import { createHash, hash, randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import type pg from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
-import { keepSnapshot, type SnapshotAt } from "../../../infra/postgres/snapshot.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
@@ -40,7 +39,7 @@ export const REQUESTS_A_MINUTE = 100;
 /** What anyone can be given: each request that is let through is remembered for a minute. */
 const MOST_REQUESTS_A_MINUTE = 10_000;
 
-const form = /^trb_(?:ingest|admin|upload|service)_[A-Za-z0-9_-]{43}$/;
+export const tokenForm = /^trb_(?:ingest|admin|upload|service)_[A-Za-z0-9_-]{43}$/;
 const sha256 = (token: string): Buffer => createHash("sha256").update(token).digest();
 
 /** `trb_<kind>_` and 32 random bytes. Shown once; only its hash is kept. */
@@ -106,7 +105,7 @@ const refuseMismatch = (wanted: NewToken, token: string): void => {
     if (wanted.kind !== "ingest") throw new Error("requests_a_minute: only an ingest token has a limit of its own");
     refuseLimit(wanted.requests_a_minute);
   }
-  if (!form.test(token) || !token.startsWith(`trb_${wanted.kind}_`))
+  if (!tokenForm.test(token) || !token.startsWith(`trb_${wanted.kind}_`))
     throw new Error(`token: not of the form trb_${wanted.kind}_<32 random bytes, base64url>`);
 };
 
@@ -193,108 +192,3 @@ const within = async <T>(tx: pg.PoolClient, work: (revision: number) => Promise<
   await tx.query("set local role none");
   return result;
 };
-
-export interface Tokens {
-  /**
-   * The token's owner, when it is known and not revoked. Counts as a use, which is written later.
-   */
-  readonly find: (token: string) => Token | undefined;
-  /** Resolves with the first load, however long Postgres is away. */
-  readonly ready: Promise<void>;
-  /**
-   * Since when (database time) nothing newer is known, while Postgres is away: the tokens known
-   * then stay good.
-   */
-  readonly staleSince: () => UnixMs | undefined;
-  /** Writes the last uses and stops polling; close it before its pool. */
-  readonly close: () => Promise<void>;
-}
-
-interface Picture {
-  readonly revision: number;
-  /**
-   * By the hex of the SHA-256: a lookup's time says something of the hash at most, never of the
-   * token.
-   */
-  readonly live: ReadonlyMap<string, Token>;
-}
-
-/**
- * Keeps the live tokens in memory. With a poll of 500 ms a revocation is effective within a second.
- */
-export const openTokens = (
-  pool: pg.Pool,
-  options: {
-    readonly pollMs?: number;
-    readonly writeUsesMs?: number;
-    readonly onError?: (error: unknown) => void;
-  } = {},
-): Tokens => {
-  const snapshot = keepSnapshot<Picture>((before) => take(pool, before), {
-    pollMs: options.pollMs ?? 500,
-    onError: options.onError,
-  });
-  const used = new Set<number>();
-  const writeUses = async (): Promise<void> => {
-    const ids = [...used];
-    used.clear();
-    if (ids.length === 0) return;
-    try {
-      await transaction(
-        pool,
-        null,
-        (tx) => tx.query(sql`update tokens set last_used_at = clock_timestamp() where token_id = any (${ids})`),
-        {
-          role: "tributary_edge",
-        },
-      );
-    } catch (error) {
-      for (const id of ids) used.add(id);
-      options.onError?.(error);
-    }
-  };
-  const timer = setInterval(writeUses, options.writeUsesMs ?? 60_000);
-  timer.unref();
-  return {
-    find: (token) => {
-      // The form first: whatever a stranger sends is not worth a hash.
-      const found = form.test(token) ? snapshot.now()?.value.live.get(hash("sha256", token, "hex")) : undefined;
-      if (found !== undefined) used.add(found.token_id);
-      return found;
-    },
-    ready: snapshot.ready,
-    staleSince: snapshot.staleSince,
-    close: async () => {
-      clearInterval(timer);
-      await snapshot.close();
-      await writeUses();
-    },
-  };
-};
-
-const take = (pool: pg.Pool, before: SnapshotAt<Picture> | undefined): Promise<SnapshotAt<Picture>> =>
-  transaction(
-    pool,
-    null,
-    async (tx) => {
-      const { rows: moment } = await tx.query<{ as_of: UnixMs; revision: number }>(
-        "select now() as as_of, coalesce((select max(revision) from tokens), 0) as revision",
-      );
-      const { as_of: asOf, revision } = moment[0]!;
-      if (before !== undefined && before.value.revision === revision) return { asOf, value: before.value };
-      // A lower revision than the known one: the database was restored from a backup, and what it
-      // holds is the truth.
-      const isNewer = before !== undefined && before.value.revision < revision;
-      const { rows } = await tx.query<Token & { hash: string; is_live: boolean }>(sql`
-        select token_id, kind, client_id, partner_id, client_side, requests_a_minute,
-          encode(sha256, 'hex') as hash, revoked_at is null as is_live
-        from tokens where revision > ${isNewer ? before.value.revision : 0}`);
-      const live = new Map(isNewer ? before.value.live : []);
-      for (const { hash, is_live: isLive, ...token } of rows) {
-        if (isLive) live.set(hash, token);
-        else live.delete(hash);
-      }
-      return { asOf, value: { revision, live } };
-    },
-    { role: "tributary_edge", isReadOnly: true },
-  );

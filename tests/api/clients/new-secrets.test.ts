@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readMail } from "../../../infra/mail/read-mail.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
-import { openTokens, type Tokens } from "../../../modules/access/tokens/tokens.ts";
+import { openTokens, type Tokens } from "../../../modules/access/tokens/live-tokens.ts";
 import { insertUser } from "../../../modules/access/users/create.ts";
 import { withUsers } from "../../../modules/access/users/users.ts";
 import { apiSuite } from "../../support/api-suite.ts";

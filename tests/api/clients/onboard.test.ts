@@ -7,7 +7,7 @@ import { sql } from "../../../infra/postgres/sql.ts";
 import { keyringOf } from "../../../infra/runtime/keyring.ts";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { clientSecretOf } from "../../../modules/access/secrets/client-secrets.ts";
-import { openTokens } from "../../../modules/access/tokens/tokens.ts";
+import { openTokens } from "../../../modules/access/tokens/live-tokens.ts";
 import { apiSuite } from "../../support/api-suite.ts";
 
 const { env, demo, pool, owner, tokens, ask, running } = apiSuite();

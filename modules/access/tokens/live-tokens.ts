@@ -1,0 +1,112 @@
+// Finds the owner of a token by its SHA-256, in a copy of the live tokens that every process keeps.
+import { hash } from "node:crypto";
+import type pg from "pg";
+import { keepSnapshot, type SnapshotAt } from "../../../infra/postgres/snapshot.ts";
+import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { type Token, tokenForm } from "./tokens.ts";
+
+export interface Tokens {
+  /**
+   * The token's owner, when it is known and not revoked. Counts as a use, which is written later.
+   */
+  readonly find: (token: string) => Token | undefined;
+  /** Resolves with the first load, however long Postgres is away. */
+  readonly ready: Promise<void>;
+  /**
+   * Since when (database time) nothing newer is known, while Postgres is away: the tokens known
+   * then stay good.
+   */
+  readonly staleSince: () => UnixMs | undefined;
+  /** Writes the last uses and stops polling; close it before its pool. */
+  readonly close: () => Promise<void>;
+}
+
+interface Picture {
+  readonly revision: number;
+  /**
+   * By the hex of the SHA-256: a lookup's time says something of the hash at most, never of the
+   * token.
+   */
+  readonly live: ReadonlyMap<string, Token>;
+}
+
+/**
+ * Keeps the live tokens in memory. With a poll of 500 ms a revocation is effective within a second.
+ */
+export const openTokens = (
+  pool: pg.Pool,
+  options: {
+    readonly pollMs?: number;
+    readonly writeUsesMs?: number;
+    readonly onError?: (error: unknown) => void;
+  } = {},
+): Tokens => {
+  const snapshot = keepSnapshot<Picture>((before) => take(pool, before), {
+    pollMs: options.pollMs ?? 500,
+    onError: options.onError,
+  });
+  const used = new Set<number>();
+  const writeUses = async (): Promise<void> => {
+    const ids = [...used];
+    used.clear();
+    if (ids.length === 0) return;
+    try {
+      await transaction(
+        pool,
+        null,
+        (tx) => tx.query(sql`update tokens set last_used_at = clock_timestamp() where token_id = any (${ids})`),
+        {
+          role: "tributary_edge",
+        },
+      );
+    } catch (error) {
+      for (const id of ids) used.add(id);
+      options.onError?.(error);
+    }
+  };
+  const timer = setInterval(writeUses, options.writeUsesMs ?? 60_000);
+  timer.unref();
+  return {
+    find: (token) => {
+      // The form first: whatever a stranger sends is not worth a hash.
+      const found = tokenForm.test(token) ? snapshot.now()?.value.live.get(hash("sha256", token, "hex")) : undefined;
+      if (found !== undefined) used.add(found.token_id);
+      return found;
+    },
+    ready: snapshot.ready,
+    staleSince: snapshot.staleSince,
+    close: async () => {
+      clearInterval(timer);
+      await snapshot.close();
+      await writeUses();
+    },
+  };
+};
+
+const take = (pool: pg.Pool, before: SnapshotAt<Picture> | undefined): Promise<SnapshotAt<Picture>> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const { rows: moment } = await tx.query<{ as_of: UnixMs; revision: number }>(
+        "select now() as as_of, coalesce((select max(revision) from tokens), 0) as revision",
+      );
+      const { as_of: asOf, revision } = moment[0]!;
+      if (before !== undefined && before.value.revision === revision) return { asOf, value: before.value };
+      // A lower revision than the known one: the database was restored from a backup, and what it
+      // holds is the truth.
+      const isNewer = before !== undefined && before.value.revision < revision;
+      const { rows } = await tx.query<Token & { hash: string; is_live: boolean }>(sql`
+        select token_id, kind, client_id, partner_id, client_side, requests_a_minute,
+          encode(sha256, 'hex') as hash, revoked_at is null as is_live
+        from tokens where revision > ${isNewer ? before.value.revision : 0}`);
+      const live = new Map(isNewer ? before.value.live : []);
+      for (const { hash, is_live: isLive, ...token } of rows) {
+        if (isLive) live.set(hash, token);
+        else live.delete(hash);
+      }
+      return { asOf, value: { revision, live } };
+    },
+    { role: "tributary_edge", isReadOnly: true },
+  );

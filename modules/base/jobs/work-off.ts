@@ -24,7 +24,7 @@ class JobLeft extends Error {}
  * this one closes: then nothing is kept.
  */
 export type Report = (progress: Progress) => Promise<void>;
-export interface Work<Result extends object = any> {
+interface Work<Result extends object = any> {
   /** Resolves with what the job came to. It may have been begun before, and left anywhere. */
   readonly run: (job: TakenJob, report: Report) => Promise<Result>;
   /** In the transaction that ends the job, so once: the client is its tenant. */
@@ -44,59 +44,74 @@ const PAUSE_MS = 2_000;
 const LOOK_MS = 200;
 const MOST_LETTERS = 500;
 
+/** Keeps the lease of a job by reporting its progress, and tells whether it was lost. */
+const holdLease = (pool: Pool, job: TakenJob) => {
+  let last: Progress = { done: job.done, total: null };
+  let isLost = false;
+  const renew = async (progress: Progress = last): Promise<void> => {
+    isLost ||= !(await reportProgress(pool, job, progress));
+  };
+  const renewing = setInterval(() => void renew().catch(() => undefined), RENEWED_MS);
+  return {
+    report: async (progress: Progress): Promise<void> => {
+      last = { done: progress.done, total: progress.total };
+      await renew(progress);
+    },
+    isLost: (): boolean => isLost,
+    end: (): void => clearInterval(renewing),
+  };
+};
+
+/** Gives a job back after an outage of a store, which is not its fault; else ends it as failed. */
+const leave = async ({ pool, log }: Pick<WorkOffPorts, "pool" | "log">, job: TakenJob, error: unknown) => {
+  const isLeft = error instanceof JobLeft;
+  if (isLeft || classify(error) === "transient") {
+    if (!isLeft) log.warn("job.given_back", { job_id: job.job_id, kind: job.kind, error });
+    await giveBack(pool, job).catch(() => undefined);
+    if (!isLeft) await sleep(PAUSE_MS);
+    return;
+  }
+  log.error("job.failed", { job_id: job.job_id, kind: job.kind, error });
+  await failJob(pool, job, (error as Error).message.slice(0, MOST_LETTERS)).catch(() => undefined);
+};
+
+/** Runs a taken job. Never rejects: an error ends the job or gives it back. */
+const runJob = async (ports: WorkOffPorts, job: TakenJob, isClosing: () => boolean): Promise<void> => {
+  const { pool, works, log } = ports;
+  const work = works[job.kind]!;
+  const lease = holdLease(pool, job);
+  const report: Report = async (progress) => {
+    await lease.report(progress);
+    if (lease.isLost() || isClosing()) throw new JobLeft();
+  };
+  try {
+    hit("job-taken");
+    const result = await work.run(job, report);
+    hit("job-worked");
+    await completeJob(pool, job, result, (tx) => work.completed?.(tx, job, result) ?? Promise.resolve());
+    log.info("job.completed", { job_id: job.job_id, kind: job.kind });
+  } catch (error) {
+    await leave(ports, job, error);
+  } finally {
+    lease.end();
+  }
+};
+
 /**
  * `turn` takes a job where there is one and answers after `mostMs`, whether it has ended or not;
  * the next turn goes on with it. `stop` leaves it to another process.
  */
-export const workOff = ({ pool, works, log }: WorkOffPorts) => {
+export const workOff = (ports: WorkOffPorts) => {
   const owner = randomUUID();
   let isClosing = false;
   let current: Promise<void> | undefined;
-
-  const workOn = async (job: TakenJob, work: Work): Promise<void> => {
-    let last: Progress = { done: job.done, total: null };
-    let isLost = false;
-    const renew = async (progress: Progress = last): Promise<void> => {
-      isLost ||= !(await reportProgress(pool, job, progress));
-    };
-    const renewing = setInterval(() => void renew().catch(() => undefined), RENEWED_MS);
-    const report: Report = async (progress) => {
-      last = { done: progress.done, total: progress.total };
-      await renew(progress);
-      if (isLost || isClosing) throw new JobLeft();
-    };
-    try {
-      hit("job-taken");
-      const result = await work.run(job, report);
-      hit("job-worked");
-      await completeJob(pool, job, result, (tx) => work.completed?.(tx, job, result) ?? Promise.resolve());
-      log.info("job.completed", { job_id: job.job_id, kind: job.kind });
-    } catch (error) {
-      await failed(job, error);
-    } finally {
-      clearInterval(renewing);
-    }
-  };
-
-  /** A store that is away is no fault of the job. */
-  const failed = async (job: TakenJob, error: unknown): Promise<void> => {
-    const isLeft = error instanceof JobLeft;
-    if (isLeft || classify(error) === "transient") {
-      if (!isLeft) log.warn("job.given_back", { job_id: job.job_id, kind: job.kind, error });
-      await giveBack(pool, job).catch(() => undefined);
-      if (!isLeft) await sleep(PAUSE_MS);
-      return;
-    }
-    log.error("job.failed", { job_id: job.job_id, kind: job.kind, error });
-    await failJob(pool, job, (error as Error).message.slice(0, MOST_LETTERS)).catch(() => undefined);
-  };
-
   return {
     turn: async (mostMs: number, isOver: () => boolean): Promise<number> => {
       if (current === undefined) {
-        const job = isClosing ? undefined : await takeJob(pool, Object.keys(works) as JobKind[], owner);
+        const kinds = Object.keys(ports.works) as JobKind[];
+        const job = isClosing ? undefined : await takeJob(ports.pool, kinds, owner);
         if (job === undefined) return 0;
-        current = workOn(job, works[job.kind]!).finally(() => {
+        current = runJob(ports, job, () => isClosing).finally(() => {
           current = undefined;
         });
       }

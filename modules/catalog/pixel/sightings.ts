@@ -33,6 +33,17 @@ export interface Sightings {
   readonly close: () => Promise<void>;
 }
 
+const add = (map: Map<string, SightingCount>, one: Sighting): void => {
+  const key = `${one.client_id} ${one.code} ${one.subject}`;
+  const before = map.get(key);
+  if (before === undefined && map.size >= MOST) return;
+  if (before === undefined) return void map.set(key, { ...one });
+  // Changed where it lies: this is done for each event.
+  before.count += one.count;
+  before.largest_ms = Math.max(one.largest_ms, before.largest_ms);
+  before.last_at = Math.max(one.last_at, before.last_at);
+};
+
 /**
  * Counts in memory and writes every ten seconds: what a process has not written when it dies is
  * not counted. What Postgres does not take is written later, within the bound.
@@ -43,16 +54,6 @@ export const openSightings = (
 ): Sightings => {
   let noted = new Map<string, SightingCount>();
   let subjects = new Map<number, number>();
-  const add = (map: Map<string, SightingCount>, one: Sighting): void => {
-    const key = `${one.client_id} ${one.code} ${one.subject}`;
-    const before = map.get(key);
-    if (before === undefined && map.size >= MOST) return;
-    if (before === undefined) return void map.set(key, { ...one });
-    // Changed where it lies: this is done for each event.
-    before.count += one.count;
-    before.largest_ms = Math.max(one.largest_ms, before.largest_ms);
-    before.last_at = Math.max(one.last_at, before.last_at);
-  };
   const subjectOf = ({ client_id: clientId, code, subject }: NewSighting): string => {
     // Neither half of a surrogate pair nor U+0000: no store takes them.
     if (subject === "" || noted.has(`${clientId} ${code} ${subject}`)) return subject;

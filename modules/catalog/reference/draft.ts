@@ -255,19 +255,26 @@ export const draftSegments = (
         record: parsed.data,
       });
   }
-  const withSegments = new Set([...segments.values()].map(({ client_id }) => client_id));
-  for (const { entity, version, id, field, valid_from } of drafted)
-    if (entity === "clients" && version === 1 && !withSegments.has(id))
-      for (const code of defaultSegments)
-        segments.set(`${id}:${code}`, {
-          client_id: id,
-          field,
-          version: 1,
-          valid_from,
-          record: { code, name: code, active: true },
-        });
-  return { drafted: [...segments.values()], problems };
+  return { drafted: [...segments.values(), ...segmentsOfNewClients(drafted, [...segments.values()])], problems };
 };
+
+/** The default segments of each new client for which the change gives none. */
+const segmentsOfNewClients = (
+  drafted: readonly RecordDraft[],
+  segments: readonly SegmentDraft[],
+): readonly SegmentDraft[] =>
+  drafted
+    .filter(({ entity, version }) => entity === "clients" && version === 1)
+    .filter(({ id }) => !segments.some(({ client_id }) => client_id === id))
+    .flatMap(({ id, field, valid_from }) =>
+      defaultSegments.map((code) => ({
+        client_id: id,
+        field,
+        version: 1,
+        valid_from,
+        record: { code, name: code, active: true },
+      })),
+    );
 
 const bookkeeping = ["version", "change_id", "valid_from"];
 const withoutKnown = (row: Columns, idField: string): Columns =>

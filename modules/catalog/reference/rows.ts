@@ -33,12 +33,12 @@ type InDays<Row, Times extends keyof Row> = Omit<Row, Times> & {
   readonly [Time in Times]: null extends Row[Time] ? string | null : string;
 };
 
-/**
- * Everything that was saved after one change, oldest first. Needs a transaction in the role
- * tributary_reference, which reads all tenants.
- */
-export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<ReferenceRows> => {
-  const read = async <Row extends object>(columns: Sql, table: string): Promise<readonly Row[]> => {
+type ReadRows = <Row extends object>(columns: Sql, table: string) => Promise<readonly Row[]>;
+
+/** Reads the rows of a table that were saved after a change, oldest first. */
+const rowsOf =
+  (tx: pg.PoolClient, change: number): ReadRows =>
+  async <Row extends object>(columns: Sql, table: string): Promise<readonly Row[]> => {
     const saved: Sql = { text: ` from ${table} r join reference_changes c using (change_id)`, values: [] };
     return (
       await tx.query<Row>(
@@ -47,24 +47,40 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
       )
     ).rows;
   };
-  // One connection: these go one after the other, whatever is awaited together.
-  const clients = await read<Client>(
+
+const clientsOf = (read: ReadRows): Promise<readonly Client[]> =>
+  read<Client>(
     sql`client_id, slug, name, status, currency, click_window_days, install_window_days, identity_link, hold_days,
       fraud_review, fraud_reject,
       fraud_nightly, consent_default, jurisdiction, fraud_rules, fraud_exclusions, segments, fallback_url`,
     "clients",
   );
-  const partners = await read<Omit<Partner, "email_sha256"> & { readonly email: string | null }>(
+
+const partnersOf = async (read: ReadRows): Promise<readonly Partner[]> => {
+  const rows = await read<Omit<Partner, "email_sha256"> & { readonly email: string | null }>(
     sql`partner_id, name, status, client_ids, referral_code, email`,
     "partners",
   );
-  const campaigns = await read<InDays<Campaign, "starts_at" | "ends_at">>(
+  return rows.map(({ email, ...row }) => ({
+    ...row,
+    email_sha256: email === null ? null : hash("sha256", personalForm("email", email), "hex"),
+  }));
+};
+
+const campaignsOf = async (read: ReadRows): Promise<readonly Campaign[]> => {
+  const rows = await read<InDays<Campaign, "starts_at" | "ends_at">>(
     sql`campaign_id, client_id, name, status, starts_on as starts_at, ends_on as ends_at, patterns,
       destination_url, fallback_url`,
     "campaigns",
   );
-  const links = await read<Link>(sql`link_id, client_id, campaign_id, partner_id, code, status`, "links");
-  const contracts = await read<
+  return rows.map((row) => ({ ...row, starts_at: startOf(row.starts_at), ends_at: endOf(row.ends_at) }));
+};
+
+const linksOf = (read: ReadRows): Promise<readonly Link[]> =>
+  read<Link>(sql`link_id, client_id, campaign_id, partner_id, code, status`, "links");
+
+const contractsOf = async (read: ReadRows): Promise<readonly Contract[]> => {
+  const rows = await read<
     Omit<InDays<Contract, "effective_from" | "effective_to">, "tiers" | "cap"> & {
       readonly saved_tiers: unknown;
       readonly cap_period: CapPeriod | null;
@@ -78,30 +94,40 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
       effective_from, effective_to`,
     "segment_commissions",
   );
-  const rules = await read<InDays<Rule, "effective_from" | "effective_to">>(
+  return rows.map(({ saved_tiers, cap_period, cap_minor, ...row }) => ({
+    ...row,
+    tiers: tiersOf(saved_tiers),
+    cap: capOf(cap_period, cap_minor),
+    effective_from: startOfDay(row.effective_from),
+    effective_to: startOf(row.effective_to),
+  }));
+};
+
+const rulesOf = async (read: ReadRows): Promise<readonly Rule[]> => {
+  const rows = await read<InDays<Rule, "effective_from" | "effective_to">>(
     sql`rule_id, client_id, name, status, priority, effective_from, effective_to, "when", "then"`,
     "rules",
   );
+  return rows.map((row) => ({
+    ...row,
+    effective_from: startOf(row.effective_from),
+    effective_to: startOf(row.effective_to),
+  }));
+};
+
+/**
+ * Everything that was saved after one change, oldest first. Needs a transaction in the role
+ * tributary_reference, which reads all tenants.
+ */
+export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<ReferenceRows> => {
+  const read = rowsOf(tx, change);
   return {
-    clients,
-    partners: partners.map(({ email, ...row }) => ({
-      ...row,
-      email_sha256: email === null ? null : hash("sha256", personalForm("email", email), "hex"),
-    })),
-    campaigns: campaigns.map((row) => ({ ...row, starts_at: startOf(row.starts_at), ends_at: endOf(row.ends_at) })),
-    links,
-    contracts: contracts.map(({ saved_tiers, cap_period, cap_minor, ...row }) => ({
-      ...row,
-      tiers: tiersOf(saved_tiers),
-      cap: capOf(cap_period, cap_minor),
-      effective_from: startOfDay(row.effective_from),
-      effective_to: startOf(row.effective_to),
-    })),
-    rules: rules.map((row) => ({
-      ...row,
-      effective_from: startOf(row.effective_from),
-      effective_to: startOf(row.effective_to),
-    })),
+    clients: await clientsOf(read),
+    partners: await partnersOf(read),
+    campaigns: await campaignsOf(read),
+    links: await linksOf(read),
+    contracts: await contractsOf(read),
+    rules: await rulesOf(read),
     // A payment that is approved closes its period; there are no payments yet.
     periods: [],
   };

@@ -24,6 +24,14 @@ export interface OwnedPull {
 const FAULTS_KEPT = 20;
 const unless = (fault: PullFault | undefined): readonly PullFault[] => (fault === undefined ? [] : [fault]);
 
+const noting = (faults: readonly PullFault[]): Sql => sql`
+  faults = case when jsonb_array_length(faults) < ${FAULTS_KEPT}
+    then faults || ${JSON.stringify(faults.slice(0, FAULTS_KEPT))}::jsonb else faults end`;
+
+const freed = (waitMs: number): Sql => sql`
+  lease_until = null, next_try_at = clock_timestamp() + ${waitMs} * interval '1 millisecond',
+  moved_at = clock_timestamp()`;
+
 export const ownedPull = (pool: Pool, pull: Pull, owner: string): OwnedPull => {
   const { pull_id, client_id, source_id } = pull;
   const owned = <T>(work: (tx: PoolClient) => Promise<T>): Promise<T> => transaction(pool, null, work, asKeeper);
@@ -33,13 +41,6 @@ export const ownedPull = (pool: Pool, pull: Pull, owner: string): OwnedPull => {
       where pull_id = ${pull_id} and owner = ${owner} and state = 'running'`);
     if (rowCount !== 1) throw new PullLost(pull_id);
   };
-  const noting = (faults: readonly PullFault[]): Sql => sql`
-    faults = case when jsonb_array_length(faults) < ${FAULTS_KEPT}
-      then faults || ${JSON.stringify(faults.slice(0, FAULTS_KEPT))}::jsonb else faults end`;
-  const freed = (waitMs: number): Sql => sql`
-    lease_until = null, next_try_at = clock_timestamp() + ${waitMs} * interval '1 millisecond',
-    moved_at = clock_timestamp()`;
-
   return {
     advance: ({ rows, hashes, withheld, faults, next }) =>
       owned(async (tx) => {

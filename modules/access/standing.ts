@@ -2,8 +2,14 @@
 // the catalog, so it reads this itself.
 import type { PoolClient } from "pg";
 import { sql } from "../../infra/postgres/sql.ts";
-import { conflict, missing } from "../base/refusal.ts";
+import { conflict, missing, type Refusal, type RefusalError } from "../base/refusal.ts";
 import type { Work } from "../base/work.ts";
+
+/** The refusal of an archived client or partner, to which nothing is given any more. */
+export const archived = (
+  what: "client" | "partner",
+  { path = "", message = `this ${what} is archived` }: Partial<Pick<Refusal, "path" | "message">> = {},
+): RefusalError => conflict(what === "client" ? "client_archived" : "partner_archived", message, { path });
 
 export interface PartnerStanding {
   readonly name: string;
@@ -68,6 +74,6 @@ export const checkOwner = async (
       : await clientStanding(tx, client_id, scope.clients);
   if (owner === undefined) throw missing();
   const { status, ...facts } = owner;
-  if (status === "archived") throw conflict(`${what}_archived`, `this ${what} is archived`);
+  if (status === "archived") throw archived(what);
   return facts;
 };

@@ -35,6 +35,9 @@ export class RefusalError extends Error {
   }
 }
 
+/** The code of a refusal of one thing, e.g. for the outcome of one of many. */
+export const codeOf = ({ refusals }: RefusalError): string => refusals[0]!.code;
+
 type RefusalParts = Partial<Pick<Refusal, "path" | "details">>;
 
 export const invalid = (

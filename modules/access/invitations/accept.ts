@@ -7,6 +7,7 @@ import type { Act } from "../../base/audit/audit.ts";
 import { queueMail } from "../../base/mails/mails.ts";
 import { conflict, missing, RefusalError } from "../../base/refusal.ts";
 import { runWork, type Work } from "../../base/work.ts";
+import { archived } from "../standing.ts";
 import { insertUser } from "../users/create.ts";
 import { asUsers, type Locale, type Role } from "../users/users.ts";
 import { hashOfToken, invitationToken, tokenOfSeed } from "./invitation-token.ts";
@@ -34,7 +35,7 @@ const found = sql`i.invitation_id, i.kind, i.email, i.partner_id, i.client_id, i
 
 /** Why an invitation cannot be accepted any more. */
 const ended = (kind: InvitationKind, state: Exclude<InvitationState, "pending"> | "archived"): RefusalError => {
-  if (state === "archived") return conflict(`${kind}_archived`, `this ${kind} is archived`);
+  if (state === "archived") return archived(kind);
   return conflict(`invitation_${state === "accepted" ? "used" : state}`, `this invitation is ${state}`);
 };
 

@@ -4,7 +4,7 @@ import { queueMail } from "../../base/mails/mails.ts";
 import { conflict } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { checkOwner } from "../standing.ts";
-import { asUsers, findByEmail, type User } from "../users/users.ts";
+import { asUsers, emailInUse, findByEmail, type User } from "../users/users.ts";
 import { entityOfInvitation, type InvitationKind, insertInvitation } from "./invitations.ts";
 
 export interface InvitationInput {
@@ -33,8 +33,7 @@ export const createInvitation = async (
   const { kind, partner_id, client_id } = input;
   const email = input.email.toLowerCase();
   const target = await checkOwner(work, input);
-  if ((await asUsers(tx, () => findByEmail(tx, email))) !== undefined)
-    throw conflict("email_in_use", "there is a user of this address already");
+  if ((await asUsers(tx, () => findByEmail(tx, email))) !== undefined) throw emailInUse("");
   const { locale, name } = inviter;
   const wanted = { kind, email, partner_id, client_id, locale, invited_by: act.actor };
   const made = await insertInvitation(tx, wanted, keyring, resend);

@@ -1,11 +1,11 @@
 // Makes a user that comes in with its first login.
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
-import { conflict } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { checkUser, type KnownTenants, type NewUser, tenantsFor } from "./user-rules.ts";
 import {
   asUsers,
+  emailInUse,
   entityOfUser,
   findByEmail,
   type ListedUser,
@@ -41,10 +41,9 @@ export const insertUser = async (tx: UserTransaction, wanted: NewUser, known: Kn
   await lockUntilCommit(tx, "tributary.users");
   const same = await findByEmail(tx, user.email);
   if (same !== undefined)
-    throw conflict(
-      "email_in_use",
+    throw emailInUse(
+      "/email",
       `there is a user ${user.email} already${same.status === "disabled" ? ", disabled: enable it" : ""}`,
-      { path: "/email" },
     );
   const { rows } = await tx.query<ListedUser>(sql`
     insert into users (email, name, role, partner_id, client_ids, locale)

@@ -3,7 +3,7 @@
 import type pg from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
-import { missing } from "../../base/refusal.ts";
+import { conflict, missing, type RefusalError } from "../../base/refusal.ts";
 
 export const roles = ["admin", "client_manager", "partner", "client_user", "viewer"] as const;
 export type Role = (typeof roles)[number];
@@ -78,6 +78,10 @@ export const addressesInUse = async (tx: UserTransaction, emails: readonly strin
   );
   return new Set(rows.map(({ email }) => email));
 };
+
+/** The refusal of an address that another user, or another partner, has. */
+export const emailInUse = (path: string, message = "there is a user of this address already"): RefusalError =>
+  conflict("email_in_use", message, { path });
 
 export const addressOf = (email: string): string => email.trim().toLowerCase();
 

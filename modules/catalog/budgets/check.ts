@@ -21,6 +21,23 @@ export interface BudgetInput {
   readonly on_overspend?: "alert" | "stop" | undefined;
 }
 
+/** The amount in minor units. Throws RefusalError: invalid `invalid_value`. */
+export const amountIn = (currency: string, text: string, path: string): bigint => {
+  const read = toMinor(text, currency);
+  if (read.kind !== "amount") throw invalid(path, "invalid_value", `${read.why} (${currency})`);
+  return read.minor;
+};
+
+export const segmentCodes = async (
+  { tx, scope }: Pick<Work, "tx" | "scope">,
+  clientId: number,
+): Promise<ReadonlySet<string>> => new Set((await readSegments(tx, clientId, scope.clients)).map(({ code }) => code));
+
+/** Null stands for all segments. Throws RefusalError: invalid `unknown`. */
+export const refuseUnknown = (segments: ReadonlySet<string>, segment: string | null, path: string): void => {
+  if (segment !== null && !segments.has(segment)) throw invalid(path, "unknown", "the client has no such segment");
+};
+
 /** A budget that may be set. */
 export interface CheckedBudget {
   readonly key: BudgetKey;
@@ -39,22 +56,20 @@ export const checkBudgets = async (
 ): Promise<readonly CheckedBudget[]> => {
   if (budgets.length === 0) return [];
   const { client_id, currency } = client;
-  const segments = (await readSegments(tx, client_id, scope.clients)).map(({ code }) => code);
+  const segments = await segmentCodes({ tx, scope }, client_id);
   const seen = new Set<string>();
   const checked = budgets.map(({ year, month, amount, segment, note, on_overspend }, n) => {
     const path = placeOf(n);
-    const read = toMinor(amount, currency);
-    if (read.kind !== "amount") throw invalid(`${path}/amount`, "invalid_value", `${read.why} (${currency})`);
-    if (read.minor <= 0n) throw invalid(`${path}/amount`, "invalid_value", "give more than zero");
-    if (segment !== null && !segments.includes(segment))
-      throw invalid(`${path}/segment`, "unknown", "the client has no such segment");
+    const minor = amountIn(currency, amount, `${path}/amount`);
+    if (minor <= 0n) throw invalid(`${path}/amount`, "invalid_value", "give more than zero");
+    refuseUnknown(segments, segment, `${path}/segment`);
     refuseFarAhead({ year, month }, `${path}/month`, now);
     const name = `${year}-${month}:${segment}`;
     if (seen.has(name)) throw invalid(path, "duplicate_item", "give each budget once");
     seen.add(name);
     return {
       key: { client_id, year, month, segment },
-      amount: { amount_minor: read.minor, currency, note, on_overspend },
+      amount: { amount_minor: minor, currency, note, on_overspend },
     };
   });
   for (const [n, { key }] of checked.entries()) refuseLocked(firstDayOf(key), `${placeOf(n)}/month`, now);

@@ -1,6 +1,8 @@
 // Fields of a campaign that need more than their shape: pages on hosts of the client, patterns of
 // its partners, and moves from one status to another.
-import { conflict, type Refusal, refuseAll } from "../../base/refusal.ts";
+import { dayOf } from "../../../domain/calendar.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { conflict, invalid, type Refusal, refuseAll } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import type { NamedPartner } from "../partners/named-partners.ts";
 import { isAllowed, readPixelConfig } from "../pixel/pixel-config.ts";
@@ -37,6 +39,16 @@ export const refuseMove = (from: CampaignState["status"], to: CampaignState["sta
   throw conflict("invalid_transition", `a campaign does not go from ${from} to ${to} this way${cure}`, {
     path: "/status",
   });
+};
+
+/** A launch needs a last day that is not over. Throws RefusalError: invalid `ends_in_past`. */
+export const refuseEnded = (
+  endsOn: string | null | undefined,
+  now: UnixMs,
+  { path, cure }: { readonly path: string; readonly cure: string },
+): void => {
+  if (endsOn != null && endsOn < dayOf(now))
+    throw invalid(path, "ends_in_past", `the campaign ended on ${endsOn}: ${cure}`);
 };
 
 /**

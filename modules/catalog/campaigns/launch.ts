@@ -1,13 +1,12 @@
 // Launches a campaign: links, contracts, budgets and its new status, all of it or nothing.
-import { dayOf } from "../../../domain/calendar.ts";
-import { checkVersion, conflict, invalid } from "../../base/refusal.ts";
+import { checkVersion, conflict } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { type BudgetInput, checkBudgets } from "../budgets/check.ts";
 import { setBudgets } from "../budgets/save.ts";
 import { openClient } from "../clients/open-client.ts";
 import { namedPartners } from "../partners/named-partners.ts";
 import { changeReference } from "../reference/change.ts";
-import { partnersIn } from "./campaign-fields.ts";
+import { partnersIn, refuseEnded } from "./campaign-fields.ts";
 import { linksOf, type Pattern } from "./campaign-reads.ts";
 import { followLaunch } from "./follow-launch.ts";
 import { auditedAs, type Commission, contractsFor } from "./launch-contracts.ts";
@@ -48,8 +47,7 @@ export const launchCampaign = async (work: Work, input: LaunchInput): Promise<La
   const contracts = await contractsFor(work, client_id, input.commissions);
   await namedPartners(work, client_id, partnersIn(input.patterns));
   const links = await linksFor(work, before, { partners, path: "/partners", isWhole: false });
-  if (ends_on !== null && ends_on < dayOf(now))
-    throw invalid("", "ends_in_past", `the campaign ended on ${ends_on}: give it another ends_on first`);
+  refuseEnded(ends_on, now, { path: "", cure: "give it another ends_on first" });
   const checked = await checkBudgets(work, { client_id, currency }, input.budgets, (n) => `/budgets/${n}`);
 
   const budgets = await setBudgets(work, checked);

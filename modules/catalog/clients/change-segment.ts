@@ -1,10 +1,11 @@
 // Renames a segment, or switches it off: new events get none then.
+import { archived } from "../../access/standing.ts";
 import { checkVersion, missing } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { changeReference } from "../reference/change.ts";
 import { savedSegments } from "./client-reads.ts";
 import { type SegmentInput, segmentEntity } from "./create-segment.ts";
-import { clientArchived, lockClient } from "./open-client.ts";
+import { lockClient } from "./open-client.ts";
 
 export interface SegmentChange {
   readonly client_id: number;
@@ -22,7 +23,7 @@ export const changeSegment = async (work: Work, { client_id, code, patch, versio
   const { state } = await lockClient(work, client_id);
   const segment = (await savedSegments(work.tx, client_id)).find((one) => one.code === code);
   if (segment === undefined) throw missing();
-  if (state.status === "archived") throw clientArchived();
+  if (state.status === "archived") throw archived("client");
   checkVersion(version, segment.version);
   if (Object.keys(patch).length === 0) return;
   await changeReference(work, { segments: [{ client_id, code, ...patch }] });

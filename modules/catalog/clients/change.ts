@@ -1,4 +1,5 @@
 // Changes a client: merge-patch of what is saved.
+import { archived } from "../../access/standing.ts";
 import { mergePatch } from "../../base/merge-patch.ts";
 import { checkVersion, conflict, forbidden, invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
@@ -7,7 +8,7 @@ import { newestRecords } from "../reference/newest-records.ts";
 import type { Columns } from "../reference/problem.ts";
 import { hasConversions } from "./client-reads.ts";
 import type { ClientInput } from "./create.ts";
-import { clientArchived, entityOf, lockClient } from "./open-client.ts";
+import { entityOf, lockClient } from "./open-client.ts";
 
 interface ClientPatch extends Partial<Omit<ClientInput, "slug" | "status" | "hold_days">> {
   readonly status?: "active" | "paused";
@@ -38,7 +39,7 @@ export const changeClient = async (work: Work, change: ClientChange): Promise<vo
   const decided = DECISIONS.find((name) => patch[name] !== undefined);
   if (decided !== undefined && !MAY_DECIDE.includes(work.act.role))
     throw forbidden(`/${decided}`, "only an admin changes this");
-  if (state.status === "archived" && patch.status === undefined) throw clientArchived();
+  if (state.status === "archived" && patch.status === undefined) throw archived("client");
   checkVersion(version, state.version);
   const [saved] = await newestRecords(work.tx, "clients", [String(client_id)]);
   const before = settingsOf(saved!.record, patch);

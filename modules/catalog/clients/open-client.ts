@@ -1,5 +1,6 @@
 // Clients that a use case names: the caller sees them, and they are not archived.
-import { conflict, invalid, missing, type RefusalError } from "../../base/refusal.ts";
+import { archived } from "../../access/standing.ts";
+import { invalid, missing } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { type ClientOf, clientsAmong } from "../partners/partner-reads.ts";
 import { lockReference } from "../reference/open-change.ts";
@@ -11,7 +12,7 @@ import { type ClientState, readClient, type ShownRow } from "./client-reads.ts";
  */
 export const openClient = async (work: Work, clientId: number, names: readonly string[] = []): Promise<ShownRow> => {
   const { state, shown } = await lockClient(work, clientId, names);
-  if (state.status === "archived") throw clientArchived();
+  if (state.status === "archived") throw archived("client");
   return shown;
 };
 
@@ -32,8 +33,6 @@ export const lockClient = async (
   return found;
 };
 
-export const clientArchived = (): RefusalError => conflict("client_archived", "this client is archived");
-
 /** How the audit names it. */
 export const entityOf = (clientId: number): string => `client:${clientId}`;
 
@@ -50,7 +49,7 @@ export const namedClients = async (
   for (const { id, path } of named) {
     const client = known.find((one) => one.id === id);
     if (client === undefined) throw invalid(path, "unknown", `no client has the id ${id}`);
-    if (client.status === "archived") throw conflict("client_archived", `client ${id} is archived`);
+    if (client.status === "archived") throw archived("client", { message: `client ${id} is archived` });
   }
   return known;
 };

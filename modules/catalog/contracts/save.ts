@@ -1,10 +1,13 @@
 // Saves a contract: a new one, or the next version of the one with this key. Terms of a closed
 // month and of a month whose plan is approved stay as they are.
 import { dayOf } from "../../../domain/calendar.ts";
-import { checkVersion, conflict, invalid } from "../../base/refusal.ts";
+import { archived } from "../../access/standing.ts";
+import { checkVersion } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
+import { monthClosed } from "../budgets/open-month.ts";
 import { namedClients } from "../clients/open-client.ts";
-import { openPartner, partnerArchived } from "../partners/open-partner.ts";
+import { notOfClient } from "../partners/named-partners.ts";
+import { openPartner } from "../partners/open-partner.ts";
 import { changeReference } from "../reference/change.ts";
 import type { ReferenceChanges } from "../reference/entities.ts";
 import { closedMonthOf, daysChanged, fieldOf } from "./closed-month.ts";
@@ -44,8 +47,8 @@ export const saveContract = async (work: Work, { key, terms, version }: Contract
   const { state } = await openPartner(work, partner_id, []);
   const [client] = await namedClients(work, [{ id: client_id, path: "/client_id" }]);
   if (!state.client_ids.includes(client_id))
-    throw invalid("/client_id", "partner_not_of_client", `partner ${partner_id} does not work for this client`);
-  if (state.status === "archived") throw partnerArchived();
+    throw notOfClient("/client_id", `partner ${partner_id} does not work for this client`);
+  if (state.status === "archived") throw archived("partner");
   const before = await contractOf(tx, key, SETTINGS, dayOf(now));
   checkVersion(version, before?.version ?? 0);
   const notApplied = await settledBefore(tx, key, terms.effective_to, client!.currency);
@@ -62,7 +65,7 @@ type Row = Readonly<Record<string, any>>;
 /** Money of a closed month, and the rates that an approved plan was checked by, do not change. */
 const refuseFixedDays = async (work: Work, key: ContractKey, before: Row | undefined, after: Row): Promise<void> => {
   const closed = closedMonthOf(before, after, work.now);
-  if (closed !== null) throw conflict("month_closed", closed.detail, { path: `/${closed.field}` });
+  if (closed !== null) throw monthClosed(`/${closed.field}`, closed.detail);
   const days = daysChanged(before, after);
   if (days !== undefined) await refuseApproved(work, key, days, `/${fieldOf(days.from, after)}`);
 };

@@ -1,13 +1,14 @@
 // Changes a partner. Where it leaves a client, its links there go off and its contracts end.
 import { dayOf } from "../../../domain/calendar.ts";
 import { askingOf } from "../../access/scope.ts";
+import { archived } from "../../access/standing.ts";
 import { mergePatch } from "../../base/merge-patch.ts";
 import { checkVersion, conflict } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { namedClients } from "../clients/open-client.ts";
 import { endedByLeaving } from "../contracts/contract-reads.ts";
 import { changeReference } from "../reference/change.ts";
-import { entityOf, type OpenPartner, onlyOf, openPartner, partnerArchived } from "./open-partner.ts";
+import { entityOf, type OpenPartner, onlyOf, openPartner } from "./open-partner.ts";
 import { PARTNER_CONFLICTS, type PayoutInput, payoutOf, refuseTaken } from "./partner-fields.ts";
 import { hasNoBalance, type PartnerState } from "./partner-reads.ts";
 
@@ -39,7 +40,7 @@ const MAY_RESTORE = ["admin", "operator"];
 export const changePartner = async (work: Work, { partner_id, patch, version }: PartnerChange): Promise<void> => {
   const { state, shown: before } = await openPartner(work, partner_id, SETTINGS);
   if (state.status === "archived" && (patch.status === undefined || !MAY_RESTORE.includes(work.act.role)))
-    throw partnerArchived();
+    throw archived("partner");
   checkVersion(version, state.version);
   await checkAddress(work, { state, shown: before }, patch);
   await checkPayout(work, { state, shown: before }, patch);

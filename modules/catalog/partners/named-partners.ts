@@ -2,7 +2,8 @@
 // are in business.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
-import { type Refusal, refuseAll } from "../../base/refusal.ts";
+import { archived } from "../../access/standing.ts";
+import { invalid, type Refusal, type RefusalError, refuseAll } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import type { PartnerState } from "./partner-reads.ts";
 
@@ -27,6 +28,10 @@ export const partnersAt = async (
   return new Map(rows.map(({ partner_id, status }) => [partner_id, status]));
 };
 
+/** The refusal of a partner that does not work for the client. */
+export const notOfClient = (path: string, message: string): RefusalError =>
+  invalid(path, "partner_not_of_client", message);
+
 const refuseEach = (named: readonly NamedPartner[], refusal: Omit<Refusal, "path">): void =>
   refuseAll(named.map(({ path }) => ({ ...refusal, path })));
 
@@ -41,9 +46,10 @@ export const namedPartners = async (
 ): Promise<PartnerStatuses> => {
   const ids = named.map(({ id }) => id);
   const statuses = await partnersAt(tx, clientId, ids);
-  refuseEach(
-    named.filter(({ id }) => !statuses.has(id)),
-    { kind: "invalid", code: "partner_not_of_client", message: "no partner of this id works for the client" },
+  refuseAll(
+    named
+      .filter(({ id }) => !statuses.has(id))
+      .flatMap(({ path }) => notOfClient(path, "no partner of this id works for the client").refusals),
   );
   return statuses;
 };
@@ -64,7 +70,8 @@ export const refuseInactive = (statuses: PartnerStatuses, named: readonly NamedP
 
 /** Throws RefusalError `partner_archived`. */
 export const refuseArchived = (statuses: PartnerStatuses, named: readonly NamedPartner[]): void =>
-  refuseEach(
-    named.filter(({ id }) => statuses.get(id) === "archived"),
-    { kind: "conflict", code: "partner_archived", message: "this partner is archived" },
+  refuseAll(
+    named
+      .filter(({ id }) => statuses.get(id) === "archived")
+      .flatMap(({ path }) => archived("partner", { path }).refusals),
   );

@@ -1,5 +1,5 @@
 // The partner that a use case changes, and the refusals that all of these share.
-import { conflict, missing, type RefusalError } from "../../base/refusal.ts";
+import { conflict, missing } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { lockReference } from "../reference/open-change.ts";
 import { type PartnerState, readPartner } from "./partner-reads.ts";
@@ -24,8 +24,6 @@ export const openPartner = async (
   if (found.state.client_ids.some((id) => scope.clients.includes(id))) return found;
   throw conflict("partner_left", "this partner works for none of your clients now: an admin adds one");
 };
-
-export const partnerArchived = (): RefusalError => conflict("partner_archived", "this partner is archived");
 
 /** How the audit names it. */
 export const entityOf = (partnerId: number): string => `partner:${partnerId}`;

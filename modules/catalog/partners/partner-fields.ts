@@ -2,7 +2,8 @@
 import { randomInt } from "node:crypto";
 import type { PoolClient } from "pg";
 import { toMinor } from "../../../domain/money.ts";
-import { conflict, invalid, type RefusalError } from "../../base/refusal.ts";
+import { emailInUse } from "../../access/users/users.ts";
+import { invalid } from "../../base/refusal.ts";
 import { takenAddresses } from "./partner-reads.ts";
 
 /** Codes of the domain for names that another partner has. */
@@ -32,14 +33,11 @@ export const refuseTaken = async (
   refuseAmong(taken, addresses, "another partner has this address");
 };
 
-/** Refuses the first address that is among those in use, which are in lower case. */
-export const refuseAmong = (inUse: ReadonlySet<string>, addresses: readonly AddressAt[], why: string): void => {
+/** Refuses the first address that is in use; `inUse` holds lower case, by default of users. */
+export const refuseAmong = (inUse: ReadonlySet<string>, addresses: readonly AddressAt[], why?: string): void => {
   const found = addresses.find(({ email }) => inUse.has(email.toLowerCase()));
-  if (found !== undefined) throw emailInUse(found.place, why);
+  if (found !== undefined) throw emailInUse(`${found.place}/email`, why);
 };
-
-const emailInUse = (place: string, message: string): RefusalError =>
-  conflict("email_in_use", message, { path: `${place}/email` });
 
 export interface Payout {
   readonly currency: string;

@@ -2,13 +2,14 @@
 // its people.
 import { randomUUID } from "node:crypto";
 import type { UnixMs } from "../../../stream/flow.ts";
+import { archived } from "../../access/standing.ts";
 import { readToken } from "../../access/tokens/token-reads.ts";
 import { createTokenWithin } from "../../access/tokens/tokens.ts";
 import { addressesOfPartners } from "../../access/users/recipients.ts";
 import { asUsers } from "../../access/users/users.ts";
 import { queueMails } from "../../base/mails/mails.ts";
 import type { Work } from "../../base/work.ts";
-import { entityOf, onlyOf, openPartner, partnerArchived } from "./open-partner.ts";
+import { entityOf, onlyOf, openPartner } from "./open-partner.ts";
 
 export interface UploadTokenInput {
   readonly partner_id: number;
@@ -25,7 +26,7 @@ export interface RotatedToken {
 export const rotateUploadToken = async (work: Work, { partner_id, actor }: UploadTokenInput): Promise<RotatedToken> => {
   const { tx, scope, audit } = work;
   const { state, shown } = await openPartner(work, partner_id, ["name"]);
-  if (state.status === "archived") throw partnerArchived();
+  if (state.status === "archived") throw archived("partner");
   const recipients = await addressesOfPartners(tx, [partner_id]);
   const label = "upload token rotated in the platform API";
   const { token_id, token } = await createTokenWithin(tx, { kind: "upload", partner_id, label });

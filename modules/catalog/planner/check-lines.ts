@@ -1,10 +1,9 @@
 // What a plan must keep to: partners and segments of its client, each once, amounts of its
 // currency, and contracts that pay what it says.
-import { toMinor } from "../../../domain/money.ts";
 import { conflict, invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
+import { amountIn, refuseUnknown, segmentCodes } from "../budgets/check.ts";
 import { firstDayOf } from "../budgets/pace.ts";
-import { readSegments } from "../clients/client-reads.ts";
 import { percentRatesOn } from "../contracts/rates.ts";
 import { namedPartners, refuseArchived } from "../partners/named-partners.ts";
 import type { Plan, PlanKey, PlanLine } from "./plan.ts";
@@ -23,19 +22,17 @@ export const checkLines = async (
 ): Promise<readonly PlanLine[]> => {
   const named = lines.map(({ partner_id: id }, n) => ({ id, path: `/lines/${n}/partner_id` }));
   const statuses = await namedPartners(work, client_id, named);
-  const segments = new Set((await readSegments(work.tx, client_id, work.scope.clients)).map(({ code }) => code));
+  const segments = await segmentCodes(work, client_id);
   const seen = new Set<string>();
   const checked = lines.map(({ budget, ...line }, n) => {
     const path = `/lines/${n}`;
-    const read = toMinor(budget, currency);
-    if (read.kind !== "amount") throw invalid(`${path}/budget`, "invalid_value", `${read.why} (${currency})`);
-    if (read.minor < 0n) throw invalid(`${path}/budget`, "invalid_value", "give zero or more");
-    if (line.segment !== null && !segments.has(line.segment))
-      throw invalid(`${path}/segment`, "unknown", "the client has no such segment");
+    const budget_minor = amountIn(currency, budget, `${path}/budget`);
+    if (budget_minor < 0n) throw invalid(`${path}/budget`, "invalid_value", "give zero or more");
+    refuseUnknown(segments, line.segment, `${path}/segment`);
     const key = `${line.partner_id} ${line.segment ?? ""}`;
     if (seen.has(key)) throw invalid(path, "duplicate_item", "give each partner and segment once");
     seen.add(key);
-    return { ...line, budget_minor: read.minor };
+    return { ...line, budget_minor };
   });
   refuseArchived(statuses, named);
   return checked;

@@ -1,10 +1,10 @@
 // What every import begins with: its row, once its client and its partner go together.
 import { randomUUID } from "node:crypto";
 import { sql } from "../../../infra/postgres/sql.ts";
+import { archived } from "../../access/standing.ts";
 import { missing } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { openClient } from "../../catalog/clients/open-client.ts";
-import { partnerArchived } from "../../catalog/partners/open-partner.ts";
 import { readPartner } from "../../catalog/partners/partner-reads.ts";
 import { entityOfImport } from "./import-reads.ts";
 
@@ -19,7 +19,7 @@ export const checkSender = async (work: Work, { client_id, partner_id }: Sender)
   await openClient(work, client_id);
   const partner = await readPartner(work.tx, partner_id, work.scope.clients, []);
   if (!partner?.state.client_ids.includes(client_id)) throw missing();
-  if (partner.state.status === "archived") throw partnerArchived();
+  if (partner.state.status === "archived") throw archived("partner");
 };
 
 /**

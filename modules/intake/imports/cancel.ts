@@ -1,19 +1,16 @@
 // Ends an import. Rows that were sent stay, and are counted.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
-import { conflict } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { cancellable, entityOfImport, type FileOfImport, importToChange } from "./import-reads.ts";
+import { invalidStep } from "./import-refusals.ts";
 import { freeUncounted } from "./run/claimed-rows.ts";
 
 /** Throws RefusalError: missing, conflict `invalid_transition`. */
 export const cancelImport = async (work: Work, importId: string): Promise<void> => {
   const file = await importToChange(work, importId);
   const { client_id, status } = file;
-  if (!cancellable.includes(status)) {
-    const details = { from: status, to: "cancelled", allowed: [] };
-    throw conflict("invalid_transition", `an import that is ${status} cannot be cancelled`, { details });
-  }
+  if (!cancellable.includes(status)) throw invalidStep(status, "cancelled");
   await cancelWithin(work.tx, file);
   await work.audit({ action: "import.cancelled", client_id, entity: entityOfImport(importId), before: { status } });
 };

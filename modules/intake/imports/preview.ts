@@ -11,6 +11,7 @@ import { BadFile, type Head, readHead } from "./csv/csv-head.ts";
 import { type CsvLine, cellsIn, csvLines } from "./csv/csv-lines.ts";
 import { fileFrom } from "./import-file.ts";
 import { cancellable, type FileOfImport } from "./import-reads.ts";
+import { notUploaded } from "./import-refusals.ts";
 
 interface PreviewRow {
   readonly line: number;
@@ -36,8 +37,7 @@ const unkeyed: Identify = { plain: () => "0".repeat(64), hashed: () => "0".repea
  * store is away.
  */
 export const previewOf = async (tx: PoolClient, objects: Pick<Objects, "get">, file: FileOfImport, now: UnixMs) => {
-  if (file.status === "pending_upload" && file.parts === null)
-    throw conflict("not_uploaded", "the file is not there yet");
+  if (file.status === "pending_upload" && file.parts === null) throw notUploaded();
   if (!cancellable.includes(file.status) || file.parts === null) throw fileRemoved();
   return readRows(tx, objects, file, now).catch((error: unknown) => {
     if (error instanceof BadFile) throw conflict("unreadable_file", error.message);

@@ -1,11 +1,12 @@
 // Queues the import of a file that was sent in parts.
 import type { Objects } from "../../../infra/objects/objects.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
-import { conflict, invalid } from "../../base/refusal.ts";
+import { invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { BadFile, type Mapping, readHead } from "./csv/csv-head.ts";
 import { fileFrom } from "./import-file.ts";
 import { entityOfImport, type FileOfImport, importToChange } from "./import-reads.ts";
+import { invalidStep, notUploaded } from "./import-refusals.ts";
 
 /**
  * Before it is queued: reads the head of a file that waits. Throws RefusalError: conflict
@@ -17,7 +18,7 @@ export const checkHead = async (
   mapping: Mapping | null,
 ): Promise<void> => {
   if (status !== "pending_upload") return;
-  if (parts === null) throw conflict("not_uploaded", "the file is not there yet: complete its upload");
+  if (parts === null) throw notUploaded(": complete its upload");
   await readHead(fileFrom(objects, import_id, parts, 0), mapping).catch((error: unknown) => {
     if (!(error instanceof BadFile)) throw error;
     throw invalid(mapping === null ? "/import_id" : "/mapping", error.code, error.message.slice(0, 500));
@@ -40,10 +41,7 @@ export const startImport = async (work: Work, { import_id, mapping }: ImportStar
   const file = await importToChange(work, import_id);
   const { client_id, status } = file;
   if (status === "queued" && textOf(file.mapping) === textOf(mapping)) return;
-  if (status !== "pending_upload" || file.parts === null) {
-    const details = { from: status, to: "queued", allowed: [] };
-    throw conflict("invalid_transition", `an import that is ${status} cannot be queued`, { details });
-  }
+  if (status !== "pending_upload" || file.parts === null) throw invalidStep(status, "queued");
   await work.tx.query(sql`
     update imports set status = 'queued', mapping = ${mapping === null ? null : JSON.stringify(mapping)}::jsonb
     where import_id = ${import_id}`);

@@ -1,7 +1,7 @@
 // Credits a partner for each of many sales; what cannot be done of it is answered in its place.
-import { missing } from "../../base/refusal.ts";
+import { codeOf, missing } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
-import { archived, creditables, creditRefused } from "./creditable.ts";
+import { creditables, creditRefusal, refuseArchivedClient } from "./creditable.ts";
 import { findSales, lineNames, newestVersion, type SaleMatch, type SaleName } from "./find-sales.ts";
 import {
   type DecidedSales,
@@ -31,20 +31,20 @@ export const attributeEach = async (work: Work, ports: DecisionPorts, input: Att
   const { client_id, items, reason, actor } = input;
   const sales = await findSales(ports.clickhouse, work, namedByItems(input));
   const creditableFor = creditables(work.tx, client_id);
-  const { client } = await creditableFor({ partner_id: null, campaign_id: null });
-  if (client === undefined || !work.scope.clients.includes(client_id)) throw missing();
-  if (client === "archived") throw archived("client");
+  const standing = await creditableFor({ partner_id: null, campaign_id: null });
+  if (standing.client === undefined || !work.scope.clients.includes(client_id)) throw missing();
+  refuseArchivedClient(standing);
   const words = { reason, actor, at: Date.now(), client_id };
   const taken = new Set<string>();
   const made: NewDecision[] = [];
   const outcomeOf = async (index: number, { partner_id, campaign_id = null }: Attribution, sale: SaleMatch) => {
     const of: DecisionOutcome = { index, code: null, decision_id: null, version: null, status: "rejected" };
-    if (sale === undefined || sale === "several") return { ...of, code: "not_found" };
+    if (sale === undefined || sale === "several") return { ...of, code: codeOf(missing()) };
     const names = lineNames(sale);
     if (names.some((name) => taken.has(name))) return { ...of, code: "duplicate_item" };
     for (const name of names) taken.add(name);
-    const code = creditRefused(await creditableFor({ partner_id, campaign_id }), campaign_id);
-    if (code !== undefined) return { ...of, code };
+    const refusal = creditRefusal(await creditableFor({ partner_id, campaign_id }), campaign_id);
+    if (refusal !== undefined) return { ...of, code: codeOf(refusal) };
     const { lines, subject } = sale;
     const version = newestVersion(lines);
     if (lines.every((line) => line.partner_id === partner_id)) return { ...of, status: "unchanged" as const, version };

@@ -1,7 +1,9 @@
 // Whether a partner may be credited for sales of a client now, by the newest rows of each.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
-import { conflict, invalid, type RefusalError } from "../../base/refusal.ts";
+import { archived } from "../../access/standing.ts";
+import { invalid, type RefusalError } from "../../base/refusal.ts";
+import { notOfClient } from "../../catalog/partners/named-partners.ts";
 
 export interface Creditable {
   /** Undefined: there is no such client in scope. */
@@ -46,17 +48,20 @@ export const creditables = (tx: PoolClient, clientId: number): ((named: Credit) 
 };
 
 /** Why these may not be credited; undefined: they may. An ended campaign may: sales of its time. */
-export const creditRefused = (
+export const creditRefusal = (
   { partner, campaign }: Creditable,
   campaignId: number | null,
-): "partner_not_of_client" | "partner_archived" | "campaign_not_of_client" | undefined => {
-  if (partner === undefined) return "partner_not_of_client";
-  if (partner === "archived") return "partner_archived";
-  return campaignId !== null && campaign === undefined ? "campaign_not_of_client" : undefined;
+): RefusalError | undefined => {
+  if (partner === undefined) return notOfClient("/partner_id", "this partner does not work for the client");
+  if (partner === "archived") return archived("partner", { message: "the partner is archived" });
+  if (campaignId === null || campaign !== undefined) return undefined;
+  return invalid("/campaign_id", "campaign_not_of_client", "this campaign is not one of the client");
 };
 
-export const archived = (what: "client" | "partner"): RefusalError =>
-  conflict(`${what}_archived`, `the ${what} is archived`);
+/** Throws RefusalError `client_archived`: no sale of an archived client is decided about. */
+export const refuseArchivedClient = ({ client }: Creditable): void => {
+  if (client === "archived") throw archived("client", { message: "the client is archived" });
+};
 
 /**
  * Throws RefusalError unless the client is in use and these may be credited for its sales: conflict
@@ -65,10 +70,7 @@ export const archived = (what: "client" | "partner"): RefusalError =>
  */
 export const checkCredit = async (tx: PoolClient, clientId: number, named: Credit): Promise<void> => {
   const found = await creditable(tx, clientId, named);
-  if (found.client === "archived") throw archived("client");
-  if (named.partner_id === null) return;
-  const code = creditRefused(found, named.campaign_id);
-  if (code === "partner_archived") throw archived("partner");
-  if (code === "partner_not_of_client") throw invalid("/partner_id", code, "this partner does not work for the client");
-  if (code !== undefined) throw invalid("/campaign_id", code, "this campaign is not one of the client");
+  refuseArchivedClient(found);
+  const refusal = named.partner_id === null ? undefined : creditRefusal(found, named.campaign_id);
+  if (refusal !== undefined) throw refusal;
 };

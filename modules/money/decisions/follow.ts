@@ -2,6 +2,7 @@
 import type { Pool } from "pg";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import type { Line } from "../../../processors/settle/order.ts";
+import { codeOf } from "../../base/refusal.ts";
 import { isOvertaken, whenSettled } from "../orders/order-lines.ts";
 import { rememberedOrders } from "../orders/remembered-orders.ts";
 import { alreadyCredited } from "./assign.ts";
@@ -42,7 +43,7 @@ export const followDecisions = async (
     if (assignedTo === undefined || !isOvertaken(mine, assignedTo(n), lines))
       return { ...one, status: "applied", version };
     if (!isEach) throw alreadyCredited();
-    return { ...one, status: "rejected", code: "already_credited", version };
+    return { ...one, status: "rejected", code: codeOf(alreadyCredited()), version };
   });
 };
 

@@ -1,10 +1,11 @@
 // The partners of an onboarding: those that are there, and invitations of those that are new.
 import type { Keyring } from "../../../../infra/runtime/keyring.ts";
 import { createFirstInvitations } from "../../../access/invitations/invitations.ts";
+import { archived } from "../../../access/standing.ts";
 import { addressesInUse, asUsers, type Locale } from "../../../access/users/users.ts";
 import { queueMails } from "../../../base/mails/mails.ts";
 import { announce } from "../../../base/outbox/outbox.ts";
-import { conflict, invalid } from "../../../base/refusal.ts";
+import { invalid } from "../../../base/refusal.ts";
 import type { Work } from "../../../base/work.ts";
 import { refuseInactive } from "../../partners/named-partners.ts";
 import { refuseAmong, refuseTaken } from "../../partners/partner-fields.ts";
@@ -27,13 +28,13 @@ export const knownPartners = async (
     const path = `${place}/id`;
     const state = known.get(partner_id);
     if (state === undefined) throw invalid(path, "unknown", `no partner has the id ${partner_id}`);
-    if (state.status === "archived") throw conflict("partner_archived", "this partner is archived", { path });
+    if (state.status === "archived") throw archived("partner", { path });
   }
   const fresh = partners.flatMap(({ made, place }) => (made === null ? [] : { ...made, place }));
   const guests = fresh.filter(({ status }) => status === "invited");
   const emails = guests.map(({ email }) => email);
   const users = await asUsers(tx, () => addressesInUse(tx, emails));
-  refuseAmong(users, guests, "there is a user of this address already");
+  refuseAmong(users, guests);
   await refuseTaken(tx, fresh);
   const statuses = new Map(
     partners.map(({ partner_id, made }) => [partner_id, made?.status ?? known.get(partner_id)!.status]),

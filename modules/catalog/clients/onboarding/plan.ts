@@ -1,13 +1,12 @@
 // What an onboarding makes, as one change of reference data, after the checks that need no
 // database: every fault names its place in the input.
-import { dayOf } from "../../../../domain/calendar.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
 import { invalid } from "../../../base/refusal.ts";
 import { refuseLocked } from "../../budgets/open-month.ts";
-import { refuseOutside, warningsOf } from "../../campaigns/campaign-fields.ts";
+import { refuseEnded, refuseOutside, warningsOf } from "../../campaigns/campaign-fields.ts";
 import type { Pattern } from "../../campaigns/campaign-reads.ts";
 import { newLinkCode } from "../../campaigns/links.ts";
-import { refuseRepeated } from "../../partners/named-partners.ts";
+import { notOfClient, refuseRepeated } from "../../partners/named-partners.ts";
 import { newReferralCode, type Payout, payoutOf } from "../../partners/partner-fields.ts";
 import type { PartnerState } from "../../partners/partner-reads.ts";
 import { hostsIn } from "../../pixel/hosts.ts";
@@ -72,7 +71,7 @@ export const planOf = (input: OnboardingInput, now: UnixMs): Plan => {
   const idOf = (ref: PartnerRef, path: string): number => {
     const found = partners.find(({ partner_id, key }) => ref === (typeof ref === "number" ? partner_id : key));
     if (found !== undefined) return found.partner_id;
-    throw invalid(path, "partner_not_of_client", `none of the partners of this request is ${ref}: list it there`);
+    throw notOfClient(path, `none of the partners of this request is ${ref}: list it there`);
   };
   const contracts = input.commissions.map(({ partner, ...terms }, n) => ({
     ...terms,
@@ -132,8 +131,7 @@ const campaignOf = (
   });
   refuseRepeated(named);
   if (launch && named.length === 0) throw invalid(`${place}/partners`, "too_small", "a launch needs a partner");
-  if (launch && ends_on != null && ends_on < dayOf(now))
-    throw invalid(`${place}/ends_on`, "ends_in_past", `the campaign ended on ${ends_on}: give it another day`);
+  if (launch) refuseEnded(ends_on, now, { path: `${place}/ends_on`, cure: "give it another day" });
   const patterns = input.patterns.map(({ partner, ...pattern }, n) => ({
     ...pattern,
     ...(partner !== undefined && { partner_id: idOf(partner, `${place}/patterns/${n}/partner`) }),

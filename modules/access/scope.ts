@@ -1,19 +1,19 @@
-// Which clients' rows a user may see, and a transaction that sees no others.
+// Determines which clients' rows a user may see, and limits a transaction to them.
 import type { PoolClient } from "pg";
 import { pageOfRows, type RowsQuery } from "../../infra/postgres/rows.ts";
 import { settingTenants, sql } from "../../infra/postgres/sql.ts";
 import type { Scope } from "../base/work.ts";
 import type { User } from "./users/users.ts";
 
-/** Rows of no client, the operator's own, count as those of client 0. */
+/** Rows without a client belong to the operator; they are stored under client 0. */
 const OPERATOR = 0;
 
-/** What rows of the scope belong to: its clients, and for those who see all the operator. */
+/** The tenants of a scope: its clients, and the operator if the scope includes all clients. */
 export const tenantsOf = ({ clients, isAll }: Scope): readonly number[] => (isAll ? [OPERATOR, ...clients] : clients);
 
 /**
- * Sets the tenants of the transaction to those of the user, as they are now. A partner sees its
- * rows at every client that it ever worked for; a client user loses an archived client.
+ * Sets the tenants of the transaction to the user's current clients. A partner sees its rows at
+ * every client that it ever worked for; a client user loses access to an archived client.
  */
 export const enterScope = async (tx: PoolClient, user: User): Promise<Scope> => {
   const isAll = user.role === "admin" || (user.role === "viewer" && user.client_ids.length === 0);
@@ -25,8 +25,8 @@ export const enterScope = async (tx: PoolClient, user: User): Promise<Scope> => 
 };
 
 /**
- * After a change of reference data, which works under the tenants of its own rows: both those and
- * the scope are seen from then on.
+ * A change of reference data sets the tenants of its own rows. This adds the scope's tenants to
+ * them, so that both remain visible.
  */
 export const keepScope = async (tx: PoolClient, scope: Scope): Promise<void> => {
   const { rows } = await tx.query<{ changed: string }>("select current_setting('app.clients', true) as changed");
@@ -35,8 +35,8 @@ export const keepScope = async (tx: PoolClient, scope: Scope): Promise<void> => 
 };
 
 /**
- * Asks one thing that the caller may not see itself, e.g. whether a shared partner is owed anything
- * by any of its clients; then the scope is back.
+ * Runs a query that the caller may not run itself, e.g. whether any client owes a shared partner
+ * something, and then restores the scope.
  */
 export const askingOf = async <T>(
   tx: PoolClient,
@@ -50,7 +50,7 @@ export const askingOf = async <T>(
   return answer;
 };
 
-/** The one row of a query that the scope sees; undefined for every other. */
+/** Returns the only row of a query if the scope includes it, otherwise undefined. */
 export const rowInScope = async (
   tx: PoolClient,
   rows: RowsQuery,
@@ -65,7 +65,7 @@ const setTenants = async (tx: PoolClient, clients: readonly number[]): Promise<v
   await tx.query(settingTenants(clients));
 };
 
-/** For the operator's command line: sets the tenants of the transaction to every client. */
+/** Gives the transaction access to every client. Used by the operator's command line. */
 export const enterEveryClient = async (tx: PoolClient): Promise<Scope> => {
   const scope = { clients: await everyClient(tx), isAll: true };
   await tx.query(`set local role none; ${settingTenants(tenantsOf(scope))}`);
@@ -80,7 +80,7 @@ const everyClient = async (tx: PoolClient): Promise<readonly number[]> => {
   return rows[0]!.clients;
 };
 
-/** No tenant is known yet, so the role that may read all clients asks. */
+/** The tenant is not known yet, so the query runs in the role that reads all clients. */
 const readClients = async (tx: PoolClient, { role, partner_id, client_ids }: User): Promise<readonly number[]> => {
   await tx.query("set local role tributary_reference");
   const { rows } = await tx.query<{ clients: readonly number[] }>(

@@ -1,5 +1,5 @@
-// What of a client or a partner decides whether something may be given to it. Access stands below
-// the catalog, so it reads this itself.
+// Reads whether a client or partner may receive something, e.g. a token. Access is below the
+// catalog, so it reads this itself.
 import type { PoolClient } from "pg";
 import { sql } from "../../infra/postgres/sql.ts";
 import { conflict, missing, type Refusal, type RefusalError } from "../base/refusal.ts";
@@ -14,11 +14,11 @@ export const archived = (
 export interface PartnerStanding {
   readonly name: string;
   readonly status: "invited" | "active" | "paused" | "archived";
-  /** Names of some of these clients that it works for. */
+  /** Names of up to five of the given clients for which the partner works. */
   readonly clients: string;
 }
 
-/** The partner as it is now, when it works for one of these clients; undefined for any other. */
+/** The current partner if it works for one of these clients, otherwise undefined. */
 export const partnerStanding = async (
   tx: PoolClient,
   partnerId: number,
@@ -41,7 +41,7 @@ interface ClientStanding {
   readonly status: string;
 }
 
-/** The client as it is now, when it is one of these; undefined for any other. */
+/** The current client if it is one of these, otherwise undefined. */
 const clientStanding = async (
   tx: PoolClient,
   clientId: number,
@@ -55,13 +55,13 @@ const clientStanding = async (
 
 export interface Owner {
   readonly client_id?: number | null | undefined;
-  /** Looked at where no client is named. */
+  /** Used only if no client is given. */
   readonly partner_id?: number | null | undefined;
 }
 
 /**
- * The client or the partner to which something is given. Throws RefusalError: missing for one that
- * the caller does not see, conflict `client_archived`, `partner_archived`.
+ * Returns the client or partner that is to receive something. Throws RefusalError: missing if the
+ * caller does not see it, conflict `client_archived`, `partner_archived`.
  */
 export const checkOwner = async (
   { tx, scope }: Pick<Work, "tx" | "scope">,

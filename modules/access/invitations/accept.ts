@@ -1,4 +1,4 @@
-// What happens to an invitation by its token alone: it is looked at, and accepted once.
+// Shows an invitation to the holder of its token, and accepts it once.
 import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -24,7 +24,7 @@ interface InvitationRow {
   readonly expires_at: number;
   readonly status: InvitationState;
 }
-/** What an invitation leads to. */
+/** The partner or the client that an invitation is for. */
 interface Target {
   readonly name: string;
   readonly status: string;
@@ -33,13 +33,13 @@ interface Target {
 const found = sql`i.invitation_id, i.kind, i.email, i.partner_id, i.client_id, i.locale, i.invited_by, i.expires_at,
   ${stateOf} as status`;
 
-/** Why an invitation cannot be accepted any more. */
+/** The refusal of an invitation that cannot be accepted any more. */
 const ended = (kind: InvitationKind, state: Exclude<InvitationState, "pending"> | "archived"): RefusalError => {
   if (state === "archived") return archived(kind);
   return conflict(`invitation_${state === "accepted" ? "used" : state}`, `this invitation is ${state}`);
 };
 
-/** Throws RefusalError: missing, also for a token of the other kind. */
+/** Throws RefusalError: missing if no invitation of this kind has the token. */
 const find = async (tx: Pick<PoolClient, "query">, kind: InvitationKind, token: string): Promise<InvitationRow> => {
   const { rows } = await tx.query<InvitationRow>(sql`
     select ${found} from invitations i where sha256 = ${hashOfToken(token)} and kind = ${kind}`);
@@ -47,7 +47,7 @@ const find = async (tx: Pick<PoolClient, "query">, kind: InvitationKind, token: 
   return rows[0];
 };
 
-/** No tenant is known yet, so the role that may read all of them asks. */
+/** The tenant is not known yet, so the query runs in the role that reads all tenants. */
 const targetOf = async (tx: PoolClient, { partner_id, client_id }: InvitationRow): Promise<Target> => {
   await tx.query("set local role tributary_reference");
   const { rows } = await tx.query<Target>(
@@ -64,7 +64,7 @@ const targetOf = async (tx: PoolClient, { partner_id, client_id }: InvitationRow
 export interface InvitationView extends Pick<InvitationRow, "kind" | "email" | "expires_at" | "status"> {
   readonly name: string;
 }
-/** What a token leads to; writes nothing. Throws RefusalError: missing. */
+/** Returns the invitation of a token without writing anything. Throws RefusalError: missing. */
 export const verifyInvitation = (pool: Pool, kind: InvitationKind, token: string): Promise<InvitationView> =>
   transaction(
     pool,
@@ -80,18 +80,17 @@ export const verifyInvitation = (pool: Pool, kind: InvitationKind, token: string
 export interface Acceptance {
   readonly kind: InvitationKind;
   readonly token: string;
-  /** Of the person. */
+  /** The person's name. */
   readonly name: string;
 }
-/** Makes a partner active that was invited: modules/catalog/partners/activate.ts. */
+/** Makes an invited partner active (modules/catalog/partners/activate.ts). */
 export type ActivatePartner = (work: Work, partnerId: number) => Promise<void>;
 
 /**
- * Makes the user that the invitation names and marks it as accepted, of however many that try it at
- * once by one. A partner that was invited is active from then on. Throws RefusalError: missing,
- * invalid `bad_user`, conflict `invitation_used`, `invitation_revoked`, `invitation_expired`,
- * `partner_archived`, `client_archived`, and `email_in_use` when there is a user of this address by
- * now.
+ * Creates the user of the invitation and marks the invitation as accepted. Of concurrent calls one
+ * succeeds. An invited partner becomes active. Throws RefusalError: missing, invalid `bad_user`,
+ * conflict `invitation_used`, `invitation_revoked`, `invitation_expired`, `partner_archived`,
+ * `client_archived`, and `email_in_use` if a user has the address by now.
  */
 export const acceptInvitation = (
   pool: Pool,
@@ -117,7 +116,7 @@ export const acceptInvitation = (
 interface Accepting {
   readonly invitation: InvitationRow;
   readonly target: Target;
-  /** Of the person. */
+  /** The person's name. */
   readonly name: string;
   readonly role: Role;
 }
@@ -129,7 +128,7 @@ const accept = async (
   const { tx } = work;
   const { invitation_id: id, email, partner_id, client_id, locale } = invitation;
   const wanted = { email, name, role, locale, partner_id, client_ids: client_id === null ? [] : [client_id] };
-  // It was there when the invitation was made, and nothing is ever removed.
+  // The tenant existed when the invitation was made, and tenants are never removed.
   const known = { client: () => true, partner: () => true };
   const user = await asUsers(tx, async () => {
     const made = await insertUser(tx, wanted, known).catch(ofInvitation);
@@ -149,13 +148,13 @@ const accept = async (
   await work.audit({ action: "invitation.accepted", client_id, entity: `invitation:${id}`, after });
 };
 
-/** The address is that of the invitation, and not of the input. */
+/** Clears the path of a refused address, which comes from the invitation and not from the input. */
 const ofInvitation = (error: unknown): never => {
   if (!(error instanceof RefusalError)) throw error;
   throw new RefusalError(error.refusals.map((one) => (one.path === "/email" ? { ...one, path: "" } : one)));
 };
 
-/** A conditional UPDATE: of many at once one finds the invitation pending. */
+/** The update is conditional, so of concurrent calls only one finds the invitation pending. */
 const take = async (tx: Pick<PoolClient, "query">, kind: InvitationKind, token: string): Promise<InvitationRow> => {
   const invitation = await find(tx, kind, token);
   const { rowCount } = await tx.query(sql`
@@ -172,7 +171,7 @@ const localeOf = async (tx: Pick<PoolClient, "query">, email: string): Promise<L
       select locale from users where email = ${email} order by removed_at is null desc, user_id desc limit 1`)
   ).rows[0]?.locale;
 
-/** The token of a pending invitation, for its mail; under the role tributary_tokens. */
+/** Returns the token of a pending invitation for its mail. Runs in the role tributary_tokens. */
 export const tokenForMail = async (
   tx: Pick<PoolClient, "query">,
   invitationId: number,

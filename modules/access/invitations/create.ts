@@ -1,4 +1,4 @@
-// Invites a person to a partner or a client: the mail with the token leaves with the commit.
+// Invites a person to a partner or a client. The mail with the token is sent after the commit.
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { queueMail } from "../../base/mails/mails.ts";
 import { conflict } from "../../base/refusal.ts";
@@ -10,19 +10,19 @@ import { entityOfInvitation, type InvitationKind, insertInvitation } from "./inv
 export interface InvitationInput {
   readonly kind: InvitationKind;
   readonly email: string;
-  /** Of kind partner; else null. */
+  /** The partner, for an invitation of kind partner; otherwise null. */
   readonly partner_id: number | null;
-  /** Of kind client; else null. */
+  /** The client, for an invitation of kind client; otherwise null. */
   readonly client_id: number | null;
-  /** Revokes the pending one of the same address. */
+  /** Revokes a pending invitation of the same address first. */
   readonly resend: boolean;
-  /** Who invites, and in which language. */
+  /** The inviting user's name, and the language of the mail. */
   readonly inviter: Pick<User, "name" | "locale">;
 }
 
 /**
- * Answers its id. Throws RefusalError: missing, conflict `client_archived`, `partner_archived`,
- * `email_in_use`, `invitation_pending`.
+ * Returns the id of the invitation. Throws RefusalError: missing, conflict `client_archived`,
+ * `partner_archived`, `email_in_use`, `invitation_pending`.
  */
 export const createInvitation = async (
   work: Work,

@@ -1,5 +1,5 @@
-// Tokens of invitations: made from the secret of the installation when the mail leaves, so that
-// none is kept. Only the hash is, by which an invitation is found.
+// Tokens of invitations. A token is derived from the installation's secret when its mail is sent,
+// so only its hash is stored.
 import { createHash, createHmac, randomUUID } from "node:crypto";
 import { derive } from "../../../domain/derive.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
@@ -15,6 +15,6 @@ export const newInvitationToken = ({ newest }: Keyring): { readonly seed: string
   return { seed, sha256: hashOfToken(tokenOf(newest, seed)) };
 };
 
-/** The token of that hash; undefined once its secret is no longer among those that are accepted. */
+/** Returns the token with this hash; undefined if its secret is no longer accepted. */
 export const tokenOfSeed = ({ accepted }: Keyring, seed: string, sha256: Buffer): string | undefined =>
   accepted.map((secret) => tokenOf(secret, seed)).find((token) => hashOfToken(token).equals(sha256));

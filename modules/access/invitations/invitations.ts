@@ -1,5 +1,5 @@
-// Invitations of partners and clients: who is invited to what, seen by those who see it, and one
-// pending at a time for an address.
+// Invitations of partners and clients: creates, reads and revokes them. An address has at most one
+// pending invitation to the same partner or client.
 import type { PoolClient } from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
@@ -15,7 +15,7 @@ export const invitationStates = ["pending", "accepted", "revoked", "expired"] as
 export type InvitationState = (typeof invitationStates)[number];
 
 const DAYS = 7;
-/** As its column is called `i`. */
+/** The state of an invitation; the query must name its table `i`. */
 export const stateOf: Sql = sql`case when i.accepted_at is not null then 'accepted'
   when i.revoked_at is not null then 'revoked' when i.expires_at <= clock_timestamp() then 'expired'
   else 'pending' end`;
@@ -33,7 +33,7 @@ export interface InvitationFilter {
 const given = (conditions: readonly (Sql | false)[]): readonly Sql[] =>
   conditions.filter((condition): condition is Sql => condition !== false);
 
-/** An invitation of a partner belongs to whichever of the partner's clients is in the scope. */
+/** An invitation of a partner is visible through any of the partner's clients in the scope. */
 export const invitationRows = (filter: InvitationFilter): RowsQuery => ({
   columns: {
     id: sql`'inv_' || i.invitation_id`,
@@ -69,7 +69,7 @@ export const invitationRows = (filter: InvitationFilter): RowsQuery => ({
   id: { by: sql`i.invitation_id`, type: "int" },
 });
 
-/** The invitation of this id or hash that the scope sees; undefined for every other. */
+/** Returns the invitation with this id or hash if the scope includes it, otherwise undefined. */
 export const readInvitation = (tx: PoolClient, filter: InvitationFilter, scope: Scope, names: readonly string[]) =>
   rowInScope(tx, invitationRows(filter), scope, names);
 
@@ -86,13 +86,13 @@ interface NewInvitationRow {
   readonly expires_at: number;
 }
 interface CreatedInvitation extends NewInvitationRow {
-  /** Those that `resend` has revoked. */
+  /** Ids of the invitations that `resend` revoked. */
   readonly revoked: readonly number[];
 }
 
 /**
- * Makes an invitation for 7 days, inside a transaction of the caller. Of an address that has one of
- * the same partner or client pending it answers that one's id, unless `resend` revokes it first.
+ * Makes an invitation for 7 days inside the caller's transaction. If the address has a pending one
+ * to the same partner or client, returns that id, unless `resend` revokes it first.
  */
 export const insertInvitation = (
   tx: PoolClient,
@@ -115,8 +115,8 @@ export const insertInvitation = (
   });
 
 /**
- * Makes an invitation for 7 days for each of these, none of which can be pending yet: of partners
- * that the same transaction has made. Answers them in their order.
+ * Makes an invitation for 7 days for each new partner of the same transaction, so none can be
+ * pending yet. Returns them in the same order.
  */
 export const createFirstInvitations = (
   tx: PoolClient,
@@ -153,13 +153,13 @@ const revoke = async (tx: Pick<PoolClient, "query">, invitationId: number): Prom
       where invitation_id = ${invitationId} and ${stateOf} = 'pending'`)
   ).rowCount === 1;
 
-/** Inside a transaction of the caller; false when it was not pending any more. */
+/** Revokes an invitation inside the caller's transaction. Returns false if it was not pending. */
 export const revokeWithin = (tx: PoolClient, invitationId: number): Promise<boolean> =>
   asUsers(tx, () => revoke(tx, invitationId));
 
 /**
- * All pending ones of a client or a partner that comes to its end, inside a transaction of the
- * caller. Answers their ids.
+ * Revokes all pending invitations of a client or partner that is archived, inside the caller's
+ * transaction. Returns their ids.
  */
 export const revokePendingOf = (
   tx: PoolClient,
@@ -173,7 +173,9 @@ export const revokePendingOf = (
     return rows.map(({ invitation_id }) => invitation_id);
   });
 
-/** All pending ones of an address, under the role tributary_tokens. Answers their ids. */
+/**
+ * Revokes all pending invitations of an address, in the role tributary_tokens. Returns their ids.
+ */
 export const revokeInvitationsOf = async (tx: Pick<PoolClient, "query">, email: string): Promise<readonly number[]> => {
   const { rows } = await tx.query<{ invitation_id: number }>(sql`
     update invitations i set revoked_at = clock_timestamp()
@@ -181,5 +183,5 @@ export const revokeInvitationsOf = async (tx: Pick<PoolClient, "query">, email: 
   return rows.map(({ invitation_id }) => invitation_id);
 };
 
-/** How the audit names it. */
+/** The name of an invitation in the audit. */
 export const entityOfInvitation = (invitationId: number): string => `invitation:${invitationId}`;

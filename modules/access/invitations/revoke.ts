@@ -13,7 +13,7 @@ export const revokeInvitation = async ({ tx, scope, audit }: Work, filter: Invit
   await audit({ action: "invitation.revoked", client_id: found.client_id ?? null, entity: entityOfInvitation(id) });
 };
 
-/** By id or token. Throws RefusalError: missing, for a text that is neither. */
+/** Parses an id or a token. Throws RefusalError: missing if the text is neither. */
 export const namedBy = (text: string): Pick<InvitationFilter, "invitation_id" | "sha256"> => {
   const [, id] = /^inv_([1-9]\d{0,8})$/.exec(text) ?? [];
   if (id !== undefined) return { invitation_id: Number(id) };

@@ -1,6 +1,6 @@
-// The secret that signs a client's lead pushes, and the vaults that the keys of its leads and
-// recordings are sealed under: sealed, and readable under tributary_secrets alone, but for the
-// vault of recordings, which edges read too.
+// Stores the secret that signs a client's lead pushes, and the vault keys of its leads and
+// recordings. All are sealed, and only the role tributary_secrets reads them; edges also read the
+// recording vault.
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
 import { named, sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -9,17 +9,17 @@ import { fingerprintOf } from "./installation-secrets.ts";
 import { seal, sealedUnder, unseal } from "./seal.ts";
 import { resealSourcesWithin, sealedOfSources } from "./source-secrets.ts";
 
-/** 32 random bytes in hex, of which the text itself is the HMAC key. */
+/** 32 random bytes in hex. The hex text itself is the HMAC key. */
 export const newClientSecret = (): string => randomBytes(32).toString("hex");
 
 const role = "tributary_secrets";
 const placeOf = (clientId: number): string => `client_secrets/${clientId}`;
 
-/** Replaces the client's secret; the old one is good for nothing from then on. */
+/** Replaces the client's secret; the old one stops working. */
 export const saveClientSecret = (pool: pg.Pool, clientId: number, secret: string, keyring: Keyring): Promise<void> =>
   transaction(pool, [clientId], (tx) => saveClientSecretWithin(tx, clientId, secret, keyring));
 
-/** The same inside a transaction of the caller, which sees the client. */
+/** Does the same inside the caller's transaction, which must have access to the client. */
 export const saveClientSecretWithin = async (
   tx: pg.PoolClient,
   clientId: number,
@@ -38,8 +38,8 @@ const storedOf = async (tx: pg.PoolClient, clientId: number): Promise<string | u
     .rows[0]?.hmac_secret;
 
 /**
- * The secret of each of these clients that has one; unsealed when it is asked for, since one that
- * cannot be must not stop the others. It throws CannotUnseal.
+ * Returns the secret of each client that has one. Each is unsealed only when it is called, so that
+ * one broken secret does not block the rest. The call throws CannotUnseal.
  */
 export const clientSecretsOf = (
   pool: pg.Pool,
@@ -60,11 +60,11 @@ export const clientSecretsOf = (
     { role, isReadOnly: true },
   );
 
-/** The client's secret; undefined when it has none. Throws CannotUnseal. */
+/** Returns the client's secret; undefined if it has none. Throws CannotUnseal. */
 export const clientSecretOf = (pool: pg.Pool, clientId: number, keyring: Keyring): Promise<string | undefined> =>
   transaction(pool, [clientId], (tx) => clientSecretWithin(tx, clientId, keyring), { isReadOnly: true });
 
-/** The same inside a transaction of the caller, which sees the client. */
+/** Does the same inside the caller's transaction, which must have access to the client. */
 export const clientSecretWithin = async (
   tx: pg.PoolClient,
   clientId: number,
@@ -76,7 +76,7 @@ export const clientSecretWithin = async (
   return stored === undefined ? undefined : unseal(stored, placeOf(clientId), keyring);
 };
 
-/** Under `lead_vault` lie the keys of leads, under `recording_vault` those of recorded devices. */
+/** `lead_vault` protects the keys of leads, `recording_vault` those of recorded devices. */
 export interface VaultOf {
   readonly clientId: number;
   readonly vault: "lead_vault" | "recording_vault";
@@ -84,8 +84,8 @@ export interface VaultOf {
 const vaultPlace = ({ clientId, vault }: VaultOf): string => `client_secrets/${clientId}/${vault}`;
 
 /**
- * The key of 32 bytes under which the client's other keys lie; null: it has none yet. Inside a
- * transaction that sees the client and acts as a role that reads the vault. Throws CannotUnseal.
+ * Returns the 32-byte key that protects the client's other keys; null if it has none yet. Needs a
+ * transaction with access to the client, in a role that may read the vault. Throws CannotUnseal.
  */
 export const vaultWithin = async (tx: pg.PoolClient, of: VaultOf, keyring: Keyring): Promise<Buffer | null> => {
   const { rows } = await tx.query<{ vault: string | null }>(
@@ -95,7 +95,7 @@ export const vaultWithin = async (tx: pg.PoolClient, of: VaultOf, keyring: Keyri
   return sealed === null ? null : Buffer.from(unseal(sealed, vaultPlace(of), keyring), "base64");
 };
 
-/** The same, made now when there is none. Throws when the client has no secret. */
+/** Does the same, but makes the key if there is none. Throws if the client has no secret. */
 export const makeVaultWithin = async (tx: pg.PoolClient, of: VaultOf, keyring: Keyring): Promise<Buffer> => {
   const sealed = seal(randomBytes(32).toString("base64"), vaultPlace(of), keyring);
   await tx.query(sql`update client_secrets set ${named(of.vault)} = ${sealed}
@@ -113,7 +113,10 @@ const clientIds = (pool: pg.Pool): Promise<readonly number[]> =>
     { role: "tributary_reference", isReadOnly: true },
   ).then((rows) => rows.map(({ client_id }) => client_id));
 
-/** How many secrets and vaults, those of sources too, lie under which fingerprint; null: plain. */
+/**
+ * Counts sealed secrets and vaults, including those of sources, by the fingerprint that sealed
+ * them; null: plain text.
+ */
 export const sealedCounts = async (pool: pg.Pool): Promise<ReadonlyMap<string | null, number>> => {
   const clients = await clientIds(pool);
   const stored = await transaction(
@@ -138,10 +141,9 @@ export const sealedCounts = async (pool: pg.Pool): Promise<ReadonlyMap<string | 
 };
 
 /**
- * Seals every client's secret and vaults, and those of its sources, under the newest secret, each
- * client in a transaction of its own: killed between two, the next run goes on, for each row names
- * its key. Throws CannotUnseal at the first that cannot be read. `onDone` hears how many are done,
- * of how many.
+ * Seals the secrets and vaults of every client and of its sources under the newest secret, one
+ * transaction a client. After a crash the next run continues, because each row names its key.
+ * Throws CannotUnseal at the first unreadable value. `onDone` receives the progress.
  */
 export const resealClientSecrets = async (
   pool: pg.Pool,
@@ -182,7 +184,10 @@ export const resealClientSecrets = async (
   return changed;
 };
 
-/** What its accounts at payment processors sign with; true when any was under another secret. */
+/**
+ * Reseals the signing secrets of the client's payment accounts. Returns true if any was sealed
+ * under an older secret.
+ */
 const resealProcessors = async (tx: pg.PoolClient, clientId: number, keyring: Keyring): Promise<boolean> => {
   const { rows } = await tx.query<{ processor: string; sealed: string }>(
     sql`select processor, sealed from payment_processors where client_id = ${clientId} for update`,

@@ -1,14 +1,17 @@
-// What was saved of a client, as it was half a second ago at most: what one process replaces is
-// replaced within a second in every process.
+// Caches what is saved about clients for at most half a second, so that a replacement takes effect
+// in every process within a second.
 
 const FRESH_MS = 500;
-/** Clients that exist, and ids that strangers make up: the longest unasked is forgotten first. */
+/**
+ * Bounds the cache, because strangers can invent ids; the least recently requested entry goes
+ * first.
+ */
 const MOST_KNOWN = 10_000;
 
 export interface Fresh<T> {
-  /** Undefined: nothing of it is saved. Throws what the question threw. */
+  /** Undefined: nothing is saved for the client. Throws the error of the query. */
   readonly of: (clientId: number) => Promise<T | undefined>;
-  /** It was replaced by this process: from now on the question is asked again. */
+  /** This process replaced the value, so the next call queries again. */
   readonly forget: (clientId: number) => void;
 }
 
@@ -31,12 +34,12 @@ export const openFresh = <T>(question: (clients: readonly number[]) => Promise<R
 };
 
 interface AnswerAt<T> {
-  /** Before the database was asked, on the clock of this process. */
+  /** The time before the query, on this process's clock. */
   readonly askedAt: number;
   readonly answer: ReadonlyMap<number, T>;
 }
 
-/** One question at a time; what is asked for meanwhile is the next one, all together. */
+/** Runs one query at a time. Ids that are requested meanwhile share the next query. */
 const inTurns = <T>(question: (ids: readonly number[]) => Promise<ReadonlyMap<number, T>>) => {
   const underway = new Map<number, Promise<AnswerAt<T>>>();
   let waiting: number[] = [];
@@ -66,7 +69,7 @@ const inTurns = <T>(question: (ids: readonly number[]) => Promise<ReadonlyMap<nu
   };
 };
 
-/** Unsealing costs more than a signature, and the answer stays the same. */
+/** Keeps an unsealed value, because unsealing costs more than a signature. */
 export const remembering = <T>(unseal: () => T): (() => T) => {
   let found: { readonly value: T } | undefined;
   return () => {

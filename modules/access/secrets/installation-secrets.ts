@@ -1,5 +1,5 @@
-// Which secrets an installation uses, by fingerprint alone, and the pepper that no process may
-// change.
+// Records the secrets that an installation uses, by fingerprint only, and the pepper, which no
+// process may change.
 import type pg from "pg";
 import { derive } from "../../../domain/derive.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -10,10 +10,13 @@ import type { Log } from "../../../infra/runtime/log.ts";
 import { type Clock, retry, systemClock } from "../../../infra/runtime/timing/retry.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
-/** 16 hex digits that say which secret it is, and nothing of it. */
+/** 16 hex digits that identify a secret without revealing any of it. */
 export const fingerprintOf = (secret: string): string => derive(secret, "fingerprint").toString("hex").slice(0, 16);
 
-/** The pepper of this process is not the installation's: every device would become another one. */
+/**
+ * The pepper of this process differs from the installation's. Every device would get a new
+ * identity.
+ */
 class WrongPepper extends Error {
   readonly verdict = "fatal";
   constructor(given: string, kept: string) {
@@ -26,19 +29,19 @@ class WrongPepper extends Error {
   }
 }
 
-/** Writers are few: names of containers that are gone are forgotten, the longest silent first. */
+/** Limits the list of processes, because container names change; the longest silent go first. */
 const HOLDERS_KEPT = 500;
 
 const pepperIn = async (tx: pg.PoolClient): Promise<string | undefined> =>
   (await tx.query<{ fingerprint: string }>("select fingerprint from installation_secrets where is_pepper")).rows[0]
     ?.fingerprint;
 
-/** A process records so often that it runs. */
+/** How often a process reports that it is running. */
 const REPORT_MS = 60_000;
 
 /**
- * Records that this process runs, and with what. The first process of an installation settles its
- * pepper. Throws WrongPepper, and then has recorded nothing.
+ * Records that this process is running, and its secrets. The first process of an installation sets
+ * the pepper. Throws WrongPepper without recording anything.
  */
 export const recordSecrets = (pool: pg.Pool, instance: string, keyring: Keyring): Promise<void> => {
   const pepper = fingerprintOf(keyring.pepper);
@@ -62,7 +65,7 @@ export const recordSecrets = (pool: pg.Pool, instance: string, keyring: Keyring)
   });
 };
 
-/** For a command: throws WrongPepper when the installation has another, and writes nothing. */
+/** For commands: throws WrongPepper if the installation has another pepper. Writes nothing. */
 export const refuseOtherPepper = (pool: pg.Pool, keyring: Keyring): Promise<void> =>
   transaction(
     pool,
@@ -75,8 +78,8 @@ export const refuseOtherPepper = (pool: pg.Pool, keyring: Keyring): Promise<void
   );
 
 /**
- * For what verifies click ids of others: throws Refused when this process was started before the
- * newest secret, for links signed under it would seem to be forged.
+ * For processes that verify click ids of others: throws CommandRefused if this process was started
+ * before the newest secret, because it would take links signed with that secret for forgeries.
  */
 export const refuseWithoutNewest = async (pool: pg.Pool, keyring: Keyring): Promise<void> => {
   const newest = (await knownSecrets(pool)).secrets.at(-1);
@@ -89,10 +92,10 @@ export const refuseWithoutNewest = async (pool: pg.Pool, keyring: Keyring): Prom
 };
 
 export interface InstallationSecrets {
-  /** Throws Unavailable until Postgres has said that it is the installation's. */
+  /** Throws Unavailable until Postgres has confirmed the pepper. */
   readonly pepper: () => string;
   readonly isConfirmed: () => boolean;
-  /** Resolves then; it never rejects. */
+  /** Resolves when the pepper is confirmed; it never rejects. */
   readonly confirmed: Promise<void>;
 }
 
@@ -107,7 +110,7 @@ interface SecretsSettings {
   readonly clock?: Clock;
 }
 
-/** Records once a minute that this process runs, until the signal fires. */
+/** Reports once a minute that this process is running, until the signal fires. */
 const keepReporting = async (
   record: () => Promise<void>,
   clock: Clock,
@@ -124,8 +127,8 @@ const keepReporting = async (
 };
 
 /**
- * Records the secrets as soon as Postgres answers, and each minute from then on. Another pepper,
- * like any error that does not heal, goes to `fail`; no identifier has been hashed by then.
+ * Records the secrets once Postgres answers, and each minute from then on. A different pepper and
+ * any other permanent error go to `fail`; no identifier has been hashed by then.
  */
 export const openInstallationSecrets = (pool: pg.Pool, settings: SecretsSettings): InstallationSecrets => {
   const { instance, keyring, log, fail, signal, clock = systemClock } = settings;
@@ -161,7 +164,7 @@ export const openInstallationSecrets = (pool: pg.Pool, settings: SecretsSettings
   };
 };
 
-/** A secret that the installation has used, and what a process was started with; by fingerprint. */
+/** A secret that the installation has used, and a process with its secrets; all by fingerprint. */
 export interface KnownSecret {
   readonly fingerprint: string;
   readonly is_pepper: boolean;
@@ -171,23 +174,27 @@ export interface SecretHolder {
   readonly instance: string;
   readonly newest: string;
   readonly accepted: readonly string[];
-  /** The first start with this newest: a later one signs nothing under the secret before it. */
+  /**
+   * The first start with this newest secret. Since then the process signs nothing with older
+   * secrets.
+   */
   readonly started_at: UnixMs;
-  /** When it last said that it runs. */
+  /** The time of its last report. */
   readonly seen_at: UnixMs;
-  /** An operator has said that it is gone, and it has not been seen since. */
+  /** When an operator declared the process gone; null if it has reported since. */
   readonly ruled_out_at: UnixMs | null;
 }
 
-/** So long without a report a process may be gone, or Postgres away from it. */
+/** A process without a report for this long may be gone, or cannot reach Postgres. */
 const SILENT_MS = 10 * 60_000;
 
 export const isSilent = ({ seen_at, ruled_out_at }: SecretHolder, now: UnixMs): boolean =>
   ruled_out_at === null && now - seen_at > SILENT_MS;
 
 /**
- * A rotation waits no longer for these. One that runs after all counts again with its next report.
- * Answers those that were ruled out: none that has reported lately, and none that is not known.
+ * Excludes processes that a rotation need not wait for. A process that still runs counts again with
+ * its next report. Returns the excluded ones; processes that are unknown or have reported lately
+ * are left out.
  */
 export const ruleOut = (pool: pg.Pool, instances: readonly string[]): Promise<readonly string[]> =>
   transaction(pool, null, async (tx) => {

@@ -1,4 +1,4 @@
-// How far the rotation of the secret is, and the one thing to do next.
+// Shows the progress of a secret rotation, and the next step.
 import type pg from "pg";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
@@ -10,22 +10,22 @@ export interface RotationFacts {
   readonly keyring: Keyring;
   readonly secrets: readonly KnownSecret[];
   readonly holders: readonly SecretHolder[];
-  /** Stored values by the fingerprint that they are sealed under; null: plain text. */
+  /** Numbers of stored values by the fingerprint that sealed them; null: plain text. */
   readonly sealed: ReadonlyMap<string | null, number>;
-  /** The longest that a click is credited after it was made, of any client. */
+  /** The longest click window of any client, in days. */
   readonly longestWindowDays: number;
   readonly now: UnixMs;
 }
 
-/** One secret as this command knows it. */
+/** A secret from the view of this command. */
 export interface SecretUse {
   readonly fingerprint: string;
   readonly does: string;
   readonly first_used_at: UnixMs | null;
   readonly sealed: number;
-  /** Processes that sign with it. */
+  /** Processes that sign with the secret. */
   readonly signs_in: readonly string[];
-  /** Those of them that have not reported for ten minutes. */
+  /** Those of the signing processes that have not reported for ten minutes. */
   readonly silent: readonly string[];
 }
 type RotationStep = "put_back" | "restart" | "reseal" | "wait" | "retire" | "begin";
@@ -36,7 +36,7 @@ export interface Rotation {
 }
 
 const DAY_MS = 86_400_000;
-/** Receipts are kept so long (docs/design/contracts.md, "Receipts"). */
+/** How long receipts are kept (docs/design/contracts.md, "Receipts"). */
 const RECEIPT_DAYS = 32;
 
 const RETIRE =
@@ -93,7 +93,7 @@ const nextOf = (facts: RotationFacts): Omit<Rotation, "secrets"> => {
         "nothing is under way. To begin, put a new secret in front of the list, everywhere: " +
         'TRIBUTARY_SECRET="$(openssl rand -base64 32),$TRIBUTARY_SECRET"',
     };
-  // One that was ruled out may have signed with the old secret until it was last seen.
+  // An excluded process may have signed with the old secret until its last report.
   const moved = Math.max(...holders.map((one) => (one.newest === newest ? one.started_at : one.seen_at)));
   const until = moved + Math.max(longestWindowDays, RECEIPT_DAYS) * DAY_MS;
   return now < until
@@ -118,7 +118,7 @@ const restart = (behind: readonly SecretHolder[], now: UnixMs): string => {
   );
 };
 
-/** Reads the facts; writes nothing. */
+/** Reads the facts and writes nothing. */
 export const rotationFacts = async (pool: pg.Pool, keyring: Keyring, now: UnixMs): Promise<RotationFacts> => {
   const windows = await transaction(
     pool,

@@ -1,5 +1,5 @@
-// Secrets of others as the database keeps them: under AES-256-GCM, with a key that derives from the
-// secret of the installation and is named beside them.
+// Seals secrets of others for the database with AES-256-GCM. The key derives from the
+// installation's secret, and its fingerprint is stored with the value.
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { derive } from "../../../domain/derive.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
@@ -10,7 +10,7 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const CIPHER = "aes-256-gcm";
 
-/** The value is there, and the secret that it was sealed under is not. */
+/** The value exists, but the secret that sealed it is missing. */
 class CannotUnseal extends Error {
   readonly verdict = "fatal";
   constructor(place: string, why: string) {
@@ -21,14 +21,14 @@ class CannotUnseal extends Error {
 
 const keyOf = (secret: string): Buffer => derive(secret, "seal:1");
 
-/** The bytes under a key of 32 bytes; at any other place they cannot be read. */
+/** Encrypts bytes with a 32-byte key. They can be decrypted only for the same place. */
 export const sealBytes = (key: Buffer, bytes: Buffer, place: string): Buffer => {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv(CIPHER, key, iv).setAAD(Buffer.from(place));
   return Buffer.concat([iv, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
 };
 
-/** Throws when they were changed or moved, or sealed under another key. */
+/** Throws if the bytes were changed or moved, or sealed with another key. */
 export const unsealBytes = (key: Buffer, sealed: Buffer, place: string): Buffer => {
   const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, IV_BYTES))
     .setAAD(Buffer.from(place))
@@ -36,18 +36,19 @@ export const unsealBytes = (key: Buffer, sealed: Buffer, place: string): Buffer 
   return Buffer.concat([decipher.update(sealed.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]);
 };
 
-/** `place` names row and column: at any other place the value cannot be read. */
+/** `place` names the row and column; the value cannot be unsealed for any other place. */
 export const seal = (text: string, place: string, { newest }: Keyring): string => {
   const sealed = sealBytes(keyOf(newest), Buffer.from(text), place);
   return `sealed:1:${fingerprintOf(newest)}:${sealed.toString("base64url")}`;
 };
 
-/** The fingerprint that a value was sealed under; null: it is plain text of an earlier release. */
+/** Returns the fingerprint that sealed a value; null: plain text of an earlier release. */
 export const sealedUnder = (value: string): string | null => FORM.exec(value)?.[1] ?? null;
 
 /**
- * The text. Plain text, as releases before sealing stored it, is its own. Throws CannotUnseal when
- * none of the secrets is the one it was sealed under, or when it was changed or moved.
+ * Returns the text. Values that a release without sealing stored are plain text and returned as
+ * they are. Throws CannotUnseal if no accepted secret sealed the value, or if it was changed or
+ * moved.
  */
 export const unseal = (value: string, place: string, { accepted }: Keyring): string => {
   const [, fingerprint, body] = FORM.exec(value) ?? [];

@@ -1,4 +1,4 @@
-// Whether bytes bear the signature of a client, by its secret as it is now.
+// Verifies signatures with the current secret of a client.
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
 import { isSignatureOf } from "../../../domain/signature.ts";
@@ -8,12 +8,12 @@ import { openFresh, remembering } from "./fresh-answers.ts";
 
 export interface SignatureCheck {
   /**
-   * Whether `signature` is the hex HMAC-SHA256 of the bytes under the client's secret. Every no
-   * takes the same steps: an unknown client, one without a secret, a signature of another form.
-   * Throws CannotUnseal, and what Postgres throws.
+   * Checks that `signature` is the hex HMAC-SHA256 of the bytes under the client's secret. An
+   * unknown client, a client without a secret and a malformed signature take the same steps as a
+   * wrong one. Throws CannotUnseal and errors of Postgres.
    */
   readonly isSigned: (clientId: number, bytes: Buffer, signature: string | undefined) => Promise<boolean>;
-  /** The secret was replaced by this process: from now on it asks for the new one. */
+  /** This process replaced the secret, so the next check reads the new one. */
   readonly forget: (clientId: number) => void;
 }
 
@@ -22,7 +22,7 @@ export const openSigning = (pool: pg.Pool, keyring: Keyring): SignatureCheck => 
     const stored = await clientSecretsOf(pool, clients, keyring);
     return new Map([...stored].map(([id, unseal]) => [id, remembering(unseal)]));
   });
-  /** In place of the secret that an unknown client lacks. */
+  /** Replaces the missing secret of an unknown client. */
   const dummy = randomBytes(32).toString("hex");
   return {
     isSigned: async (clientId, bytes, signature = "") =>

@@ -1,5 +1,5 @@
-// What the rows of external sources keep sealed: the secret that signs payloads, the key that raw
-// payloads lie under, and the credential of pulls.
+// Secrets of external sources: the secret that signs payloads, the key that encrypts raw payloads,
+// and the credential for pulls. All are sealed.
 import { randomBytes } from "node:crypto";
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
@@ -26,11 +26,13 @@ export const unsealOfSource = (sealed: string, of: SourceColumn, keyring: Keyrin
 export const newSourceVault = (sourceId: number, keyring: Keyring): string =>
   sealOfSource(randomBytes(32).toString("base64"), { sourceId, column: "vault" }, keyring);
 
-/** The key of 32 bytes. Throws CannotUnseal. */
+/** The 32-byte key. Throws CannotUnseal. */
 export const sourceVault = (sealed: string, sourceId: number, keyring: Keyring): Buffer =>
   Buffer.from(unsealOfSource(sealed, { sourceId, column: "vault" }, keyring), "base64");
 
-/** What lies sealed, in a transaction as tributary_secrets that sees its clients. */
+/**
+ * Reads all sealed values of the visible clients, in a transaction of the role tributary_secrets.
+ */
 export const sealedOfSources = async (tx: PoolClient): Promise<readonly string[]> =>
   (
     await tx.query<{ sealed: string }>(
@@ -38,7 +40,10 @@ export const sealedOfSources = async (tx: PoolClient): Promise<readonly string[]
     )
   ).rows.map(({ sealed }) => sealed);
 
-/** Seals what a client's sources hold under the newest secret; answers whether anything was not. */
+/**
+ * Reseals the values of a client's sources under the newest secret. Returns whether any was sealed
+ * under an older one.
+ */
 export const resealSourcesWithin = async (tx: PoolClient, clientId: number, keyring: Keyring): Promise<boolean> => {
   const newest = fingerprintOf(keyring.newest);
   const { rows } = await tx.query<Row & { readonly source_id: number }>(sql`

@@ -1,4 +1,4 @@
-// Issues a token: to a client, a partner, or to the operator.
+// Issues a token to a client, a partner or the operator.
 
 import { RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
@@ -7,17 +7,17 @@ import { createTokenWithin, type NewToken, prefixOf, REQUESTS_A_MINUTE } from ".
 
 export interface IssuedToken {
   readonly token_id: number;
-  /** Shown once: only its hash is kept. */
+  /** Shown once, because only its hash is stored. */
   readonly token: string;
 }
 
-/** Who may give a token more requests a minute than all have. */
+/** Roles that may raise the request limit of a token. */
 const MAY_RAISE = ["admin", "operator"];
 
 /**
- * A new upload token takes the place of the partner's. Throws RefusalError: missing, conflict
- * `client_archived`, `partner_archived`, and forbidden where the caller may not give as many
- * requests a minute.
+ * A new upload token replaces the partner's. Throws RefusalError: missing, conflict
+ * `client_archived`, `partner_archived`, and forbidden if the caller may not raise the request
+ * limit.
  */
 export const issueToken = async (work: Work, wanted: NewToken): Promise<IssuedToken> => {
   const { tx, act, audit } = work;
@@ -26,7 +26,7 @@ export const issueToken = async (work: Work, wanted: NewToken): Promise<IssuedTo
   if (!MAY_RAISE.includes(act.role) && (wanted.requests_a_minute ?? 0) > REQUESTS_A_MINUTE) throw byAdminAlone();
   const { token_id, token } = await createTokenWithin(tx, wanted);
   const requests_a_minute = kind === "ingest" ? (wanted.requests_a_minute ?? REQUESTS_A_MINUTE) : null;
-  // `prefix` says which one it is; what is called a token is redacted in the audit.
+  // The audit identifies the token by `prefix`, because it redacts fields named token.
   const after = { kind, prefix: prefixOf(token), client_id, partner_id, label, requests_a_minute };
   await audit({ action: "token.created", client_id, entity: `token:${token_id}`, after });
   return { token_id, token };

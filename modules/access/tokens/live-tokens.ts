@@ -7,15 +7,12 @@ import type { UnixMs } from "../../../stream/flow.ts";
 import { type Token, tokenForm } from "./tokens.ts";
 
 export interface Tokens {
-  /**
-   * The token's owner, when it is known and not revoked. Counts as a use, which is written later.
-   */
+  /** Returns the token if it is known and not revoked. Counts as a use, which is written later. */
   readonly find: (token: string) => Token | undefined;
   /** Resolves with the first load, however long Postgres is away. */
   readonly ready: Promise<void>;
   /**
-   * Since when (database time) nothing newer is known, while Postgres is away: the tokens known
-   * then stay good.
+   * While Postgres is away: the database time of the last load. The tokens of that load stay valid.
    */
   readonly staleSince: () => UnixMs | undefined;
   /** Writes the last uses and stops polling; close it before its pool. */
@@ -25,14 +22,14 @@ export interface Tokens {
 interface Picture {
   readonly revision: number;
   /**
-   * By the hex of the SHA-256: a lookup's time says something of the hash at most, never of the
-   * token.
+   * Keyed by the SHA-256 in hex: the time of a lookup reveals at most something about the hash,
+   * never about the token.
    */
   readonly live: ReadonlyMap<string, Token>;
 }
 
 /**
- * Keeps the live tokens in memory. With a poll of 500 ms a revocation is effective within a second.
+ * Keeps the live tokens in memory. With a poll of 500 ms a revocation takes effect within a second.
  */
 export const openTokens = (
   pool: pg.Pool,
@@ -69,7 +66,7 @@ export const openTokens = (
   timer.unref();
   return {
     find: (token) => {
-      // The form first: whatever a stranger sends is not worth a hash.
+      // Checks the format first, so that random texts of strangers are not hashed.
       const found = tokenForm.test(token) ? snapshot.now()?.value.live.get(hash("sha256", token, "hex")) : undefined;
       if (found !== undefined) used.add(found.token_id);
       return found;
@@ -94,8 +91,8 @@ const take = (pool: pg.Pool, before: SnapshotAt<Picture> | undefined): Promise<S
       );
       const { as_of: asOf, revision } = moment[0]!;
       if (before !== undefined && before.value.revision === revision) return { asOf, value: before.value };
-      // A lower revision than the known one: the database was restored from a backup, and what it
-      // holds is the truth.
+      // A lower revision than the known one means that the database was restored from a backup,
+      // whose content then counts.
       const isNewer = before !== undefined && before.value.revision < revision;
       const { rows } = await tx.query<Token & { hash: string; is_live: boolean }>(sql`
         select token_id, kind, client_id, partner_id, client_side, requests_a_minute,

@@ -1,20 +1,20 @@
-// Ends a token in every process within a second.
+// Revokes a token in every process within a second.
 import { missing } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { readToken } from "./token-reads.ts";
 import { revokeTokenWithin } from "./tokens.ts";
 
-/** What the audit keeps of it. */
+/** The fields that the audit keeps. */
 const FIELDS = ["kind", "prefix", "client_id", "partner_id", "label", "requests_a_minute"];
 
 /**
- * The operator's command line ends those of operators, too. Throws RefusalError: missing, also of
- * one that is revoked.
+ * The operator's command line also revokes tokens of operators. Throws RefusalError: missing, also
+ * if the token is revoked already.
  */
 export const endToken = async ({ tx, scope, act, audit }: Work, tokenId: number): Promise<void> => {
   const filter = { token_id: tokenId, isOfAnyKind: act.role === "operator" };
   const row = await readToken(tx, filter, scope, FIELDS);
-  // Another request may have revoked it since it was read.
+  // Another request may have revoked the token since it was read.
   if (row === undefined || !(await revokeTokenWithin(tx, tokenId))) throw missing();
   await audit({ action: "token.revoked", client_id: row.client_id, entity: `token:${tokenId}`, before: row });
 };

@@ -1,5 +1,5 @@
-// The live tokens of clients and partners as the platform API shows them: never more of a token
-// than its first letters.
+// Lists the live tokens of clients and partners for the platform API, which shows only the prefix
+// of a token.
 import type { Pool, PoolClient } from "pg";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -13,11 +13,11 @@ export interface TokenFilter {
   readonly kind?: "ingest" | "upload" | undefined;
   readonly client_id?: number | undefined;
   readonly partner_id?: number | undefined;
-  /** Those of operators and services, too. */
+  /** Also includes tokens of operators and services. */
   readonly isOfAnyKind?: boolean | undefined;
 }
 
-/** A token of a partner belongs to whichever of the partner's clients is in the scope. */
+/** A token of a partner is visible through any of the partner's clients in the scope. */
 export const tokenRows = ({ token_id, kind, client_id, partner_id, isOfAnyKind = false }: TokenFilter): RowsQuery => ({
   columns: {
     id: sql`t.token_id`,
@@ -47,7 +47,7 @@ export const tokenRows = ({ token_id, kind, client_id, partner_id, isOfAnyKind =
   id: { by: sql`t.token_id`, type: "int" },
 });
 
-/** A live token that the scope sees; undefined for every other. */
+/** Returns a live token if the scope includes it, otherwise undefined. */
 export const readToken = (
   tx: PoolClient,
   filter: TokenFilter & { readonly token_id: number },
@@ -67,7 +67,10 @@ export interface ListedToken {
   readonly revoked_at: UnixMs | null;
 }
 
-/** Tokens of every tenant and of none, revoked ones too, under the role that may see them. */
+/**
+ * Lists the tokens of all tenants and of none, revoked ones included, in the role that may read
+ * them.
+ */
 export const everyToken = (pool: Pool): Promise<readonly ListedToken[]> =>
   transaction(
     pool,

@@ -9,8 +9,8 @@ import type { UnixMs } from "../../../stream/flow.ts";
 export type TokenKind = "ingest" | "admin" | "upload" | "service";
 
 /**
- * What a token opens: an ingest token its client, an upload token its partner, the others no
- * tenant.
+ * An ingest token gives access to its client, an upload token to its partner, and the other kinds
+ * to no tenant.
  */
 export interface Token {
   readonly token_id: number;
@@ -18,8 +18,8 @@ export interface Token {
   readonly client_id: number | null;
   readonly partner_id: number | null;
   /**
-   * Held by the visitor's own browser or app: address and user agent of the request are the
-   * visitor's.
+   * True if the visitor's own browser or app holds the token. Address and user agent of the request
+   * are then the visitor's.
    */
   readonly client_side: boolean;
   readonly requests_a_minute: number;
@@ -30,26 +30,26 @@ export interface NewToken {
   readonly client_id?: number;
   readonly partner_id?: number;
   readonly client_side?: boolean;
-  /** Of an ingest token; REQUESTS_A_MINUTE unless more was arranged. */
+  /** For an ingest token; by default REQUESTS_A_MINUTE. */
   readonly requests_a_minute?: number;
 }
 
-/** Of a token, where nothing else was arranged (docs/design/contracts.md, "Limits"). */
+/** The default limit of a token (docs/design/contracts.md, "Limits"). */
 export const REQUESTS_A_MINUTE = 100;
-/** What anyone can be given: each request that is let through is remembered for a minute. */
+/** The highest limit, because each accepted request is remembered for a minute. */
 const MOST_REQUESTS_A_MINUTE = 10_000;
 
 export const tokenForm = /^trb_(?:ingest|admin|upload|service)_[A-Za-z0-9_-]{43}$/;
 const sha256 = (token: string): Buffer => createHash("sha256").update(token).digest();
 
-/** `trb_<kind>_` and 32 random bytes. Shown once; only its hash is kept. */
+/** `trb_<kind>_` and 32 random bytes. Shown once; only its hash is stored. */
 export const newToken = (kind: TokenKind): string => `trb_${kind}_${randomBytes(32).toString("base64url")}`;
 
 /**
- * Makes a token and saves its hash. With `token` given (one made earlier, for a database made
- * again) that one is saved, and saving it again changes nothing. A new upload token replaces the
- * partner's. Throws when an ingest token names no client, an upload token no partner, the one given
- * was revoked, or requests_a_minute is not 1 to 10,000.
+ * Makes a token and saves its hash. If `token` is given, e.g. for a new database, that token is
+ * saved; saving it again changes nothing. A new upload token replaces the partner's. Throws if an
+ * ingest token names no client, an upload token names no partner, the given token was revoked, or
+ * requests_a_minute is not 1 to 10,000.
  */
 export const createToken = (
   pool: pg.Pool,
@@ -58,7 +58,7 @@ export const createToken = (
 ): Promise<{ token_id: number; token: string }> =>
   transaction(pool, null, (tx) => createTokenWithin(tx, wanted, token));
 
-/** The same inside a transaction of the caller, which has to be short: others wait. */
+/** Does the same inside the caller's transaction, which must be short because others wait. */
 export const createTokenWithin = async (
   tx: pg.PoolClient,
   wanted: NewToken,
@@ -85,7 +85,7 @@ export const createTokenWithin = async (
   });
 };
 
-/** By which people tell tokens apart: 24 of its 256 bits. */
+/** The part by which people tell tokens apart. It shows 24 of the token's 256 bits. */
 export const prefixOf = (token: string): string => token.slice(0, token.indexOf("_", 4) + 5);
 
 const refuseMismatch = (wanted: NewToken, token: string): void => {
@@ -115,13 +115,13 @@ const refuseLimit = (requests: number): void => {
 };
 
 /**
- * Gives a live ingest token another limit, in every process within a second. False when there is
- * none of that id. Throws when the limit is not 1 to 10,000.
+ * Changes the limit of a live ingest token in every process within a second. Returns false if there
+ * is none with this id. Throws if the limit is not 1 to 10,000.
  */
 export const limitToken = (pool: pg.Pool, tokenId: number, requests: number): Promise<boolean> =>
   transaction(pool, null, (tx) => limitTokenWithin(tx, tokenId, requests));
 
-/** The same inside a transaction of the caller, which has to be short: others wait. */
+/** Does the same inside the caller's transaction, which must be short because others wait. */
 export const limitTokenWithin = async (tx: pg.PoolClient, tokenId: number, requests: number): Promise<boolean> => {
   refuseLimit(requests);
   return within(tx, async (revision) => {
@@ -134,9 +134,9 @@ export const limitTokenWithin = async (tx: pg.PoolClient, tokenId: number, reque
 };
 
 /**
- * A new service token under this label; those of before under it are dead within a second. For a
- * process that keeps its token in memory alone and makes another at each start. The label belongs
- * to one process.
+ * Makes a new service token with this label and revokes the older ones within a second. For a
+ * process that keeps its token only in memory and makes a new one at each start. A label belongs to
+ * one process.
  */
 export const renewServiceToken = (pool: pg.Pool, label: string): Promise<string> =>
   writing(pool, async (tx, revision) => {
@@ -151,13 +151,13 @@ export const renewServiceToken = (pool: pg.Pool, label: string): Promise<string>
   });
 
 /**
- * Ends a token in every process within a second. False when there is none of that id, or it had
- * been revoked before.
+ * Revokes a token in every process within a second. Returns false if there is none with this id, or
+ * if it is revoked already.
  */
 export const revokeToken = (pool: pg.Pool, tokenId: number): Promise<boolean> =>
   transaction(pool, null, (tx) => revokeTokenWithin(tx, tokenId));
 
-/** The same inside a transaction of the caller, which has to be short: others wait. */
+/** Does the same inside the caller's transaction, which must be short because others wait. */
 export const revokeTokenWithin = (tx: pg.PoolClient, tokenId: number): Promise<boolean> =>
   within(tx, async (revision) => {
     const { rowCount } = await tx.query(
@@ -168,8 +168,8 @@ export const revokeTokenWithin = (tx: pg.PoolClient, tokenId: number): Promise<b
   });
 
 /**
- * Ends all ingest tokens of a client inside a transaction of the caller, which has to be short:
- * others wait. Answers how many.
+ * Revokes all ingest tokens of a client inside the caller's transaction, which must be short
+ * because others wait. Returns their number.
  */
 export const revokeTokensOf = async (tx: pg.PoolClient, clientId: number): Promise<number> => {
   const { rowCount } = await within(tx, () =>
@@ -183,7 +183,9 @@ export const revokeTokensOf = async (tx: pg.PoolClient, clientId: number): Promi
 const writing = <T>(pool: pg.Pool, work: (tx: pg.PoolClient, revision: number) => Promise<T>): Promise<T> =>
   transaction(pool, null, (tx) => within(tx, (revision) => work(tx, revision)));
 
-/** Writers take turns until their commit, so that a reader of a revision has seen all below it. */
+/**
+ * Writers take turns until their commit, so a reader that sees a revision has seen all lower ones.
+ */
 const within = async <T>(tx: pg.PoolClient, work: (revision: number) => Promise<T>): Promise<T> => {
   await lockUntilCommit(tx, "tributary.tokens");
   await tx.query("set local role tributary_tokens");

@@ -1,4 +1,4 @@
-// Gives a user another name, role, tenants, status or locale.
+// Changes the name, role, tenants, status or locale of a user.
 import { sql } from "../../../infra/postgres/sql.ts";
 import { checkVersion, conflict } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
@@ -20,12 +20,12 @@ export type UserChange = Partial<Omit<User, "user_id" | "email"> & Pick<ListedUs
 export interface UserPatch {
   readonly user: { readonly user_id: number } | { readonly email: string };
   readonly patch: UserChange;
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version?: number | undefined;
 }
 
 /**
- * It acts on the next request of that user. Throws RefusalError: missing, invalid `bad_user`,
+ * Takes effect with the user's next request. Throws RefusalError: missing, invalid `bad_user`,
  * conflict `version_conflict`, `last_admin`.
  */
 export const changeUser = async (work: Work, { user, patch, version }: UserPatch): Promise<ListedUser> => {
@@ -45,8 +45,9 @@ export const changeUser = async (work: Work, { user, patch, version }: UserPatch
 };
 
 /**
- * Inside a transaction that may write users. A new role without tenants has none. `known` is null
- * where the tenants stay as they are. Throws RefusalError: the last active admin stays one.
+ * Needs a transaction that may write users. A change of role clears the tenants unless new ones are
+ * given. `known` is null if the tenants stay. Throws RefusalError: the last active admin must stay
+ * one.
  */
 export const updateUser = async (
   tx: UserTransaction,

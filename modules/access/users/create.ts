@@ -1,4 +1,4 @@
-// Makes a user that comes in with its first login.
+// Creates a user, who signs in with the first login of the same address.
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { Work } from "../../base/work.ts";
@@ -25,8 +25,8 @@ export const createUser = async (work: Work, input: NewUser): Promise<ListedUser
 };
 
 /**
- * Inside a transaction that may write users. Throws RefusalError: `bad_user`; `email_in_use` also
- * when the user of this address is disabled, so that a person stays one row of the audit.
+ * Needs a transaction that may write users. Throws RefusalError: `bad_user`; `email_in_use` also if
+ * the user with this address is disabled, so that a person stays one row in the audit.
  */
 export const insertUser = async (tx: UserTransaction, wanted: NewUser, known: KnownTenants): Promise<ListedUser> => {
   const user = checkUser(

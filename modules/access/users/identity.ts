@@ -1,5 +1,5 @@
-// Users by the identity that the provider vouches for on each request, so that a demotion acts at
-// once: bound at the first login, and forgotten.
+// Finds users by the identity that the provider confirms on each request, so that a demotion takes
+// effect at once. Binds an identity at the first login, and unbinds it.
 import type pg from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -7,19 +7,18 @@ import { type Act, writeAudit } from "../../base/audit/audit.ts";
 import { EMAIL } from "./user-rules.ts";
 import { addressOf, asUsers, type User, type UserTransaction, userColumns, usersRole, withUsers } from "./users.ts";
 
-/** What a good token says of its owner. */
+/** The claims of a valid token about its owner. */
 export interface Identity {
   readonly issuer: string;
   readonly subject: string;
-  /** Null unless the issuer says that it is verified. */
+  /** Null unless the issuer says that the address is verified. */
   readonly email: string | null;
 }
 
 /**
- * The user of an identity; undefined when it is bound to none and cannot be. The first login binds
- * it to the user of the same verified address, unless that user has an identity already: then
- * another subject shows this address, and is not let in. A disabled user stays out, under whatever
- * address its identity comes.
+ * Returns the user of an identity; undefined if the identity is not bound and cannot be. The first
+ * login binds it to the user with the same verified address. If that user has another identity
+ * already, the login is refused. A disabled user stays out, whatever address the identity has.
  */
 export const userOf = async (
   pool: pg.Pool,
@@ -30,11 +29,11 @@ export const userOf = async (
   const { email } = identity;
   if (known !== undefined || email === null || !EMAIL.test(email)) return seen(pool, known);
   await bind(pool, { ...identity, email }, sender);
-  // Bound now, or by another request of the same person at the same moment, or not at all.
+  // The identity was bound now, by a concurrent request of the same person, or not at all.
   return seen(pool, await boundUser(pool, identity));
 };
 
-/** Who comes in, and once an hour its time. */
+/** Returns an active user, and stores the time of the visit once an hour. */
 const seen = async (pool: pg.Pool, bound: Bound | undefined): Promise<User | undefined> => {
   if (!bound?.isActive) return undefined;
   if (bound.isUnseen) await markSeen(pool, bound.user.user_id);
@@ -49,7 +48,7 @@ const markSeen = (pool: pg.Pool, userId: number): Promise<unknown> =>
 interface Bound {
   readonly user: User;
   readonly isActive: boolean;
-  /** For an hour. */
+  /** True if the user was last seen more than an hour ago. */
   readonly isUnseen: boolean;
 }
 const boundUser = (pool: pg.Pool, { issuer, subject }: Identity): Promise<Bound | undefined> =>
@@ -72,7 +71,8 @@ const bind = (
 ): Promise<void> =>
   transaction(pool, null, async (tx) => {
     const { rows } = await asUsers(tx, async () => {
-      // Two addresses of one subject at the same moment would meet in the unique index otherwise.
+      // Without the lock, two addresses of one subject at the same moment would violate the unique
+      // index.
       await lockUntilCommit(tx, `tributary.identity ${issuer} ${subject}`);
       return tx.query<User>(sql`
         update users set issuer = ${issuer}, subject = ${subject}, bound_at = clock_timestamp()
@@ -89,8 +89,8 @@ const bind = (
   });
 
 /**
- * Forgets which identity a user has: the next login with its address binds again. False when none
- * was bound.
+ * Unbinds the identity of a user; the next login with the address binds again. Returns false if
+ * none was bound.
  */
 export const unbindUser = async (tx: UserTransaction, userId: number): Promise<boolean> =>
   (
@@ -100,8 +100,8 @@ export const unbindUser = async (tx: UserTransaction, userId: number): Promise<b
   ).rowCount === 1;
 
 /**
- * Forgets the identities that another issuer has given to these addresses: for an identity provider
- * of a laptop, whose own address may change with its port.
+ * Unbinds identities of these addresses that another issuer gave. Used for the identity provider of
+ * a laptop, whose address changes with its port.
  */
 export const unbindFromOthers = async (
   tx: UserTransaction,

@@ -1,4 +1,4 @@
-// What users change of themselves: their name, and the language of their mails.
+// Lets users change their own name and the language of their mails.
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { Work } from "../../base/work.ts";
 import { asUsers, entityOfUser, type User } from "./users.ts";
@@ -6,7 +6,8 @@ import { asUsers, entityOfUser, type User } from "./users.ts";
 export type OwnAccount = Pick<User, "name" | "locale">;
 
 /**
- * Answers the account as it is then. Users belong to no tenant: the role that may write them does.
+ * Returns the changed account. Users belong to no tenant, so this runs in the role that may write
+ * them.
  */
 export const changeAccount = async (
   { tx, audit }: Work,

@@ -1,5 +1,5 @@
-// Who and what comes in for a partner: its users and its upload token. Neither belongs to a client,
-// so the role that may see users and tokens of all tenants asks.
+// Reads and ends the access of a partner: its users and its upload token. Neither belongs to a
+// client, so the queries run in the role that sees users and tokens of all tenants.
 import type { PoolClient } from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
@@ -7,11 +7,11 @@ import type { UnixMs } from "../../../stream/flow.ts";
 
 interface PartnerAccess {
   readonly users: readonly { readonly id: number; readonly email: string; readonly name: string }[];
-  /** Null when it has none; the prefix of a token made long ago is not known. */
+  /** Null if the partner has none. The prefix of an old token is not known. */
   readonly upload_token: { readonly prefix: string | null; readonly last_used_at: UnixMs | null } | null;
 }
 
-/** Of a partner that the caller may see; disabled users are left out. */
+/** The caller must be allowed to see the partner. Disabled users are left out. */
 export const readPartnerAccess = async (tx: PoolClient, partnerId: number): Promise<PartnerAccess> => {
   await tx.query("set local role tributary_tokens");
   const { rows: users } = await tx.query<PartnerAccess["users"][number]>(sql`
@@ -25,8 +25,8 @@ export const readPartnerAccess = async (tx: PoolClient, partnerId: number): Prom
 };
 
 /**
- * Ends the upload token of a partner inside a transaction of the caller, which has to be short:
- * others wait. Answers how many it had.
+ * Revokes the upload token of a partner inside the caller's transaction, which must be short
+ * because others wait. Returns the number of revoked tokens.
  */
 export const revokeUploadToken = async (tx: PoolClient, partnerId: number): Promise<number> => {
   await lockUntilCommit(tx, "tributary.tokens");

@@ -1,5 +1,5 @@
-// Whom a mail about a client or a partner goes to. Users belong to no tenant, so the role that sees
-// all of them asks.
+// Finds the recipients of mails about a client or a partner. Users belong to no tenant, so the
+// queries run in the role that sees all of them.
 import type { PoolClient } from "pg";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import { asUsers, type Locale } from "./users.ts";
@@ -9,15 +9,15 @@ export interface Recipient {
   readonly locale: Locale;
 }
 
-/** Admins, and the managers to whom the client is assigned, as far as they may come in. */
+/** Active admins, and active managers of the client. */
 export const staffOf = (tx: PoolClient, clientId: number): Promise<readonly Recipient[]> =>
   usersWhere(tx, sql`role = 'admin' or ${manages(clientId)}`);
 
-/** Those managers alone. */
+/** Active managers of the client. */
 export const managersOf = (tx: PoolClient, clientId: number): Promise<readonly Recipient[]> =>
   usersWhere(tx, manages(clientId));
 
-/** The user with this address, as far as it may come in; undefined where there is none. */
+/** The active user with this address; undefined if there is none. */
 export const recipientAt = async (tx: PoolClient, email: string): Promise<Recipient | undefined> =>
   (await usersWhere(tx, sql`email = ${email}`))[0];
 
@@ -30,8 +30,8 @@ const usersWhere = (tx: PoolClient, condition: Sql): Promise<readonly Recipient[
   });
 
 /**
- * The users of each of these partners, which the transaction sees; of one that has none its own
- * address, in Spanish.
+ * The users of each of these partners, which the transaction must be able to see. A partner without
+ * users gets mail at its own address, in Spanish.
  */
 export const addressesOfPartners = async (
   tx: PoolClient,

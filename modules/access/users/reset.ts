@@ -1,4 +1,4 @@
-// Forgets the identity of a user: the next login with its address binds another.
+// Unbinds the identity of a user, so that the next login with the address binds another one.
 import type { PoolClient } from "pg";
 import { conflict } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
@@ -6,7 +6,7 @@ import { revokeInvitationsOf } from "../invitations/invitations.ts";
 import { unbindUser } from "./identity.ts";
 import { addressOf, asUsers, entityOfUser, type ListedUser, userByEmail } from "./users.ts";
 
-/** Whether the platform API may: docs/operate.md, "Reset a user over HTTP". */
+/** Whether the platform API may reset users (docs/operate.md, "Reset a user over HTTP"). */
 export const isResetSwitchedOn = async (tx: PoolClient): Promise<boolean> => {
   const { rows } = await tx.query<{ is_on: boolean | null }>(
     "select current_setting('tributary.reset_user', true) = 'on' as is_on",
@@ -15,7 +15,7 @@ export const isResetSwitchedOn = async (tx: PoolClient): Promise<boolean> => {
 };
 
 /**
- * Its pending invitations are revoked. Throws RefusalError: missing, conflict `self_reset`.
+ * Also revokes the user's pending invitations. Throws RefusalError: missing, conflict `self_reset`.
  */
 export const resetUser = async ({ tx, act, audit }: Work, email: string): Promise<ListedUser> => {
   const { user, revoked_invitations } = await asUsers(tx, async () => {

@@ -1,4 +1,4 @@
-// Users as the platform API lists them; they belong to no tenant, so the operator's own count.
+// Lists users for the platform API. They belong to no tenant, so they are the operator's rows.
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { Role } from "./users.ts";
@@ -6,7 +6,7 @@ import type { Role } from "./users.ts";
 export interface UserFilter {
   readonly role?: Role | undefined;
   readonly status?: "active" | "disabled" | undefined;
-  /** Begin of the name or the address. */
+  /** The beginning of the name or the address. */
   readonly q?: string | undefined;
 }
 

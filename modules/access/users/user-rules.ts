@@ -1,4 +1,4 @@
-// The rules of one user, however it is made or changed.
+// The rules for a user, whether it is created or changed.
 import { invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { partnerStanding } from "../standing.ts";
@@ -12,7 +12,10 @@ export interface NewUser {
   readonly client_ids?: readonly number[];
   readonly locale?: Locale;
 }
-/** What clients and partners there are, e.g. a snapshot of the reference data; undefined: none. */
+/**
+ * Looks up existing clients and partners, e.g. in a snapshot of the reference data; undefined: it
+ * does not exist.
+ */
 export interface KnownTenants {
   readonly client: (clientId: number) => unknown;
   readonly partner: (partnerId: number) => unknown;
@@ -23,8 +26,8 @@ const LONGEST_NAME = 200;
 const NAME = /^[^\p{C}]*$/u;
 
 /**
- * What the caller may give: its clients, and a partner of one of them. A partner that a user keeps
- * is not looked at.
+ * The tenants that the caller may assign: its own clients, and a partner of one of them. A partner
+ * that the user keeps is not checked.
  */
 export const tenantsFor = async (
   { tx, scope }: Pick<Work, "tx" | "scope">,
@@ -41,7 +44,7 @@ const refuse = (field: Field, message: string): never => {
   throw invalid(`/${field}`, "bad_user", message);
 };
 
-/** The user as it is saved. Throws RefusalError: invalid `bad_user`. */
+/** Returns the user in the form in which it is saved. Throws RefusalError: invalid `bad_user`. */
 export const checkUser = <Given extends Required<NewUser>>(user: Given, known: KnownTenants | null): Given => {
   const email = addressOf(user.email);
   const name = user.name.trim();

@@ -1,5 +1,4 @@
-// Who may use the platform and as what: the rows of users, and the role that may read and write
-// them.
+// The users of the platform with their roles, and the database role that may read and write them.
 import type pg from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -8,7 +7,7 @@ import { conflict, missing, type RefusalError } from "../../base/refusal.ts";
 export const roles = ["admin", "client_manager", "partner", "client_user", "viewer"] as const;
 export type Role = (typeof roles)[number];
 
-/** Of mails. */
+/** Languages of mails. */
 export const locales = ["es", "en"] as const;
 export type Locale = (typeof locales)[number];
 
@@ -21,26 +20,26 @@ export interface User {
   readonly client_ids: readonly number[];
   readonly locale: Locale;
 }
-/** A row of the list of users: also who may not come in. */
+/** A row of the list of users, which includes disabled ones. */
 export interface ListedUser extends User {
   readonly status: "active" | "disabled";
-  /** When an identity was bound to it, by its first login; null before. */
+  /** When the first login bound an identity to the user; null: none is bound. */
   readonly bound_at: number | null;
-  /** Of its newest request, to the hour. */
+  /** The time of the newest request, to the hour. */
   readonly last_seen_at: number | null;
   readonly created_at: number;
   readonly updated_at: number;
   readonly version: number;
 }
-/** Asked before any tenant is known; this role sees no tenant's rows. */
+/** Used before any tenant is known; this role sees no tenant's rows. */
 export const usersRole = "tributary_tokens";
 export type UserTransaction = Pick<pg.PoolClient, "query">;
 
-/** Runs `work` in one transaction that may read and write users, and nothing of a tenant. */
+/** Runs `work` in a transaction that may read and write users, but no tenant's rows. */
 export const withUsers = <T>(pool: pg.Pool, work: (tx: UserTransaction) => Promise<T>): Promise<T> =>
   transaction(pool, null, work, { role: usersRole });
 
-/** The same inside a transaction of the caller, which has its own role again afterwards. */
+/** Does the same inside the caller's transaction, and restores the caller's role. */
 export const asUsers = async <T>(tx: UserTransaction, work: (tx: UserTransaction) => Promise<T>): Promise<T> => {
   await tx.query(`set local role ${usersRole}`);
   const result = await work(tx);
@@ -53,17 +52,17 @@ export const listedColumns = sql`${userColumns},
   case when removed_at is null then 'active' else 'disabled' end as status, bound_at, last_seen_at, created_at,
   updated_at, version`;
 
-/** All users, disabled ones too, in the order of their making. */
+/** All users, disabled ones included, in the order in which they were created. */
 export const listUsers = async (tx: UserTransaction): Promise<readonly ListedUser[]> =>
   (await tx.query<ListedUser>(sql`select ${listedColumns} from users order by user_id`)).rows;
 
-/** The newest row of this address, a disabled one too. Throws RefusalError: missing. */
+/** Returns the newest user with this address, even if disabled. Throws RefusalError: missing. */
 export const userByEmail = async (tx: UserTransaction, email: string): Promise<ListedUser> => {
   const found = await findByEmail(tx, email);
   if (found !== undefined) return found;
   throw missing();
 };
-/** The same; undefined when there is none. */
+/** Does the same, but returns undefined if there is none. */
 export const findByEmail = async (tx: UserTransaction, email: string): Promise<ListedUser | undefined> =>
   (
     await tx.query<ListedUser>(sql`
@@ -71,7 +70,7 @@ export const findByEmail = async (tx: UserTransaction, email: string): Promise<L
       order by removed_at is null desc, user_id desc limit 1`)
   ).rows[0];
 
-/** Which of these addresses a user has, a disabled one too; in lower case. */
+/** Returns those of the addresses that a user has, even a disabled one; in lower case. */
 export const addressesInUse = async (tx: UserTransaction, emails: readonly string[]): Promise<ReadonlySet<string>> => {
   const { rows } = await tx.query<{ email: string }>(
     sql`select distinct email from users where email = any (${emails.map(addressOf)})`,
@@ -79,13 +78,13 @@ export const addressesInUse = async (tx: UserTransaction, emails: readonly strin
   return new Set(rows.map(({ email }) => email));
 };
 
-/** The refusal of an address that another user, or another partner, has. */
+/** The refusal of an address that another user or partner has. */
 export const emailInUse = (path: string, message = "there is a user of this address already"): RefusalError =>
   conflict("email_in_use", message, { path });
 
 export const addressOf = (email: string): string => email.trim().toLowerCase();
 
-/** The user, and no other change of any until the commit. Throws RefusalError: missing. */
+/** Returns the user and locks all users until the commit. Throws RefusalError: missing. */
 export const userToChange = async (tx: UserTransaction, userId: number): Promise<ListedUser> => {
   await lockUntilCommit(tx, "tributary.users");
   const { rows } = await tx.query<ListedUser>(sql`select ${listedColumns} from users where user_id = ${userId}`);
@@ -93,7 +92,7 @@ export const userToChange = async (tx: UserTransaction, userId: number): Promise
   return rows[0];
 };
 
-/** How the audit names a user, and what of it the audit keeps. */
+/** The name of a user in the audit, and the fields that the audit keeps. */
 export const entityOfUser = ({ user_id }: Pick<User, "user_id">): string => `user:${user_id}`;
 export const settingsOf = ({ name, role, partner_id, client_ids, status, locale }: ListedUser) => ({
   ...{ name, role, partner_id, client_ids, status, locale },

@@ -4,7 +4,7 @@ import type { OutputMessage } from "../../stream/messages.ts";
 import { type FeedIn, feedsOf } from "../../stream/topology.ts";
 import type { Wire } from "../../stream/wire.ts";
 
-/** What is published of one thing given; the wire must have been opened for the edge's topic. */
+/** Makes the message of a feed for one value. The wire must be open for the feed's topic. */
 export const messageOf = ({ to, record }: AnyFeed, wire: Wire, given: unknown): OutputMessage => {
   const { at, receivedAt = at, data } = record(given);
   const position = { topic: to.name, partition: 0, offset: 0 };
@@ -12,7 +12,7 @@ export const messageOf = ({ to, record }: AnyFeed, wire: Wire, given: unknown): 
   return { topic: to.name, key: event.key, value: wire.encode(to, event, null) };
 };
 
-/** The edge of that name; throws when a topology has none. */
+/** Returns the feed with this name; throws if the topology has none. */
 export const feedNamed = <const Nodes extends readonly Node[], Name extends FeedIn<Nodes>["name"]>(
   topology: Declared<Nodes>,
   name: Name,

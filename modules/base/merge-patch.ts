@@ -4,9 +4,9 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
- * What `patch` makes of `value`: objects are merged however deep, null takes a field of a nested
- * object away, everything else is replaced. At the top null is a value, for a record has all its
- * fields.
+ * Applies `patch` to `value`: objects are merged at every depth, null removes a field of a nested
+ * object, and everything else is replaced. At the top level null is a value, because a record keeps
+ * all its fields.
  */
 export const mergePatch = (value: unknown, patch: unknown, isNested = false): unknown => {
   if (!isObject(patch)) return patch;

@@ -1,39 +1,39 @@
-// One unit of work: the transaction of a use case with its audit, its outbox and its moment. The
-// platform API, the command line and jobs each open one and run use cases in it.
+// A unit of work: the transaction of a use case with its audit, its outbox and its time. The
+// platform API, the command line and jobs open one and run use cases in it.
 import type { PoolClient } from "pg";
 import type { UnixMs } from "../../stream/flow.ts";
 import { type Act, type AuditEntry, writeAudit } from "./audit/audit.ts";
 
-/** Whose rows the caller sees. */
+/** The clients whose rows the caller sees. */
 export interface Scope {
   readonly clients: readonly number[];
-  /** Admin, the operator's command line, and a viewer to whom no client is assigned. */
+  /** True for admins, the operator's command line, and viewers without assigned clients. */
   readonly isAll: boolean;
 }
 
-/** What a use case works with, all of it one transaction. */
+/** The tools of a use case, all in one transaction. */
 export interface Work {
   readonly tx: PoolClient;
   readonly scope: Scope;
-  /** Who acts, for the audit. */
+  /** The actor, for the audit. */
   readonly act: Act;
   /** When the work began. */
   readonly now: UnixMs;
   /** Writes rows of the audit. */
   readonly audit: (...entries: readonly AuditEntry[]) => Promise<void>;
   /**
-   * A UUID for the n-th thing that the work makes outside of Postgres: the same each time the
-   * request comes with its Idempotency-Key. Without a key each call makes another.
+   * Returns a UUID for the n-th thing that the work makes outside of Postgres. It stays the same if
+   * the request is repeated with its Idempotency-Key. Without a key each call returns a new one.
    */
   readonly idOf: (n: number) => string;
-  /** Runs `step` once after the use case, and before the answer is built from what it saved. */
+  /** Runs `step` once after the use case, before the answer is built from the saved rows. */
   readonly atEnd: (step: () => Promise<void>) => void;
 }
 
 export type WorkParts = Pick<Work, "tx" | "scope" | "act" | "idOf">;
 
 /**
- * Runs a use case, then what it left for the end, then `answer`: all in the transaction of `parts`.
+ * Runs a use case, then its steps for the end, then `answer`, all in the transaction of `parts`.
  */
 export const runWork = async <Result, Answer>(
   parts: WorkParts,

@@ -1,24 +1,24 @@
-// An alert as it travels: the body of POST /api/admin/system-alert (docs/design/contracts.md,
-// "System alert") and two fields of ours.
+// The format of an alert: the body of POST /api/admin/system-alert (docs/design/contracts.md,
+// "System alert") with two more fields.
 import { createHash } from "node:crypto";
 import { z } from "zod";
 
 export interface Alert {
-  /** Name of the component. */
+  /** The name of the component. */
   readonly service: string;
   readonly status: "down" | "recovered";
   readonly reason: string;
-  /** Of the downtime; only on recovery. */
+  /** The length of the downtime; only on recovery. */
   readonly duration?: string;
-  /** ISO 8601 UTC. */
+  /** ISO 8601 in UTC. */
   readonly timestamp: string;
-  /** One mail an incident, status and severity. */
+  /** One mail is sent for each incident, status and severity. */
   readonly incident_id: string;
-  /** Critical: nothing repairs this by itself. */
+  /** Critical: the component needs a person, since nothing repairs it automatically. */
   readonly severity: "normal" | "critical";
 }
 
-/** Unknown fields are left out: a later sender may know more than this release. */
+/** Unknown fields are ignored, because a newer sender may send more. */
 const body = z.object({
   service: z.string().regex(/^[^\p{Cc}\p{Zl}\p{Zp}]{1,200}$/u, "a name of 1 to 200 characters on one line"),
   status: z.enum(["down", "recovered"]),
@@ -39,8 +39,8 @@ export interface Wrong {
 }
 
 /**
- * An alert, or what is wrong with the body. Without an incident the same words at the same time are
- * one.
+ * Returns the alert, or the errors in the body. Without an incident_id, equal texts at the same
+ * time count as one incident.
  */
 export const readAlert = (given: unknown): { readonly alert: Alert } | { readonly wrong: readonly Wrong[] } => {
   const parsed = body.safeParse(given);
@@ -57,7 +57,7 @@ export const readAlert = (given: unknown): { readonly alert: Alert } | { readonl
   return {
     alert: {
       ...rest,
-      // A component that is down has no downtime yet, whatever its sender wrote.
+      // A component that is down has no downtime yet, whatever the sender wrote.
       ...(duration === undefined || rest.status === "down" ? {} : { duration }),
       incident_id: incident_id ?? `inc_${createHash("sha256").update(words).digest("hex").slice(0, 24)}`,
     },

@@ -1,4 +1,4 @@
-// Delivers an alert: kept in Postgres and mailed once; mailed without Postgres too.
+// Delivers an alert: stores it in Postgres and mails it once. Without Postgres it is mailed anyway.
 import type { Pool } from "pg";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Act } from "../audit/audit.ts";
@@ -6,15 +6,15 @@ import type { Alert } from "./alert.ts";
 import { type DeliveryResult, mailOnce } from "./kept-alerts.ts";
 import type { Mailer } from "./mail.ts";
 
-/** An incident has three alerts; so many identities are a few kilobytes. */
+/** An incident has three alerts, so 200 identities take a few kilobytes. */
 const MOST_REMEMBERED = 200;
 
-/** `received`: who sent it over the platform API, for the audit. */
+/** `received`: the sender, if the alert came over the platform API; for the audit. */
 export type Deliver = (alert: Alert, received?: Act) => Promise<DeliveryResult>;
 
 /**
- * Without Postgres this process alone remembers what it has mailed, and the keeper saves that
- * later. Rejects when neither Postgres nor a mail server has taken it.
+ * Without Postgres only this process remembers what it has mailed; the keeper stores it later.
+ * Rejects if neither Postgres nor a mail server took the alert.
  */
 export const openDelivery = (pool: Pool, mailer: Omit<Mailer, "post"> | undefined, log: Pick<Log, "warn">): Deliver => {
   const mailed = new Set<string>();

@@ -1,10 +1,10 @@
-// Alerts as they are kept: each once, marked when its mail has been taken.
+// Stores each alert once, and marks it when a server has taken its mail.
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { type Act, writeAudit } from "../audit/audit.ts";
 
-/** The columns of an alert that its reporter knows. */
+/** The columns that the reporter of an alert fills. */
 export interface AlertRow {
   readonly incident_id: string;
   readonly service: string;
@@ -25,8 +25,8 @@ export interface KeptAlert extends Omit<AlertRow, "duration" | "timestamp"> {
 const role = { role: "tributary_keeper" } as const;
 
 /**
- * Inside the transaction of what it reports, under the role tributary_keeper. An alert that is
- * there already stays as it is.
+ * Runs inside the transaction of the reported change, in the role tributary_keeper. An alert that
+ * is stored already stays unchanged.
  */
 export const keepAlert = async (tx: PoolClient, alert: AlertRow, isMailed = false): Promise<void> => {
   await tx.query(sql`
@@ -40,22 +40,22 @@ export const keepAlert = async (tx: PoolClient, alert: AlertRow, isMailed = fals
 };
 
 export interface DeliveryResult {
-  /** Null: it is not kept, for Postgres is away. */
+  /** Null: the alert is not stored, because Postgres is away. */
   readonly alert_id: bigint | null;
-  /** A server has taken its mail, now or before. */
+  /** True if a server has taken its mail, now or earlier. */
   readonly mailed: boolean;
 }
 export interface DeliverySettings {
   readonly send: (() => Promise<void>) | undefined;
-  /** Of an alert that came over the platform API: who sent it, for the audit. */
+  /** The sender of an alert that came over the platform API; for the audit. */
   readonly received?: Act | undefined;
 }
 
 /**
- * Keeps the alert, and mails it with `send` unless that was done before; the row is locked
- * meanwhile, so that two reporters of one alert mail it once. A mail server that refuses is noted;
- * only Postgres makes this throw. A crash between the mail and its mark mails again, and then the
- * audit has it once.
+ * Stores the alert and mails it with `send`, unless that was done before. The row is locked
+ * meanwhile, so that two reporters of one alert mail it once. A refusing mail server is only
+ * logged; errors of Postgres are thrown. A crash between the mail and its mark mails the alert
+ * again, and the audit then has it once.
  */
 export const mailOnce = (pool: Pool, alert: AlertRow, { send, received }: DeliverySettings): Promise<DeliveryResult> =>
   transaction(
@@ -83,10 +83,10 @@ export const mailOnce = (pool: Pool, alert: AlertRow, { send, received }: Delive
     role,
   );
 
-/** As the platform API names it. */
+/** The id of an alert in the platform API. */
 export const alertRef = (alertId: bigint): string => `alr_${alertId}`;
 
-/** Once, however often it is sent. */
+/** Writes one audit row, however often the alert is sent. */
 const auditReceipt = async (tx: PoolClient, alert: AlertRow & { readonly alert_id: bigint }, act: Act) => {
   const { alert_id, incident_id, service, status, severity, reason } = alert;
   const { rowCount } = await tx.query(sql`
@@ -98,7 +98,7 @@ const auditReceipt = async (tx: PoolClient, alert: AlertRow & { readonly alert_i
   await tx.query(`set local role ${role.role}`);
 };
 
-/** What has to be tried again: no server has taken its mail, and it is not older than an hour. */
+/** Alerts to mail again: no server has taken their mail, and they are at most an hour old. */
 export const unmailedAlerts = (pool: Pool, service: string): Promise<readonly AlertRow[]> =>
   transaction(
     pool,
@@ -119,7 +119,7 @@ export const unmailedAlerts = (pool: Pool, service: string): Promise<readonly Al
     { ...role, isReadOnly: true },
   );
 
-/** The newest first. */
+/** Newest first. */
 export const listAlerts = (pool: Pool, limit: number): Promise<readonly KeptAlert[]> =>
   transaction(
     pool,

@@ -1,4 +1,5 @@
-// Sends mails by the server of SMTP_URL: alerts to its addresses, others to whom they name.
+// Sends mails through the server of SMTP_URL: alerts to its addresses, other mails to their own
+// recipients.
 import nodemailer from "nodemailer";
 import { isLoopback } from "../../../infra/runtime/loopback.ts";
 import type { Alert } from "./alert.ts";
@@ -13,19 +14,18 @@ interface PostedMail {
 export interface Mailer {
   /** Resolves when the server has taken the mail. */
   readonly send: (alert: Alert) => Promise<void>;
-  /** The same of any other mail. */
+  /** Does the same for any other mail. */
   readonly post: (mail: PostedMail) => Promise<void>;
   readonly close: () => void;
 }
 
-// A mail server that is alive answers each step within seconds; a keeper that waits for it longer
-// would probe late.
+// A working mail server answers each step within seconds. A longer wait would delay the keeper's
+// probes.
 const STEP_MS = 5_000;
 
 /**
- * `smtp(s)://user:password@host:port/?from=...&to=a@x,b@y`; undefined without a URL: alerts are
- * then only kept.
- * @throws Error when `to` names no address.
+ * The URL has the form `smtp(s)://user:password@host:port/?from=...&to=a@x,b@y`. Returns undefined
+ * without a URL; alerts are then only stored. Throws Error when `to` names no address.
  */
 export const openMailer = (url: string | undefined): Mailer | undefined => {
   if (url === undefined) return undefined;
@@ -40,7 +40,7 @@ export const openMailer = (url: string | undefined): Mailer | undefined => {
   });
   return {
     send: async (alert) => void (await transport.sendMail({ from, to, ...mailOf(alert) })),
-    // An address object: no list or group in it becomes further recipients.
+    // As an object, the address cannot contain a list or group that adds recipients.
     post: async (mail) => void (await transport.sendMail({ from, ...mail, to: { name: "", address: mail.to } })),
     close: () => transport.close(),
   };
@@ -59,17 +59,14 @@ const partsOf = (url: string) => {
       host: hostname,
       port: port === "" ? (isSecure ? 465 : 587) : Number(port),
       secure: isSecure,
-      // Off this machine a mail goes under TLS or not at all: it says what is broken.
+      // Beyond this machine a mail needs TLS, because it describes what is broken.
       requireTLS: !isSecure && !isLoopback(hostname),
       ...(username !== "" && { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
     },
   };
 };
 
-/**
- * Subject, text and id of the mail. What came from outside reaches no header with a line break in
- * it.
- */
+/** Builds subject, text and id of the mail. Line breaks in texts from outside reach no header. */
 export const mailOf = ({ service, status, reason, duration, timestamp, incident_id, severity }: Alert) => {
   const mark = severity === "critical" ? "CRITICAL: " : "";
   const what = status === "down" ? "is down" : `has recovered${duration === undefined ? "" : ` after ${duration}`}`;
@@ -86,8 +83,7 @@ export const mailOf = ({ service, status, reason, duration, timestamp, incident_
   return {
     subject: oneLine(`[Tributary] ${mark}${service} ${what}`).slice(0, 200),
     text: lines.join("\n"),
-    // A mail that is sent again after a crash has the same id, by which mail systems see that it is
-    // the same.
+    // A mail that is sent again after a crash keeps its id, so that mail systems recognise it.
     messageId: `<${oneLine(`${incident_id}.${status}.${severity}`).replace(/[^A-Za-z0-9._-]/g, "-")}@tributary.alerts>`,
   };
 };

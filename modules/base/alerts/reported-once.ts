@@ -1,27 +1,29 @@
-// Law L2 (docs/design/laws.md) over reported alerts: each outage of a store is one incident, with
-// one alert and one recovery that names the downtime.
+// Checks law L2 (docs/design/laws.md) on reported alerts: each outage of a store is one incident,
+// with one alert and one recovery that states the downtime.
 
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { KeptAlert } from "./kept-alerts.ts";
 
-/** A time in which a store did not work. Shorter than three probes it need not be noticed. */
+/**
+ * A time during which a store did not work. An outage shorter than three probes may go unnoticed.
+ */
 export interface Outage {
   readonly service: string;
   readonly from: UnixMs;
-  /** When it was well again. */
+  /** When the store worked again. */
   readonly to: UnixMs;
 }
 
 export interface ReportTiming {
-  /** Between two probes; docs/design/contracts.md, "Probes": 60 s. */
+  /** The time between two probes: 60 s (docs/design/contracts.md, "Probes"). */
   readonly intervalMs: number;
-  /** What a probe, a restart and the re-check may take besides. */
+  /** Extra time for a probe, a restart and the second check. */
   readonly graceMs: number;
 }
 
 /**
- * What is wrong, a sentence each; empty when the law holds. `mailed`: subjects or ids of the mails
- * that came, by `incident_id.status.severity` (the local part of their Message-ID).
+ * Returns one sentence for each violation; empty if the law holds. `mailed` are subjects or ids of
+ * the received mails as `incident_id.status.severity` (the local part of their Message-ID).
  */
 export const violationsOfReporting = (
   outages: readonly Outage[],
@@ -46,8 +48,7 @@ export const violationsOfReporting = (
     }
   }
   for (const { service, from, to } of outages) {
-    // Two probes may fall on a store that is well, one just before and one just after: a shorter
-    // outage may pass unseen.
+    // Two probes may find the store working, one just before and one just after a shorter outage.
     if (to - from < 3 * intervalMs) continue;
     const during = [...incidents.values()].filter((reported) =>
       reported.some(

@@ -1,4 +1,4 @@
-// Sends an alert to the platform API (POST /api/admin/system-alert), which keeps and mails it.
+// Sends an alert to the platform API (POST /api/admin/system-alert), which stores and mails it.
 import type { Alert } from "./alert.ts";
 
 export interface ApiAddress {
@@ -7,10 +7,10 @@ export interface ApiAddress {
   readonly token: string;
 }
 
-// The API waits for the mail server, 10 s at most.
+// The API waits at most 10 s for the mail server.
 const ANSWER_MS = 15_000;
 
-/** True when its mail has been taken. Rejects when the API cannot be reached or refuses. */
+/** Returns true if the alert's mail was taken. Rejects if the API cannot be reached or refuses. */
 export const sendToApi = async ({ url, token }: ApiAddress, alert: Alert): Promise<boolean> => {
   const answer = await fetch(`${url.replace(/\/$/, "")}/api/admin/system-alert`, {
     method: "POST",
@@ -19,7 +19,7 @@ export const sendToApi = async ({ url, token }: ApiAddress, alert: Alert): Promi
     redirect: "error",
     signal: AbortSignal.timeout(ANSWER_MS),
   });
-  // A proxy between us and the API answers with a page of its own.
+  // A proxy between us and the API may answer with a page of its own.
   const content = (await answer.json().catch(() => ({}))) as { mailed?: boolean; detail?: string };
   if (answer.status !== 202)
     throw new Error(`the platform API answered ${answer.status}: ${content.detail ?? "no reason"}`);

@@ -1,21 +1,21 @@
-// Who did what to which row, before and after: written in the transaction of the change, read by
-// those who may see its client.
+// The audit: who changed which row, with its values before and after. It is written in the
+// transaction of the change, and readable by users who may see the client.
 import type { PoolClient } from "pg";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 export interface Act {
-  /** E-mail address of the user, and the role in which it acted. */
+  /** The user's e-mail address and role. */
   readonly actor: string;
   readonly role: string;
   readonly request_id: string;
   readonly ip: string | null;
 }
 export interface AuditEntry {
-  /** Noun and past participle, e.g. client.updated. */
+  /** A noun and a past participle, e.g. client.updated. */
   readonly action: string;
-  /** Null: of no client in particular. */
+  /** Null: the entry belongs to no client. */
   readonly client_id: number | null;
   /** kind:id, e.g. client:7 */
   readonly entity: string;
@@ -23,11 +23,14 @@ export interface AuditEntry {
   readonly after?: unknown;
 }
 
-/** Secrets, and what says who a person is. A name is one only of a person. */
+/**
+ * Names of fields with secrets or personal data. The field `name` is personal only for entities of
+ * persons.
+ */
 const HIDDEN = /secret|token|password|^key$|email|phone|first_name|last_name|address|^ip$/;
 const PEOPLE = /^(user|lead|invitation|partner):/;
 
-/** The value with "redacted" in the place of secrets and personal data, however deep. */
+/** Replaces secrets and personal data by "redacted" at every depth. */
 export const redacted = (value: unknown, entity = ""): unknown => {
   if (Array.isArray(value)) return value.map((part) => redacted(part, entity));
   if (typeof value !== "object" || value === null) return value;
@@ -41,7 +44,7 @@ export const redacted = (value: unknown, entity = ""): unknown => {
 
 const exact = (_key: string, part: unknown): unknown => (typeof part === "bigint" ? part.toString() : part);
 
-/** Inside the transaction of the change, whose tenants the clients must be among. */
+/** Runs inside the transaction of the change. The clients must be among its tenants. */
 export const writeAudit = async (tx: PoolClient, act: Act, ...entries: readonly AuditEntry[]): Promise<void> => {
   const rows = entries.map(({ before, after, ...entry }) => ({
     ...entry,
@@ -62,7 +65,7 @@ export interface AuditFilter {
   readonly actor?: string | undefined;
   readonly action?: string | undefined;
   readonly entity?: string | undefined;
-  /** The first moment, and the first one that is left out. */
+  /** Inclusive start and exclusive end. */
   readonly from: UnixMs;
   readonly to: UnixMs;
 }

@@ -1,5 +1,5 @@
-// The first answer to an Idempotency-Key, kept for 7 days: a request that is sent again is answered
-// again, and does nothing.
+// Keeps the first answer to an Idempotency-Key for 7 days. A repeated request gets the same answer
+// and does nothing.
 import { createHash } from "node:crypto";
 import pg from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -10,10 +10,10 @@ export interface KeptAnswer {
   readonly text: string;
 }
 export interface KeyOfRequest {
-  /** Whose key it is, e.g. user:7; others may use the same key. */
+  /** The owner of the key, e.g. user:7. Different owners may use equal keys. */
   readonly owner: string;
   readonly key: string;
-  /** Method, path and body: what the key stands for. */
+  /** Method, path and body of the request. */
   readonly request: readonly string[];
 }
 const WAIT_MS = 50;
@@ -21,9 +21,9 @@ const WAIT_MS = 50;
 const digest = (request: readonly string[]): Buffer => createHash("sha256").update(JSON.stringify(request)).digest();
 
 /**
- * The first statement of a transaction. Takes the key for it, or answers what was answered before,
- * "other" when the key stands for another request, or "busy" when another transaction has it: that
- * one must be waited for, and this one rolled back.
+ * Must be the first statement of a transaction. Claims the key for it, or returns the earlier
+ * answer, "other" if the key belongs to another request, or "busy" if another transaction holds it.
+ * The caller must then roll back and try again.
  */
 export const claimKey = async (
   tx: pg.PoolClient,
@@ -39,7 +39,7 @@ export const claimKey = async (
     await tx.query("set local lock_timeout to default");
     if (rowCount === 1) return "mine";
   } catch (error) {
-    // lock_not_available: the row of another transaction is not committed yet.
+    // lock_not_available: another transaction has written the row and has not committed yet.
     if (error instanceof pg.DatabaseError && error.code === "55P03") return "busy";
     throw error;
   }
@@ -51,7 +51,7 @@ export const claimKey = async (
   return first.equals(digest(request)) ? answer : "other";
 };
 
-/** Before the commit of the transaction that took the key. */
+/** Must run before the commit of the transaction that claimed the key. */
 export const keepAnswer = async (
   tx: pg.PoolClient,
   { owner, key }: KeyOfRequest,
@@ -62,7 +62,7 @@ export const keepAnswer = async (
     where owner = ${owner} and key = ${key}`);
 };
 
-/** Answers how many keys of more than 7 days ago are forgotten. */
+/** Deletes keys older than 7 days and returns their number. */
 export const forgetKeys = (pool: pg.Pool): Promise<number> =>
   transaction(
     pool,

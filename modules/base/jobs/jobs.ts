@@ -1,5 +1,5 @@
-// Work that outlives its request: asked for in a transaction of the API, done by one process at a
-// time, which loses it when its lease runs out.
+// Work that outlives its request: a transaction of the API requests it, and one process at a time
+// does it. A process loses the job when its lease expires.
 import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
@@ -13,12 +13,12 @@ export const jobStates = ["queued", "running", "completed", "failed"] as const;
 export interface NewJob {
   readonly kind: JobKind;
   readonly client_id: number;
-  /** The same work asked for twice is one job. */
+  /** Requests for the same work share a key, and are one job. */
   readonly key: string;
   readonly input: object;
   readonly created_by: string;
 }
-/** A job that this process may work on; `fence` says that no other has taken it since. */
+/** A job that this process may work on. `fence` proves that no other process has taken it since. */
 export interface TakenJob {
   readonly job_id: string;
   readonly kind: JobKind;
@@ -26,26 +26,26 @@ export interface TakenJob {
   readonly input: any;
   readonly created_by: string;
   readonly done: number;
-  /** What the process before had come to, as its work keeps it; null: nothing yet. */
+  /** The progress of the process before, in the format of the work; null: none yet. */
   readonly checkpoint: any;
   readonly fence: bigint;
 }
 export interface Progress {
   readonly done: number;
   readonly total: number | null;
-  /** Kept for a process that follows; undefined: the one before stays. */
+  /** Stored for a following process; undefined: keeps the stored one. */
   readonly checkpoint?: object | undefined;
 }
 
 /** Longer than any step between two reports of progress. */
 const LEASE = "interval '60 seconds'";
-/** What ends the process that works on it ends the next one too. */
+/** Limits the attempts, because a job that kills its process would kill the next one too. */
 const MOST_ATTEMPTS = 5;
 const keeper = { role: "tributary_keeper" } as const;
 
 /**
- * Inside a transaction that has the client as its tenant. Answers the id, also of a known job; what
- * has failed is asked for again, as another job.
+ * Runs inside a transaction with the client as its tenant. Returns the id, also of an existing job.
+ * A failed job is requested again as a new job.
  */
 export const askForJob = async (tx: PoolClient, asked: NewJob): Promise<string> => {
   const { rows: failed } = await tx.query<{ times: number }>(sql`
@@ -65,9 +65,9 @@ export const askForJob = async (tx: PoolClient, asked: NewJob): Promise<string> 
 };
 
 /**
- * The oldest job that waits, or whose process has not reported for 60 s: it goes on from `done`.
- * Of each kind one job is worked on at a time, whatever processes there are. One that was lost five
- * times has failed. Undefined when there is none.
+ * Takes the oldest job that is waiting, or whose process has not reported for 60 s; such a job
+ * continues from `done`. Across all processes, one job of each kind runs at a time. A job that was
+ * lost five times fails. Returns undefined if there is none.
  */
 export const takeJob = (pool: Pool, kinds: readonly JobKind[], owner: string): Promise<TakenJob | undefined> =>
   transaction(
@@ -96,8 +96,8 @@ export const takeJob = (pool: Pool, kinds: readonly JobKind[], owner: string): P
   );
 
 /**
- * Changes a job in a transaction of its own, and `follow` in the same one, as the application and
- * with the client as its tenant. False: another process has the job, and nothing is done.
+ * Changes a job in a transaction of its own, and runs `follow` in the same one as the application,
+ * with the client as its tenant. Returns false and does nothing if another process has the job.
  */
 const changeTaken = (
   pool: Pool,
@@ -120,7 +120,7 @@ const changeTaken = (
     keeper,
   );
 
-/** Gives a job back that could not be worked on now: the next process that looks takes it. */
+/** Gives a job back that cannot be done now; the next process that looks takes it. */
 export const giveBack = (pool: Pool, job: TakenJob): Promise<boolean> =>
   changeTaken(
     pool,
@@ -128,7 +128,7 @@ export const giveBack = (pool: Pool, job: TakenJob): Promise<boolean> =>
     sql`status = 'queued', lease_until = null, leased_by = null, attempts = greatest(attempts - 1, 0)`,
   );
 
-/** Prolongs the lease. False: another process has taken the job over. */
+/** Extends the lease. Returns false if another process has taken the job over. */
 export const reportProgress = (pool: Pool, job: TakenJob, { done, total, checkpoint }: Progress): Promise<boolean> =>
   changeTaken(
     pool,
@@ -138,7 +138,7 @@ export const reportProgress = (pool: Pool, job: TakenJob, { done, total, checkpo
       lease_until = clock_timestamp() + ${{ text: LEASE, values: [] }}`,
   );
 
-/** Ends a job that came to something, and does what follows from that, both or neither. */
+/** Ends a job successfully and runs `follow`, both in one transaction. */
 export const completeJob = (
   pool: Pool,
   job: TakenJob,
@@ -153,11 +153,14 @@ export const completeJob = (
     follow,
   );
 
-/** Ends a job that cannot be done. False: another process has taken it over, and its end counts. */
+/**
+ * Ends a job that cannot be done. Returns false if another process has taken it over, whose result
+ * then counts.
+ */
 export const failJob = (pool: Pool, job: TakenJob, error: string): Promise<boolean> =>
   changeTaken(pool, job, sql`status = 'failed', error = ${error}, lease_until = null, finished_at = clock_timestamp()`);
 
-/** Answers how many jobs that ended 90 days ago are forgotten. */
+/** Deletes jobs that ended more than 90 days ago, and returns their number. */
 export const forgetJobs = (pool: Pool): Promise<number> =>
   transaction(
     pool,

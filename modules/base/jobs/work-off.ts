@@ -1,4 +1,4 @@
-// Works jobs off, one after the other, while their leases last.
+// Runs jobs one after the other while their leases last.
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient } from "pg";
@@ -16,18 +16,18 @@ import {
   takeJob,
 } from "./jobs.ts";
 
-/** Ends the work without an end of the job: another process has it, or will take it. */
+/** Stops the work without ending the job: another process has it, or will take it. */
 class JobLeft extends Error {}
 
 /**
- * To be called at least once a minute. Throws JobLeft when another process has taken the job, or
- * this one closes: then nothing is kept.
+ * To be called at least once a minute. Throws JobLeft if another process has taken the job, or if
+ * this one is closing; the progress is then not stored.
  */
 export type Report = (progress: Progress) => Promise<void>;
 interface Work<Result extends object = any> {
-  /** Resolves with what the job came to. It may have been begun before, and left anywhere. */
+  /** Resolves with the result of the job. An earlier attempt may have stopped at any point. */
   readonly run: (job: TakenJob, report: Report) => Promise<Result>;
-  /** In the transaction that ends the job, so once: the client is its tenant. */
+  /** Runs once, in the transaction that ends the job. The client is its tenant. */
   readonly completed?: (tx: PoolClient, job: TakenJob, result: Result) => Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export interface WorkOffPorts {
 
 /** A third of the lease. */
 const RENEWED_MS = 20_000;
-/** Of a store that is away. */
+/** The pause after an outage of a store. */
 const PAUSE_MS = 2_000;
 const LOOK_MS = 200;
 const MOST_LETTERS = 500;

@@ -1,4 +1,4 @@
-// The words of mails about a rule that was applied to history.
+// Texts of the mails about a backfill, which applies a rule to past events.
 import type { MailFacts, Template } from "./mails.ts";
 import type { DateWords, Writer } from "./words.ts";
 

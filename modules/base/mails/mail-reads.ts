@@ -1,4 +1,4 @@
-// Mails as the platform API lists them.
+// Lists mails for the platform API.
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 
@@ -6,7 +6,7 @@ export const mailStates = ["waiting", "sent", "given_up"] as const;
 const state: Sql = sql`case when sent_at is not null then 'sent'
   when created_at > clock_timestamp() - interval '24 hours' then 'waiting' else 'given_up' end`;
 
-/** They belong to no tenant: the operator's own. */
+/** Mails belong to no tenant, so they are the operator's rows. */
 export const mailRows = ({ status }: { readonly status?: (typeof mailStates)[number] | undefined }): RowsQuery => ({
   columns: {
     id: sql`'mail_' || mail_id`,

@@ -1,4 +1,4 @@
-// The words of mails, in Spanish and English, as text and as HTML of the same sentences.
+// Texts of mails in Spanish and English, as plain text and as HTML with the same sentences.
 import { createHash } from "node:crypto";
 import { startOfDay } from "../../../domain/calendar.ts";
 import { englishBackfills, spanishBackfills } from "./backfill-words.ts";
@@ -13,7 +13,7 @@ export interface WrittenMail {
   readonly html: string;
   readonly messageId: string;
 }
-/** Where the mail leads; undefined: nowhere. */
+/** The link or token in the mail; undefined: it has none. */
 export type Lead = { readonly label: "link" | "token"; readonly value: string } | undefined;
 
 const spanish: Readonly<Record<Template, Writer>> = {
@@ -130,11 +130,13 @@ const writtenIn = (locale: "es" | "en"): DateWords => {
   };
 };
 
-/** Names come from people: no line break reaches a header, and no tag the HTML. */
+/**
+ * Names are written by people, so line breaks are kept out of headers, and tags out of the HTML.
+ */
 const oneLine = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ");
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
-/** Two recipients of one happening have two mails, also where both lie in one mailbox. */
+/** Two recipients get two mails, even if both read the same mailbox. */
 const addressOf = (recipient: string): string => createHash("sha256").update(recipient).digest("hex").slice(0, 12);
 
 const noFacts: Required<MailFacts> = {
@@ -144,7 +146,7 @@ const noFacts: Required<MailFacts> = {
   ...{ rule: "", evaluated: 0, matched: 0, applied: 0, left: 0, money: "", closed: 0 },
 };
 
-/** The mail as it is sent; a mail that is sent again after a crash has the same id. */
+/** Writes the mail. A mail that is sent again after a crash keeps its id. */
 export const writeMail = ({ happening, recipient, template, locale, facts }: Mail, lead: Lead): WrittenMail => {
   const { subject, sentences } = (locale === "es" ? spanish : english)[template](
     { ...noFacts, ...facts },

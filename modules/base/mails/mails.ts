@@ -1,59 +1,60 @@
-// Mails that wait: written with what they report, sent once for each happening and recipient.
+// The queue of mails. A mail is written in the transaction of the event that it reports, and sent
+// once to each recipient.
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 
 type Transaction = Pick<PoolClient, "query">;
 const role = "tributary_tokens";
 
-/** What a mail says; no secret is kept in it. */
+/** The facts that a mail states; none of them is secret. */
 export interface MailFacts {
   readonly inviter?: string;
-  /** Who did it, where it is no invitation. */
+  /** Who did it, except for invitations. */
   readonly actor?: string;
-  /** Of the partner or the client. */
+  /** The name of the partner or client. */
   readonly name?: string;
-  /** Clients that a partner is to work with. */
+  /** Names of the clients for which a partner is to work. */
   readonly clients?: string;
   readonly invitation_id?: number;
   /** Unix milliseconds. */
   readonly expires_at?: number;
-  /** When it was done, in Unix milliseconds. */
+  /** The time of the event in Unix milliseconds. */
   readonly at?: number;
   readonly campaign?: string;
-  /** Path of a tracking link on the host of links. */
+  /** The path of a tracking link on the host of links. */
   readonly link?: string;
   /** First and last day of the campaign (YYYY-MM-DD); empty: none. */
   readonly starts_on?: string;
   readonly ends_on?: string;
   /** Event types for which the partner has a contract; empty: none. */
   readonly paid_for?: string;
-  /** First day of a planned month (YYYY-MM-DD). */
+  /** The first day of a planned month (YYYY-MM-DD). */
   readonly month?: string;
-  /** What is planned: of a partner line by line, of a client in one sum. */
+  /** The plan: line by line for a partner, as one sum for a client. */
   readonly lines?: readonly PlannedFacts[];
-  /** Lines of a plan against the one that was approved before. */
+  /** Changed lines compared with the previously approved plan. */
   readonly added?: number;
   readonly changed?: number;
   readonly removed?: number;
-  /** Empty: none was given. */
+  /** Empty: no reason was given. */
   readonly reason?: string;
-  /** Name of an attribution rule. */
+  /** The name of an attribution rule. */
   readonly rule?: string;
-  /** Events of its backfill: read, met, and credited. */
+  /** Numbers of events in its backfill: evaluated, matched and credited. */
   readonly evaluated?: number;
   readonly matched?: number;
   readonly applied?: number;
-  /** Sales that it left as they were. */
+  /** The number of sales that it left unchanged. */
   readonly left?: number;
-  /** Commission that it moves, or would move, with its currency. */
+  /** The commission that it moves or would move, with its currency. */
   readonly money?: string;
-  /** Months of partners that are closed. */
+  /** The number of closed months of partners. */
   readonly closed?: number;
 }
 export interface PlannedFacts {
-  /** Null: all of them. */
+  /** Null: all segments. */
   readonly segment: string | null;
-  /** With its currency. */
+  /** The amount with its currency. */
   readonly budget: string;
   readonly target_conversions: number;
 }
@@ -79,10 +80,10 @@ export interface Mail {
   readonly facts: MailFacts;
 }
 
-/** Inside the transaction of what happened, under the role tributary_tokens. */
+/** Runs inside the transaction of the reported event, in the role tributary_tokens. */
 export const queueMail = (tx: Transaction, mail: Mail): Promise<void> => queueMails(tx, [mail]);
 
-/** The same of many, in one statement. */
+/** Does the same for many mails in one statement. */
 export const queueMails = async (tx: Transaction, mails: readonly Mail[]): Promise<void> => {
   if (mails.length === 0) return;
   await tx.query(sql`
@@ -97,10 +98,10 @@ interface DueMail extends Mail {
 }
 
 /**
- * Sends at most one mail that is due and answers 1, or 0 when none is. Its row is locked meanwhile,
- * so that of two processes one sends it; a crash between the mail and its mark sends it again under
- * the same Message-ID. What a server refuses is tried again, at first after a second and then ever
- * more seldom, until a day after it was written.
+ * Sends at most one due mail. Returns 1, or 0 if none is due. The row is locked meanwhile, so that
+ * only one of two processes sends it. A crash between the mail and its mark sends it again with the
+ * same Message-ID. A mail that the server refuses is tried again, first after a second and then
+ * less and less often, until a day after it was written.
  */
 export const sendNextMail = (pool: Pool, send: (mail: DueMail, tx: Transaction) => Promise<void>): Promise<number> =>
   transaction(
@@ -127,7 +128,10 @@ export const sendNextMail = (pool: Pool, send: (mail: DueMail, tx: Transaction) 
     { role },
   );
 
-/** Answers how many mails are forgotten: those that were written 90 days ago, sent or given up. */
+/**
+ * Deletes mails that were written more than 90 days ago, whether sent or given up, and returns
+ * their number.
+ */
 export const forgetMails = (pool: Pool): Promise<number> =>
   transaction(
     pool,

@@ -1,11 +1,11 @@
-// The words of mails about plans of a month.
+// Texts of the mails about plans of a month.
 import type { PlannedFacts, Template } from "./mails.ts";
 import type { Writer } from "./words.ts";
 
 type PlanTemplate = Extract<Template, `plan_${string}`>;
 type PlanWriters = Readonly<Record<PlanTemplate, Writer>>;
 
-/** One sentence a line; what is planned of all segments has no name of its own. */
+/** One sentence a line. A line for all segments names no segment. */
 const lined = (
   lines: readonly PlannedFacts[],
   words: { readonly all: string; readonly conversions: (target: number) => string },

@@ -1,4 +1,4 @@
-// What a writer of a mail is given, and what it gives back.
+// The parameters and the result of a function that writes a mail.
 import type { MailFacts } from "./mails.ts";
 
 interface Words {
@@ -6,12 +6,12 @@ interface Words {
   readonly sentences: readonly string[];
 }
 export type Writer = (facts: Required<MailFacts>, written: DateWords) => Words;
-/** How people of this language write days and moments of America/Mexico_City. */
+/** Formats days and times of America/Mexico_City in one language. */
 export interface DateWords {
   readonly day: (at: number) => string;
   readonly moment: (at: number) => string;
-  /** Of its first day, e.g. "November 2026". */
+  /** The month that starts on this day, e.g. "November 2026". */
   readonly month: (first: string) => string;
-  /** "from … to …" of two days, of which either may be empty. */
+  /** "from … to …" for two days, either of which may be empty. */
   readonly days: (from: string, to: string) => string;
 }

@@ -1,5 +1,5 @@
-// The audit of what is done to the log: one record before it begins, one with the same id when it
-// ends (topic `operations`).
+// The audit of operations on the log: one record before an operation begins, and one with the same
+// id when it ends (topic `operations`).
 import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
 import { UsageError } from "../../../infra/runtime/command-errors.ts";
@@ -33,15 +33,15 @@ export interface OperationPlan {
 
 export interface RunningOperation {
   readonly id: string;
-  /** Written once; `detail` holds what came of it: offsets, counts, what went wrong. */
+  /** Written once; `detail` holds the result, e.g. offsets, counts or the error. */
   readonly end: (phase: "succeeded" | "failed" | "refused", detail: object) => Promise<void>;
 }
 
 const ADDRESS = /^[^\s@\p{C}]{1,64}@[^\s@\p{C}]{1,190}$/u;
 
 /**
- * Who types: the user of this machine, and before it the e-mail address that is given. A name that
- * anyone may give never hides the account that acted. Throws UsageError for what is no address.
+ * Names the actor: the given e-mail address, followed by the user of this machine. Anyone may give
+ * any address, so the account is always included. Throws UsageError if the text is not an address.
  */
 export const actorOf = (given?: string): string => {
   const account = `${userInfo().username}@cli`;
@@ -79,15 +79,15 @@ const write = (
   return produce([{ topic: operations.name, key: actor, value }]);
 };
 
-/** One that began in another process, which was ended before it could say how it went. */
+/** Resumes an operation of another process that ended without recording the result. */
 export const resumeOperation = (ports: OperationPorts, id: string, plan: OperationPlan): RunningOperation => ({
   id,
   end: (phase, said) => write(ports, id, plan, phase, said),
 });
 
 /**
- * Resolves once the beginning is acknowledged: nothing is touched without a trace of it. What was
- * asked for before has its `id` already.
+ * Resolves when the start is acknowledged, so that nothing is changed without a record. An
+ * operation that was requested earlier has its `id` already.
  */
 export const beginOperation = async (
   ports: OperationPorts,

@@ -1,5 +1,4 @@
-// The transactional outbox: rows that a change leaves for the log, and the relay that sends them in
-// order.
+// The transactional outbox: a change writes rows for the log, and the relay sends them in order.
 
 import type { Pool, PoolClient } from "pg";
 import { hit } from "#failpoint";
@@ -14,7 +13,7 @@ import { feedsOf } from "../../../stream/topology.ts";
 import type { Wire } from "../../../stream/wire.ts";
 import { messageOf } from "../feed.ts";
 
-/** What goes to the log. The id of an announcement is made with the row; an event has its own. */
+/** A row for the log. An announcement gets its id with the row; an event has its own. */
 export type Announcement =
   | {
       readonly topic: "reference.changes";
@@ -24,16 +23,16 @@ export type Announcement =
   | { readonly topic: "domain.changes"; readonly client_id: number; readonly record: Omit<DomainChanged, "event_id"> }
   | { readonly topic: "events.raw"; readonly client_id: number; readonly record: StoredEvent };
 
-/** The edges that the relay feeds, by the topic that a row names. */
+/** The edges that the relay feeds, by the topic of a row. */
 const feeds: ReadonlyMap<string, AnyFeed> = new Map(
   feedsOf(edges)
     .filter(({ on }) => on === "table outbox")
     .map((edge) => [edge.to.name, edge]),
 );
-/** What a wire must have been opened for to relay the outbox. */
+/** The topics for which a wire must be open to relay the outbox. */
 export const outboxTopics: readonly AnyTopic[] = [...feeds.values()].map(({ to }) => to);
 
-/** Inside the transaction of the change, which has set the clients concerned as its tenants. */
+/** Runs inside the transaction of the change, whose tenants include the clients concerned. */
 export const announce = async (tx: PoolClient, announced: readonly Announcement[]): Promise<void> => {
   if (announced.length === 0) return;
   await tx.query(sql`
@@ -50,7 +49,7 @@ interface OutboxRow {
   readonly record: object;
 }
 
-/** A row of a later version waits until its relay runs, in its order. */
+/** Rows of a later release wait, in their order, until a relay of that release runs. */
 const messageOfRow = (wire: Wire, row: OutboxRow): OutputMessage => {
   const edge = feeds.get(row.topic);
   if (edge === undefined)
@@ -59,8 +58,8 @@ const messageOfRow = (wire: Wire, row: OutboxRow): OutputMessage => {
 };
 
 /**
- * pg_snapshot_xmin: every transaction below it has ended, so no row can appear any more in front of
- * those that are taken.
+ * Every transaction below pg_snapshot_xmin has ended, so no row can appear any more before the
+ * selected ones.
  */
 const oldest = `
 select outbox_id, event_id, written_at, topic, record from outbox
@@ -68,10 +67,10 @@ where sent_at is null and written_by < pg_snapshot_xmin(pg_current_snapshot())
 order by outbox_id limit $1`;
 
 /**
- * Sends at most `most` rows that wait and marks them as sent once the log has them. One caller at a
- * time, whatever processes run: another answers "busy".
- * After a crash in between they are sent again, under the same ids. Answers how many were sent;
- * throws what `produce` threw, and they wait on.
+ * Sends at most `most` waiting rows, and marks them as sent once the log has them. Only one caller
+ * runs at a time across all processes; others get "busy". After a crash in between, the rows are
+ * sent again with the same ids. Returns the number sent. Throws the error of `produce`, after which
+ * the rows keep waiting.
  */
 export const relayOutbox = (pool: Pool, wire: Wire, produce: Produce, most = 500): Promise<number | "busy"> =>
   transaction(
@@ -93,11 +92,11 @@ export const relayOutbox = (pool: Pool, wire: Wire, produce: Produce, most = 500
 
 export interface Backlog {
   readonly count: number;
-  /** Age of the oldest; 0 when nothing waits. */
+  /** The age of the oldest row; 0 if none waits. */
   readonly seconds: number;
 }
 
-/** How many rows wait, those that an open transaction holds back among them, and for how long. */
+/** Counts the waiting rows, including those that an open transaction holds back, and their age. */
 export const waitingOutbox = (pool: Pool): Promise<Backlog> =>
   transaction(
     pool,
@@ -112,10 +111,7 @@ export const waitingOutbox = (pool: Pool): Promise<Backlog> =>
     { role: "tributary_keeper", isReadOnly: true },
   );
 
-/**
- * Removes rows that were sent a week ago: by then whether something was sent is no longer asked.
- * Answers how many.
- */
+/** Deletes rows that were sent more than a week ago, and returns their number. */
 export const forgetSent = (pool: Pool): Promise<number> =>
   transaction(
     pool,

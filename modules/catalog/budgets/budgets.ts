@@ -1,4 +1,4 @@
-// What clients want to spend in a month: one budget a month, on everything or on a segment.
+// Monthly budgets: what a client plans to spend in a month, on everything or on one segment.
 import type { PoolClient } from "pg";
 import { pageOfRows, type RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
@@ -13,9 +13,9 @@ export interface BudgetKey {
 export interface BudgetAmount {
   readonly amount_minor: bigint;
   readonly currency: string;
-  /** Undefined: as it is. */
+  /** Undefined: keeps the stored note. */
   readonly note?: string | null | undefined;
-  /** Undefined: as it is; at first "alert". */
+  /** Undefined: keeps the stored value, which is "alert" at first. */
   readonly on_overspend?: "alert" | "stop" | undefined;
 }
 export interface SavedBudget {
@@ -46,11 +46,11 @@ export interface BudgetFilter {
   readonly client_id: number;
   readonly year?: number | undefined;
   readonly month?: number | undefined;
-  /** Null: those of all segments; undefined: all. */
+  /** Null: budgets for all segments; undefined: every budget. */
   readonly segment?: string | null | undefined;
 }
 
-/** `amount` in minor units; what was spent of it is asked for by `spentOf`. */
+/** `amount` is in minor units; `spentOf` returns what was spent of it. */
 export const budgetRows = ({ client_id, year, month, segment }: BudgetFilter): RowsQuery => {
   const given: readonly (Sql | undefined)[] = [
     sql`b.client_id = ${client_id}`,
@@ -91,7 +91,7 @@ export type BudgetRow = BudgetKey & {
   readonly version: number;
 };
 
-/** The budget of this key when its client is among these. */
+/** The budget with this key if its client is among these. */
 export const readBudget = async (
   tx: PoolClient,
   key: BudgetKey,
@@ -105,8 +105,8 @@ export const readBudget = async (
 type SpendingKey = Pick<BudgetRow, "year" | "month" | "segment" | "currency">;
 
 /**
- * What commissions booked to the months of these budgets of one client came to, in minor units, in
- * their order; other currencies than the budget's are left out.
+ * Sums the commissions that were booked to the months of these budgets of one client, in minor
+ * units and in the order of the budgets. Currencies other than the budget's are left out.
  */
 export const spentOf = async (
   tx: PoolClient,

@@ -1,5 +1,5 @@
-// What a budget must keep to: an amount in the currency of the client, a segment of it, and a month
-// that is still open.
+// Checks budgets: an amount in the client's currency, a segment of the client, and a month that is
+// still open.
 import { toMinor } from "../../../domain/money.ts";
 import { invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
@@ -11,17 +11,17 @@ import { firstDayOf } from "./pace.ts";
 export interface BudgetInput {
   readonly year: number;
   readonly month: number;
-  /** Decimal, in the currency of the client. */
+  /** A decimal in the client's currency. */
   readonly amount: string;
   /** Null: all segments. */
   readonly segment: string | null;
-  /** Undefined: as it is. */
+  /** Undefined: keeps the stored note. */
   readonly note?: string | null | undefined;
-  /** Undefined: as it is; at first "alert". */
+  /** Undefined: keeps the stored value, which is "alert" at first. */
   readonly on_overspend?: "alert" | "stop" | undefined;
 }
 
-/** The amount in minor units. Throws RefusalError: invalid `invalid_value`. */
+/** Returns the amount in minor units. Throws RefusalError: invalid `invalid_value`. */
 export const amountIn = (currency: string, text: string, path: string): bigint => {
   const read = toMinor(text, currency);
   if (read.kind !== "amount") throw invalid(path, "invalid_value", `${read.why} (${currency})`);
@@ -38,15 +38,15 @@ export const refuseUnknown = (segments: ReadonlySet<string>, segment: string | n
   if (segment !== null && !segments.has(segment)) throw invalid(path, "unknown", "the client has no such segment");
 };
 
-/** A budget that may be set. */
+/** A budget that passed the checks. */
 export interface CheckedBudget {
   readonly key: BudgetKey;
   readonly amount: BudgetAmount;
 }
 
 /**
- * `placeOf` says where a budget stands in the input. Throws RefusalError: invalid `invalid_value`,
- * `unknown` and `duplicate_item`, and `month_closed` once all else is right.
+ * `placeOf` returns the place of a budget in the input. Throws RefusalError: invalid
+ * `invalid_value`, `unknown` and `duplicate_item`, and `month_closed` if nothing else is wrong.
  */
 export const checkBudgets = async (
   { tx, scope, now }: Work,

@@ -1,4 +1,4 @@
-// How far the money of a month is used, and where it leads when it goes on like this.
+// The pace of spending in a month, and a forecast for its end.
 import { lockedFrom, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import { divideHalfEven } from "../../../domain/money.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -9,27 +9,29 @@ export interface MonthOfYear {
   readonly month: number;
 }
 export interface Pace {
-  /** Spent / amount; null of an amount of zero. */
+  /** Spent / amount; null if the amount is zero. */
   readonly share: number | null;
   /**
    * Spent / (amount * elapsed part of the month): 1 is on plan. Null before the month begins, and
-   * of an amount of zero.
+   * if the amount is zero.
    */
   readonly pace: number | null;
-  /** What will have been spent at the end of the month; null before its first tenth is over. */
+  /** The expected spend at the end of the month; null during its first tenth. */
   readonly forecast_minor: bigint | null;
 }
 
-/** Its first day (YYYY-MM-DD). */
+/** The first day of a month (YYYY-MM-DD). */
 export const firstDayOf = ({ year, month }: MonthOfYear): string => `${year}-${String(month).padStart(2, "0")}-01`;
 
-/** The moments at which a month of America/Mexico_City begins and ends. */
+/** The times at which a month of America/Mexico_City begins and ends. */
 export const spanOfMonth = (month: MonthOfYear): { readonly from: UnixMs; readonly to: UnixMs } => {
   const first = firstDayOf(month);
   return { from: startOfDay(first), to: startOfDay(monthsAfter(first, 1)) };
 };
 
-/** Of a month of America/Mexico_City: after its end it is provisional until it is locked. */
+/**
+ * The state of a month of America/Mexico_City. After its end it is provisional until it is locked.
+ */
 export const monthStateOf = (month: MonthOfYear, now: UnixMs): "future" | "open" | "provisional" | "locked" => {
   const { from, to } = spanOfMonth(month);
   if (now < from) return "future";
@@ -37,7 +39,7 @@ export const monthStateOf = (month: MonthOfYear, now: UnixMs): "future" | "open"
   return now < lockedFrom(firstDayOf(month)) ? "provisional" : "locked";
 };
 
-/** Of what was spent by `now` in a month, in minor units. */
+/** The pace of what was spent in a month by `now`, in minor units. */
 export const paceOf = (month: MonthOfYear, spent: bigint, amount: bigint, now: UnixMs): Pace => {
   const { from, to } = spanOfMonth(month);
   const length = BigInt(to - from);

@@ -1,5 +1,4 @@
-// Sets what a client wants to spend in a month: a new budget, or the next version of the one with
-// this key.
+// Sets a monthly budget: a new one, or the next version of the one with this key.
 import { toDecimal } from "../../../domain/money.ts";
 import { checkVersion, invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
@@ -9,9 +8,9 @@ import { type BudgetInput, type CheckedBudget, checkBudgets } from "./check.ts";
 
 export interface BudgetChange {
   readonly client_id: number;
-  /** Its currency, when given, is that of the client. */
+  /** The currency, if given, must be the client's. */
   readonly budget: BudgetInput & { readonly currency?: string | undefined };
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version: number | undefined;
 }
 export interface BudgetResult {
@@ -19,7 +18,7 @@ export interface BudgetResult {
   readonly isNew: boolean;
 }
 
-/** What a change is compared by, and what the audit keeps. */
+/** The fields that are compared to detect a change, and that the audit keeps. */
 const SETTINGS = ["id", "year", "month", "segment", "amount", "currency", "note", "on_overspend", "version"];
 
 /**
@@ -40,7 +39,7 @@ export const saveBudget = async (work: Work, { client_id, budget, version }: Bud
   return { key, isNew: before === undefined };
 };
 
-/** Sets budgets whose client is open, and answers their ids in the order given. */
+/** Sets budgets whose client is open. Returns their ids in the given order. */
 export const setBudgets = async (work: Work, budgets: readonly CheckedBudget[]): Promise<readonly number[]> => {
   const ids: number[] = [];
   for (const budget of budgets) {

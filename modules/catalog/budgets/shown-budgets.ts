@@ -1,11 +1,14 @@
-// Budgets as answers show them: amounts as decimals, and what was spent of them.
+// Budgets as answers show them: amounts as decimals, with the spend.
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { type BudgetKey, type BudgetRow, readBudget, spentOf } from "./budgets.ts";
 import { monthStateOf, paceOf } from "./pace.ts";
 
-/** Adds spend, pace and forecast to budgets of one client; `at` is up to when spend is known. */
+/**
+ * Adds spend, pace and forecast to budgets of one client. `at` is the time up to which spend is
+ * known.
+ */
 export const shownBudgets = async (tx: PoolClient, clientId: number, rows: readonly BudgetRow[], at: UnixMs) => {
   const spent = await spentOf(tx, clientId, rows);
   return rows.map((row, n) => {
@@ -21,7 +24,7 @@ export const shownBudgets = async (tx: PoolClient, clientId: number, rows: reado
   });
 };
 
-/** The budget with these fields as it is shown; undefined when its client is none of these. */
+/** The budget with these fields as answers show it; undefined if its client is none of these. */
 export const readShownBudget = async (
   tx: PoolClient,
   key: BudgetKey,
@@ -29,7 +32,7 @@ export const readShownBudget = async (
   names: readonly string[],
   at: UnixMs,
 ) => {
-  // Spend is found by these.
+  // The fields that are needed to find the spend.
   const needed = ["year", "month", "segment", "amount", "currency"];
   const row = await readBudget(tx, key, clients, [...new Set([...names, ...needed])]);
   return row === undefined ? undefined : (await shownBudgets(tx, key.client_id, [row], at))[0];

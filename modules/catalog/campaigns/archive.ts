@@ -1,4 +1,4 @@
-// Ends and archives a campaign. What it sold stays, and its links lead to the fallback.
+// Ends and archives a campaign. Its sales stay, and its links lead to the fallback page.
 import { checkVersion } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { openClient } from "../clients/open-client.ts";
@@ -6,7 +6,7 @@ import { changeReference } from "../reference/change.ts";
 import { entityOf, lockCampaign } from "./open-campaign.ts";
 
 /**
- * Does nothing to one that is archived. Throws RefusalError: missing, `client_archived`,
+ * Does nothing if it is archived already. Throws RefusalError: missing, `client_archived`,
  * `version_conflict`.
  */
 export const archiveCampaign = async (

@@ -1,5 +1,5 @@
-// Fields of a campaign that need more than their shape: pages on hosts of the client, patterns of
-// its partners, and moves from one status to another.
+// Rules for fields of a campaign beyond their format: pages on the client's hosts, patterns of the
+// client's partners, and status changes.
 import { dayOf } from "../../../domain/calendar.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { conflict, invalid, type Refusal, refuseAll } from "../../base/refusal.ts";
@@ -16,7 +16,7 @@ export interface CampaignFields {
   readonly fallback_url: string | null;
   readonly patterns: readonly Pattern[];
 }
-/** As a change of reference data takes them. */
+/** The fields in the form of a change of reference data. */
 export const recordOf = ({ patterns, ...fields }: Partial<CampaignFields>) => ({
   ...fields,
   ...(patterns !== undefined && { patterns: [...patterns] }),
@@ -24,7 +24,7 @@ export const recordOf = ({ patterns, ...fields }: Partial<CampaignFields>) => ({
 
 type Pages = Partial<Pick<CampaignFields, "destination_url" | "fallback_url">>;
 
-/** Moves by a change: a launch alone starts a draft, and what has ended stays so. */
+/** Allowed status changes. Only a launch starts a draft, and an ended campaign stays ended. */
 const MOVES: Readonly<Record<CampaignState["status"], readonly CampaignState["status"][]>> = {
   draft: [],
   active: ["paused", "ended"],
@@ -52,15 +52,15 @@ export const refuseEnded = (
 };
 
 /**
- * Throws RefusalError: invalid `foreign_destination` for a page outside of the hosts that the pixel
- * of the client works on.
+ * Throws RefusalError: invalid `foreign_destination` for a page that is not on the hosts of the
+ * client's pixel.
  */
 export const refuseForeignPages = async ({ tx, scope }: Work, clientId: number, pages: Pages): Promise<void> => {
   const config = await readPixelConfig(tx, clientId, scope.clients);
   refuseOutside(config?.allowed_domains ?? [], pages);
 };
 
-/** The same for hosts that are known; `place` is that of the campaign in the input. */
+/** Does the same for given hosts; `place` is the campaign's place in the input. */
 export const refuseOutside = (domains: readonly string[], pages: Pages, place = ""): void => {
   const foreign = (["destination_url", "fallback_url"] as const).filter((name) => {
     const page = pages[name];
@@ -76,13 +76,13 @@ export const refuseOutside = (domains: readonly string[], pages: Pages, place = 
   );
 };
 
-/** Partners that patterns name. */
+/** The partners that patterns name. */
 export const partnersIn = (patterns: readonly Pattern[] = []): readonly NamedPartner[] =>
   patterns.flatMap(({ partner_id }, n) =>
     partner_id === undefined ? [] : { id: partner_id, path: `/patterns/${n}/partner_id` },
   );
 
-/** What may be meant otherwise, and is saved all the same. */
+/** Warnings about settings that are saved although they may be a mistake. */
 export const warningsOf = (patterns: readonly Pattern[], partners: number) =>
   patterns.flatMap(({ kind, partner_id }, n) =>
     kind === "coupon" && partner_id === undefined && partners > 1

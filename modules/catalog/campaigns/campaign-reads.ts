@@ -1,4 +1,4 @@
-// Campaigns as the platform API shows them: the newest row of each with its links.
+// Reads campaigns for the platform API: the newest row of each, with its links.
 import type { PoolClient } from "pg";
 import { type RowsQuery, selecting } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
@@ -7,15 +7,15 @@ import { newestRows, type ShownRow } from "../clients/client-reads.ts";
 export interface CampaignFilter {
   readonly client_id?: number | undefined;
   readonly status?: string | undefined;
-  /** Has an active link. */
+  /** Only campaigns with an active link of this partner. */
   readonly partner_id?: number | undefined;
-  /** Begin of the name. */
+  /** The beginning of the name. */
   readonly q?: string | undefined;
-  /** Undefined: both. */
+  /** Undefined: archived and other campaigns. */
   readonly archived?: boolean | undefined;
 }
 
-/** Links of campaign `c`, the newest row of each. A url is the path on the host of links. */
+/** The links of campaign `c`, the newest row of each. A url is the path on the host of links. */
 const links = sql`(
   select coalesce(jsonb_agg(jsonb_build_object('partner_id', l.partner_id, 'code', l.code, 'status', l.status,
     'url', '/c/' || l.code) order by l.link_id), '[]')
@@ -35,7 +35,7 @@ const conditionsOf = ({ client_id, status, partner_id, q, archived }: CampaignFi
         where l.status = 'active' and l.partner_id = ${partner_id})`,
 ];
 
-/** A sort key is never null: campaigns without a first day come first. */
+/** A sort key must not be null, so campaigns without a first day come first. */
 const firstDay = sql`coalesce(c.starts_on, '0001-01-01'::date)`;
 
 export const campaignRows = (filter: CampaignFilter): RowsQuery => ({
@@ -71,7 +71,7 @@ export interface Pattern {
   readonly value: string;
   readonly partner_id?: number | undefined;
 }
-/** What decides whether a campaign may be changed, and into what. */
+/** The state that decides which changes a campaign allows. */
 export interface CampaignState {
   readonly id: number;
   readonly client_id: number;
@@ -90,7 +90,7 @@ const STATE: readonly (keyof CampaignState)[] = [
   ...(["destination_url", "fallback_url", "patterns", "version"] as const),
 ];
 
-/** The campaign with these fields; undefined when it belongs to none of these clients. */
+/** These fields of the campaign; undefined if it belongs to none of these clients. */
 export const readCampaign = async (
   tx: PoolClient,
   campaignId: number,
@@ -104,7 +104,7 @@ export const readCampaign = async (
   return rows[0];
 };
 
-/** The campaign as it is changed; undefined when it belongs to none of these clients. */
+/** The state of the campaign; undefined if it belongs to none of these clients. */
 export const campaignState = async (
   tx: PoolClient,
   campaignId: number,
@@ -119,7 +119,7 @@ export interface LinkOfCampaign {
   readonly status: "active" | "archived";
 }
 
-/** Links of the campaign, the oldest first. */
+/** The links of the campaign, oldest first. */
 export const linksOf = async (tx: PoolClient, campaignId: number): Promise<readonly LinkOfCampaign[]> =>
   (
     await tx.query<LinkOfCampaign>(sql`
@@ -133,7 +133,7 @@ export interface LinkState {
   readonly status: LinkOfCampaign["status"];
 }
 
-/** The link as it is changed; undefined when it belongs to none of these clients. */
+/** The state of the link; undefined if it belongs to none of these clients. */
 export const readLink = async (
   tx: PoolClient,
   linkId: number,

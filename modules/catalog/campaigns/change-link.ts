@@ -1,4 +1,4 @@
-// Takes a link into use, or out of it.
+// Switches a link on or off.
 import { missing } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { namedPartners, refuseInactive } from "../partners/named-partners.ts";
@@ -13,9 +13,8 @@ export interface LinkChange {
 }
 
 /**
- * The campaign gets its next version, as with any change of its links. Throws RefusalError:
- * missing, `client_archived`, `campaign_archived`, `partner_inactive`, invalid
- * `partner_not_of_client`.
+ * The campaign gets a new version, as with any change of its links. Throws RefusalError: missing,
+ * `client_archived`, `campaign_archived`, `partner_inactive`, invalid `partner_not_of_client`.
  */
 export const changeLink = async (work: Work, { link_id, status }: LinkChange): Promise<void> => {
   await lockReference(work.tx);

@@ -1,4 +1,4 @@
-// Changes a campaign, and which partners have a link of it.
+// Changes a campaign and the list of partners that have a link of it.
 import { checkVersion } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { namedPartners } from "../partners/named-partners.ts";
@@ -10,13 +10,13 @@ import { entityOf, openCampaign } from "./open-campaign.ts";
 
 interface CampaignPatch extends Partial<CampaignFields> {
   readonly status?: CampaignState["status"];
-  /** All that are to have a link: the link of any other goes off. */
+  /** All partners that are to have a link; the links of other partners are switched off. */
   readonly partner_ids?: readonly number[];
 }
 export interface CampaignChange {
   readonly campaign_id: number;
   readonly patch: CampaignPatch;
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version: number | undefined;
 }
 

@@ -1,4 +1,4 @@
-// Makes a link with a code of the caller's choice.
+// Makes a link with a code that the caller chooses.
 import { invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { namedPartners, refuseInactive } from "../partners/named-partners.ts";
@@ -14,9 +14,9 @@ export interface LinkInput {
 }
 
 /**
- * Answers its id. The campaign gets its next version, as with any change of its links. Throws
+ * Returns the id. The campaign gets a new version, as with any change of its links. Throws
  * RefusalError: invalid `unknown` and `partner_not_of_client`, `client_archived`,
- * `campaign_archived`, `partner_inactive`, and a code that is taken.
+ * `campaign_archived`, `partner_inactive`, and a refusal of a code that is taken.
  */
 export const createLink = async (work: Work, input: LinkInput): Promise<number> => {
   const { campaign_id, partner_id, status } = input;

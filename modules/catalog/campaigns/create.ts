@@ -1,4 +1,4 @@
-// Makes a campaign: a draft without links.
+// Makes a campaign, as a draft without links.
 import type { Work } from "../../base/work.ts";
 import { openClient } from "../clients/open-client.ts";
 import { namedPartners } from "../partners/named-partners.ts";
@@ -10,7 +10,7 @@ export type CampaignInput = Partial<CampaignFields> &
   Pick<CampaignFields, "name" | "destination_url"> & { readonly client_id: number };
 
 /**
- * Answers its id. Throws RefusalError: missing or archived client, invalid `foreign_destination`
+ * Returns the id. Throws RefusalError: missing or archived client, invalid `foreign_destination`
  * and `partner_not_of_client`.
  */
 export const createCampaign = async (work: Work, input: CampaignInput): Promise<number> => {

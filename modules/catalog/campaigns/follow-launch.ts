@@ -1,5 +1,5 @@
-// What follows when campaigns begin to run: the log hears of it, and partners are written their
-// link, its days and what is paid for.
+// Announces launched campaigns in the log, and mails partners their link, the days of the campaign
+// and what it pays for.
 import { dayOf } from "../../../domain/calendar.ts";
 import { addressesOfPartners } from "../../access/users/recipients.ts";
 import { asUsers } from "../../access/users/users.ts";
@@ -10,20 +10,20 @@ import { paidFor } from "../contracts/contract-reads.ts";
 
 export interface LaunchedCampaign {
   readonly campaign_id: number;
-  /** Of the campaign, as it is launched: a later launch is another mail. */
+  /** The version of the launched campaign: a later launch sends another mail. */
   readonly version: number;
   readonly campaign: string;
   readonly starts_on: string | null;
   readonly ends_on: string | null;
-  /** Partners that the launch names. */
+  /** The partners that the launch names. */
   readonly partner_ids: readonly number[];
-  /** Those that are in use now. */
+  /** Active links. */
   readonly links: readonly { readonly partner_id: number; readonly code: string }[];
 }
 
 interface Launch {
   readonly client_id: number;
-  /** Of the client. */
+  /** The name of the client. */
   readonly name: string;
   readonly change_id: number;
 }

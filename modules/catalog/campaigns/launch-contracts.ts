@@ -1,4 +1,4 @@
-// Contracts that a launch saves: new ones, or the next version of those with their keys.
+// Contracts that a launch saves: new ones, or new versions of contracts with the same keys.
 import type { AuditEntry } from "../../base/audit/audit.ts";
 import type { Work } from "../../base/work.ts";
 import { refuseLocked } from "../budgets/open-month.ts";
@@ -7,7 +7,7 @@ import { refuseApproved } from "../contracts/fixed-days.ts";
 import type { ContractTerms } from "../contracts/save.ts";
 import { namedPartners, refuseArchived } from "../partners/named-partners.ts";
 
-/** The terms of a contract with a client that the launch knows. */
+/** The terms of a contract; the launch knows the client. */
 export type Commission = Omit<ContractTerms, "client_id" | "partner_id"> & {
   readonly partner_id: number;
   readonly segment: string | null;
@@ -17,13 +17,13 @@ export type Commission = Omit<ContractTerms, "client_id" | "partner_id"> & {
 };
 export interface LaunchContract {
   readonly terms: Commission & { readonly client_id: number };
-  /** The contract with this key as it is saved; undefined: a new one. */
+  /** The saved contract with this key; undefined: the contract is new. */
   readonly before: SavedTerm | undefined;
 }
 
 /**
- * Throws RefusalError: invalid `partner_not_of_client`, `partner_archived`, `month_closed` for a
- * first day in a locked month, and `month_approved`.
+ * Throws RefusalError: invalid `partner_not_of_client`, `partner_archived`, `month_closed` if the
+ * first day is in a locked month, and `month_approved`.
  */
 export const contractsFor = async (
   work: Work,
@@ -39,7 +39,7 @@ export const contractsFor = async (
   return contracts;
 };
 
-/** The days of the contract, and those that it loses when it ends earlier than before. */
+/** Checks the days of the contract, and those that it loses if it ends earlier than before. */
 const refuseFixedDays = async (work: Work, { terms, before }: LaunchContract, place: string): Promise<void> => {
   const { effective_from: from, effective_to: to } = terms;
   refuseLocked(from, `${place}/effective_from`, work.now);
@@ -49,7 +49,7 @@ const refuseFixedDays = async (work: Work, { terms, before }: LaunchContract, pl
     await refuseApproved(work, terms, { from: to, to: before.effective_to }, `${place}/effective_to`);
 };
 
-/** Rows of the audit, by the ids that the contracts got. */
+/** Rows of the audit with the ids that the contracts got. */
 export const auditedAs = (contracts: readonly LaunchContract[], ids: readonly number[]): readonly AuditEntry[] =>
   contracts.map(({ terms, before }, n) => ({
     action: before === undefined ? "contract.created" : "contract.versioned",

@@ -1,4 +1,4 @@
-// Launches a campaign: links, contracts, budgets and its new status, all of it or nothing.
+// Launches a campaign: saves links, contracts, budgets and the new status in one transaction.
 import { checkVersion, conflict } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { type BudgetInput, checkBudgets } from "../budgets/check.ts";
@@ -15,16 +15,16 @@ import { entityOf, openCampaign } from "./open-campaign.ts";
 
 export interface LaunchInput {
   readonly campaign_id: number;
-  /** They get a link; links of others stay. */
+  /** Partners that get a link; links of other partners stay. */
   readonly partners: readonly number[];
-  /** Undefined: as they are. */
+  /** Undefined: keeps the stored patterns. */
   readonly patterns?: readonly Pattern[] | undefined;
   readonly commissions: readonly Commission[];
   readonly budgets: readonly BudgetInput[];
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version: number | undefined;
 }
-/** Ids, in the order of the input. */
+/** Ids in the order of the input. */
 export interface LaunchResult {
   readonly commissions: readonly number[];
   readonly budgets: readonly number[];
@@ -32,8 +32,8 @@ export interface LaunchResult {
 
 /**
  * Throws RefusalError: missing, `client_archived`, `campaign_archived`, `version_conflict`,
- * `invalid_transition`, invalid `ends_in_past`, what `contractsFor`, `linksFor` and `checkBudgets`
- * refuse, and what is wrong with the terms.
+ * `invalid_transition`, invalid `ends_in_past`, the refusals of `contractsFor`, `linksFor` and
+ * `checkBudgets`, and refusals of wrong terms.
  */
 export const launchCampaign = async (work: Work, input: LaunchInput): Promise<LaunchResult> => {
   const { tx, now } = work;

@@ -1,25 +1,25 @@
-// Links of a campaign: which ones a list of partners needs, one each, and single ones.
+// Works out the link changes that a list of partners needs, and makes link codes.
 import { randomBytes } from "node:crypto";
 import type { Work } from "../../base/work.ts";
 import { namedPartners, refuseInactive, refuseRepeated } from "../partners/named-partners.ts";
 import type { ReferenceChanges } from "../reference/entities.ts";
 import { type CampaignState, linksOf } from "./campaign-reads.ts";
 
-/** 72 bits: no one finds a link by guessing. */
+/** 72 random bits, so that links cannot be guessed. */
 export const newLinkCode = (): string => randomBytes(9).toString("base64url");
 
 interface LinkedPartners {
   readonly partners: readonly number[];
-  /** Where the list stands in the input. */
+  /** The place of the list in the input. */
   readonly path: string;
-  /** Links of partners that are not in the list go off. */
+  /** If true, links of partners outside of the list are switched off. */
   readonly isWhole: boolean;
 }
 
 /**
- * The change of links that gives each of the partners one: a partner that comes back has its former
+ * Returns the change that gives each partner one link. A partner that comes back gets its former
  * code. Throws RefusalError: invalid `duplicate_item` and `partner_not_of_client`;
- * `partner_inactive` for one that is paused or archived and has no link in use.
+ * `partner_inactive` for a partner that is paused or archived and has no active link.
  */
 export const linksFor = async (
   work: Work,

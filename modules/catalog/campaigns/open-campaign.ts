@@ -1,4 +1,4 @@
-// The campaign that a use case changes.
+// Opens the campaign that a use case changes.
 import { conflict, missing, type RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { openClient } from "../clients/open-client.ts";
@@ -6,7 +6,7 @@ import { lockReference } from "../reference/open-change.ts";
 import { type CampaignState, campaignState } from "./campaign-reads.ts";
 
 /**
- * The campaign; no other change of reference data until the commit. Throws RefusalError: missing,
+ * Returns the campaign and locks reference data until the commit. Throws RefusalError: missing,
  * `client_archived`, `campaign_archived`.
  */
 export const openCampaign = async (work: Work, campaignId: number): Promise<CampaignState> => {
@@ -16,7 +16,7 @@ export const openCampaign = async (work: Work, campaignId: number): Promise<Camp
   return found;
 };
 
-/** The same, archived or not. Throws RefusalError: missing. */
+/** Does the same for a campaign that may be archived. Throws RefusalError: missing. */
 export const lockCampaign = async ({ tx, scope }: Work, campaignId: number): Promise<CampaignState> => {
   await lockReference(tx);
   const found = await campaignState(tx, campaignId, scope.clients);
@@ -26,5 +26,5 @@ export const lockCampaign = async ({ tx, scope }: Work, campaignId: number): Pro
 
 const campaignArchived = (): RefusalError => conflict("campaign_archived", "this campaign is archived");
 
-/** How the audit names it. */
+/** The name of a campaign in the audit. */
 export const entityOf = (campaignId: number): string => `campaign:${campaignId}`;

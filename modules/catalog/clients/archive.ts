@@ -1,4 +1,5 @@
-// Archives a client: its tokens and open invitations end, its campaigns pause. Its payments go on.
+// Archives a client: ends its tokens and open invitations, and pauses its campaigns. Its payments
+// continue.
 import { revokePendingOf } from "../../access/invitations/invitations.ts";
 import { revokeTokensOf } from "../../access/tokens/tokens.ts";
 import { checkVersion } from "../../base/refusal.ts";
@@ -7,7 +8,7 @@ import { changeReference } from "../reference/change.ts";
 import { activeCampaigns } from "./client-reads.ts";
 import { entityOf, lockClient } from "./open-client.ts";
 
-/** Does nothing to one that is archived. Throws RefusalError: missing, `version_conflict`. */
+/** Does nothing if it is archived already. Throws RefusalError: missing, `version_conflict`. */
 export const archiveClient = async (
   work: Work,
   { client_id, version }: { readonly client_id: number; readonly version: number | undefined },

@@ -1,4 +1,4 @@
-// Renames a segment, or switches it off: new events get none then.
+// Renames a segment, or switches it off for new events.
 import { archived } from "../../access/standing.ts";
 import { checkVersion, missing } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
@@ -11,13 +11,13 @@ export interface SegmentChange {
   readonly client_id: number;
   readonly code: string;
   readonly patch: Partial<Pick<SegmentInput, "name" | "active">>;
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version: number | undefined;
 }
 
 /**
- * Throws RefusalError: missing client or segment, `client_archived`, `version_conflict`, and what
- * is wrong with its fields.
+ * Throws RefusalError: missing client or segment, `client_archived`, `version_conflict`, and
+ * refusals of wrong fields.
  */
 export const changeSegment = async (work: Work, { client_id, code, patch, version }: SegmentChange): Promise<void> => {
   const { state } = await lockClient(work, client_id);

@@ -1,4 +1,4 @@
-// Changes a client: merge-patch of what is saved.
+// Changes a client by a merge-patch of the saved record.
 import { archived } from "../../access/standing.ts";
 import { mergePatch } from "../../base/merge-patch.ts";
 import { checkVersion, conflict, forbidden, invalid } from "../../base/refusal.ts";
@@ -12,26 +12,28 @@ import { entityOf, lockClient } from "./open-client.ts";
 
 interface ClientPatch extends Partial<Omit<ClientInput, "slug" | "status" | "hold_days">> {
   readonly status?: "active" | "paused";
-  /** Null takes the days of an event type away. */
+  /** Null removes the days of an event type. */
   readonly hold_days?: Readonly<Record<string, number | null>>;
 }
 export interface ClientChange {
   readonly client_id: number;
   readonly patch: ClientPatch;
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version: number | undefined;
-  /** The caller knows that events older than a shorter retention are deleted. */
+  /** The caller confirms that a shorter retention deletes older events. */
   readonly confirm_retention: boolean;
 }
 
-/** What only those decide who may: money, reach and its end. */
+/**
+ * Fields that only some roles may change, because they affect money, data or the end of the client.
+ */
 const DECISIONS = ["plan", "currency", "retention_months", "status"] as const;
 const MAY_DECIDE = ["admin", "operator"];
 
 /**
- * An archived client changes by its return alone. Throws RefusalError: missing, forbidden,
- * `client_archived`, `version_conflict`, `currency_in_use`, invalid `confirmation_needed`, and what
- * is wrong with its fields.
+ * An archived client can only be restored. Throws RefusalError: missing, forbidden,
+ * `client_archived`, `version_conflict`, `currency_in_use`, invalid `confirmation_needed`, and
+ * refusals of wrong fields.
  */
 export const changeClient = async (work: Work, change: ClientChange): Promise<void> => {
   const { client_id, patch, version } = change;
@@ -51,7 +53,7 @@ export const changeClient = async (work: Work, change: ClientChange): Promise<vo
   await work.audit({ action: "client.updated", client_id, entity: entityOf(client_id), before, after });
 };
 
-/** Sales keep their currency, and events are deleted only by someone who means it. */
+/** The currency of sales never changes, and deleting events needs a confirmation. */
 const refuseLoss = async (
   { tx }: Work,
   before: Columns,
@@ -63,7 +65,7 @@ const refuseLoss = async (
     throw invalid("/confirm_retention", "confirmation_needed", "events of before are deleted: confirm that");
 };
 
-/** What the audit shows of every change; `fraud` has parts that a patch alone brings in. */
+/** The fields that the audit shows of every change; of `fraud` it shows only the patched parts. */
 const SETTINGS = [
   ...["name", "status", "currency", "attribution", "hold_days", "fraud", "fallback_url", "retention_months", "plan"],
 ];

@@ -1,5 +1,5 @@
-// Clients and segments as the platform API shows them: the newest row of each, with the times of
-// the first and the last change.
+// Reads clients and segments for the platform API: the newest row of each, with the times of the
+// first and the last change.
 import type { PoolClient } from "pg";
 import { type RowsQuery, selecting } from "../../../infra/postgres/rows.ts";
 import { named, type Sql, sql } from "../../../infra/postgres/sql.ts";
@@ -7,9 +7,9 @@ import type { UnixMs } from "../../../stream/flow.ts";
 import { ofWholeDays, wholeDaysSince } from "../../figures/money-days/money-days.ts";
 
 export interface ClientFilter {
-  /** Without it: those that are not archived. */
+  /** If absent, archived clients are left out. */
   readonly status?: "active" | "paused" | "archived" | "all" | undefined;
-  /** Begin of the name or the slug. */
+  /** The beginning of the name or the slug. */
   readonly q?: string | undefined;
 }
 
@@ -17,8 +17,8 @@ const statusOf = (status: ClientFilter["status"]): Sql =>
   status === "all" ? sql`true` : status === undefined ? sql`c.status <> 'archived'` : sql`c.status = ${status}`;
 
 /**
- * The newest row of each thing of a table under this alias; `made` and `changed` are the first and
- * the newest change of it.
+ * The newest row of each record of a table, under this alias; `made` and `changed` are its first
+ * and its newest change.
  */
 export const newestRows = (table: "clients" | "campaigns" | "rules", idColumn: string, as: string): Sql => {
   const [rows, id, alias] = [named(table), named(idColumn), named(as)];
@@ -61,7 +61,7 @@ export const clientRows = ({ status, q }: ClientFilter): RowsQuery => ({
   id: { by: sql`c.client_id`, type: "int" },
 });
 
-/** What a row has beside the fields that are asked for: what decides whether it may be changed. */
+/** The state that decides whether a client may be changed; read beside the requested fields. */
 export interface ClientState {
   readonly client_id: number;
   readonly version: number;
@@ -69,7 +69,7 @@ export interface ClientState {
 }
 export type ShownRow = Readonly<Record<string, any>>;
 
-/** The client when it is among these; undefined for any other. */
+/** The client if it is among these, otherwise undefined. */
 export const readClient = async (
   tx: PoolClient,
   clientId: number,
@@ -92,7 +92,7 @@ export interface Segment {
   readonly name: string;
   readonly active: boolean;
   readonly version: number;
-  /** Sale lines of the last 30 days, copies left out. */
+  /** The number of sale lines in the last 30 days, without copies. */
   readonly sales_30d: number;
   readonly created_at: UnixMs;
   readonly updated_at: UnixMs;
@@ -101,7 +101,7 @@ export interface Segment {
 const DAY_MS = 86_400_000;
 const SEGMENT_DAYS = 30;
 
-/** All segments of the client, by code. */
+/** All segments of the client, sorted by code. */
 export const readSegments = async (
   tx: PoolClient,
   clientId: number,
@@ -132,7 +132,7 @@ export const readSegments = async (
 
 export type SavedSegment = Pick<Segment, "code" | "name" | "active" | "version">;
 
-/** The same without its sales, which take longer than a change may. */
+/** The same without sales, because counting them takes longer than a change may. */
 export const savedSegments = async (tx: PoolClient, clientId: number): Promise<readonly SavedSegment[]> =>
   (
     await tx.query<SavedSegment>(sql`
@@ -140,7 +140,7 @@ export const savedSegments = async (tx: PoolClient, clientId: number): Promise<r
       order by code, version desc`)
   ).rows;
 
-/** Campaigns of the client that are active. */
+/** The client's active campaigns. */
 export const activeCampaigns = async (tx: PoolClient, clientId: number): Promise<readonly number[]> => {
   const { rows } = await tx.query<{ campaign_id: number }>(sql`
     select campaign_id from (
@@ -150,6 +150,6 @@ export const activeCampaigns = async (tx: PoolClient, clientId: number): Promise
   return rows.map(({ campaign_id }) => campaign_id);
 };
 
-/** Whether anything was ever sold for the client: its currency is fixed from then on. */
+/** Whether the client ever had a conversion; if so, its currency is fixed. */
 export const hasConversions = async (tx: PoolClient, clientId: number): Promise<boolean> =>
   (await tx.query(sql`select 1 from conversions where client_id = ${clientId} limit 1`)).rowCount === 1;

@@ -5,19 +5,19 @@ import { changeReference } from "../reference/change.ts";
 import { savedSegments } from "./client-reads.ts";
 import { openClient } from "./open-client.ts";
 
-/** A row of the client carries the codes of all of them. */
+/** The limit exists because a client's row holds the codes of all its segments. */
 const MOST_SEGMENTS = 200;
 
 export interface SegmentInput {
   readonly code: string;
   readonly name: string;
-  /** Left out: it is. */
+  /** True if left out. */
   readonly active?: boolean;
 }
 
 /**
- * Throws RefusalError: missing, `client_archived`, `segment_exists`, `too_many_segments`, and what
- * is wrong with its fields.
+ * Throws RefusalError: missing, `client_archived`, `segment_exists`, `too_many_segments`, and
+ * refusals of wrong fields.
  */
 export const createSegment = async (
   work: Work,
@@ -32,5 +32,5 @@ export const createSegment = async (
   await work.audit({ action: "segment.created", client_id, entity, after: segment });
 };
 
-/** How the audit names it. */
+/** The name of a segment in the audit. */
 export const segmentEntity = (clientId: number, code: string): string => `segment:${clientId}:${code}`;

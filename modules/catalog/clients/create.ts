@@ -1,4 +1,4 @@
-// Makes a client; without segments of its own it gets the six standard ones.
+// Makes a client. It gets the six standard segments unless its own are given.
 import { invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { changeReference } from "../reference/change.ts";
@@ -8,14 +8,12 @@ import { entityOf } from "./open-client.ts";
 type ClientRecord = Omit<NonNullable<ReferenceChanges["clients"]>[number], "client_id" | "valid_from">;
 export type ClientInput = ClientRecord & { readonly name: string; readonly slug: string };
 
-/** Codes of the domain for names that another client has. */
+/** Refusal codes for values that another client uses already. */
 export const CLIENT_CONFLICTS = { slug: "slug_taken" };
 
-/**
- * Answers its id. Throws RefusalError: `slug_taken`, and what is wrong with its fields.
- */
+/** Returns the id. Throws RefusalError: `slug_taken`, and refusals of wrong fields. */
 export const createClient = async (work: Work, input: ClientInput): Promise<number> => {
-  // The contract of the platform API has no such status, so the command line alone meets this.
+  // Only the command line can send this status; the contract of the platform API excludes it.
   if (input.status === "archived") throw invalid("/status", "invalid_value", "a new client is active or paused");
   const saved = await changeReference(
     work,

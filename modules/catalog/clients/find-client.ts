@@ -1,10 +1,10 @@
-// The reference data as it is now, and the client that a person types.
+// Reads the current reference data, and finds the client that a person names.
 import type pg from "pg";
 import type { Client, ReferenceAt } from "../../../domain/reference/reference.ts";
 import { reference } from "../../../domain/reference/reference.ts";
 import { openReference } from "../reference/reference.ts";
 
-/** Of every tenant, as known and in force at this moment; `clientIdOf` a slug. */
+/** The reference data of all tenants that is known and valid now; `clientIdOf` looks up a slug. */
 export const referenceNow = async (
   pool: pg.Pool,
 ): Promise<ReferenceAt & { readonly clientIdOf: (slug: string) => number | undefined }> => {
@@ -18,7 +18,7 @@ export const referenceNow = async (
   }
 };
 
-/** By slug or id, as it is now; undefined when there is none. */
+/** Finds a client by slug or id; undefined if there is none. */
 export const findClient = async (pool: pg.Pool, slugOrId: string): Promise<Client | undefined> => {
   const known = await referenceNow(pool);
   const clientId = /^\d+$/.test(slugOrId) ? Number(slugOrId) : known.clientIdOf(slugOrId);

@@ -1,4 +1,4 @@
-// Makes a client with segments, partners, contracts, campaigns and pixel: all of it, or nothing.
+// Makes a client with segments, partners, contracts, campaigns and pixel in one transaction.
 import { newClientSecret, saveClientSecretWithin } from "../../access/secrets/client-secrets.ts";
 import { createTokenWithin } from "../../access/tokens/tokens.ts";
 import type { Work } from "../../base/work.ts";
@@ -16,22 +16,22 @@ import { changesOf, type Plan, placeIn, planOf, warningsIn } from "./onboarding/
 import { type MadeCampaign, type OnboardingResult, resultOf } from "./onboarding/result.ts";
 
 export interface OnboardedClient extends OnboardingResult {
-  /** Both are shown once. */
+  /** Token and secret are shown only once. */
   readonly ingest_token: string;
   readonly hmac_secret: string;
-  /** What may be meant otherwise, and is saved all the same. */
+  /** Warnings about settings that are saved although they may be a mistake. */
   readonly warnings: ReturnType<typeof warningsIn>;
 }
 export interface Onboarding {
   readonly input: OnboardingInput;
   readonly inviter: Inviter;
-  /** Of the client's first ingest token. */
+  /** The label of the client's first ingest token. */
   readonly token_label: string;
 }
 
 /**
- * Throws RefusalError: what `planOf` and `knownPartners` refuse, `slug_taken`,
- * `referral_code_taken`, and what is wrong with any record.
+ * Throws RefusalError: the refusals of `planOf` and `knownPartners`, `slug_taken`,
+ * `referral_code_taken`, and refusals of wrong records.
  */
 export const onboardClient = async (
   work: Work,
@@ -58,7 +58,7 @@ export const onboardClient = async (
   return { ...result, ingest_token: token, hmac_secret, warnings: warningsIn(plan) };
 };
 
-/** What of the pixel is no column of the client. */
+/** Saves the pixel settings that are not columns of the client. */
 const savePixel = async ({ tx }: Work, { input }: Plan, clientId: number): Promise<void> => {
   const { jurisdiction: _, consent_default: __, ...patch } = input.pixel_config;
   if (Object.keys(patch).length === 0) return;

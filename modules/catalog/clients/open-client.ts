@@ -1,4 +1,4 @@
-// Clients that a use case names: the caller sees them, and they are not archived.
+// Opens clients that a use case names: the caller must see them, and they must not be archived.
 import { archived } from "../../access/standing.ts";
 import { invalid, missing } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
@@ -7,7 +7,7 @@ import { lockReference } from "../reference/open-change.ts";
 import { type ClientState, readClient, type ShownRow } from "./client-reads.ts";
 
 /**
- * These fields of the client; no other change of reference data until the commit. Throws
+ * Returns these fields of the client and locks reference data until the commit. Throws
  * RefusalError: missing, or `client_archived`.
  */
 export const openClient = async (work: Work, clientId: number, names: readonly string[] = []): Promise<ShownRow> => {
@@ -21,7 +21,7 @@ interface LockedClient {
   readonly shown: ShownRow;
 }
 
-/** The same, archived or not. Throws RefusalError: missing. */
+/** Does the same for a client that may be archived. Throws RefusalError: missing. */
 export const lockClient = async (
   { tx, scope }: Work,
   clientId: number,
@@ -33,12 +33,12 @@ export const lockClient = async (
   return found;
 };
 
-/** How the audit names it. */
+/** The name of a client in the audit. */
 export const entityOf = (clientId: number): string => `client:${clientId}`;
 
 /**
- * Clients that an input names. One that the caller may not see is as unknown as one that does not
- * exist. Throws RefusalError: invalid `unknown`, or `client_archived`.
+ * Checks the clients that an input names. A client that the caller may not see is refused like one
+ * that does not exist. Throws RefusalError: invalid `unknown`, or `client_archived`.
  */
 export const namedClients = async (
   { tx, scope }: Pick<Work, "tx" | "scope">,

@@ -1,4 +1,4 @@
-// The plan of each client, as a process keeps it in memory for its limits.
+// Keeps the subscription plan of each client in memory, for the limits of a process.
 import type pg from "pg";
 import { keepSnapshot } from "../../../infra/postgres/snapshot.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
@@ -12,7 +12,7 @@ export interface Plans {
   readonly close: () => Promise<void>;
 }
 
-/** Polls while it is open; at most ten seconds old. */
+/** Polls until it is closed; plans are at most ten seconds old. */
 export const openPlans = (pool: pg.Pool, options: { readonly onError?: (error: unknown) => void }): Plans => {
   const snapshot = keepSnapshot(() => take(pool), { pollMs: POLL_MS, onError: options.onError });
   return { of: (clientId) => snapshot.now()?.value.get(clientId), close: snapshot.close };

@@ -1,4 +1,4 @@
-// Makes a client another signing secret; the former is good for nothing from then on.
+// Gives a client a new signing secret; the old one stops working.
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { newClientSecret, saveClientSecretWithin } from "../../access/secrets/client-secrets.ts";
 import { staffOf } from "../../access/users/recipients.ts";
@@ -9,12 +9,12 @@ import { entityOf, openClient } from "./open-client.ts";
 
 export interface SecretInput {
   readonly client_id: number;
-  /** Of the person who asks for it, for the mail to the client's staff. */
+  /** The name of the requesting person, for the mail to the client's staff. */
   readonly actor_name: string;
   readonly keyring: Keyring;
 }
 
-/** Answers the secret. Throws RefusalError: missing, `client_archived`. */
+/** Returns the secret. Throws RefusalError: missing, `client_archived`. */
 export const regenerateSecret = async (
   work: Work,
   { client_id, actor_name, keyring }: SecretInput,

@@ -1,19 +1,19 @@
-// The days that a change of a contract touches, and whether they lie in a month that is locked.
+// Finds the days that a change of a contract affects, and whether their month is locked.
 import { dayOf, lockedFrom } from "../../../domain/calendar.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
-/** A contract as it is shown or saved: `effective_from`, `effective_to` and its terms. */
+/** A shown or saved contract: `effective_from`, `effective_to` and its terms. */
 type Contract = Readonly<Record<string, any>>;
 
-/** What follows from saving, and the end of a contract. */
+/** Fields that saving sets, and the end of a contract. */
 const NOT_TERMS = ["version", "recorded_at", "created_at", "updated_at", "in_force", "effective_to"];
 const termsIn = (contract: Contract): string =>
   JSON.stringify(Object.entries(contract).filter(([name]) => !NOT_TERMS.includes(name)));
 const ENDLESS = "9999-12-31";
 
 /**
- * The days on which a sale would be paid otherwise than before, up to, not including, `to` (null:
- * without an end); undefined when there is none.
+ * Returns the days on which a sale would be paid differently than before, excluding `to` (null:
+ * without an end); undefined if there is none.
  */
 export const daysChanged = (
   before: Contract | undefined,
@@ -26,7 +26,7 @@ export const daysChanged = (
   return first === last ? undefined : { from: first, to };
 };
 
-/** The field of a contract that a day of its change comes from. */
+/** The field of the contract from which the changed day comes. */
 export const fieldOf = (day: string, { effective_from }: Contract): "effective_from" | "effective_to" =>
   day === effective_from ? "effective_from" : "effective_to";
 
@@ -36,8 +36,8 @@ export interface ClosedMonth {
 }
 
 /**
- * Terms of a locked month stay; a contract that began then can still end, or go on. Null when the
- * change touches open months alone.
+ * Terms of a locked month stay, but a contract that began then can still end or continue. Returns
+ * null if the change affects open months only.
  */
 export const closedMonthOf = (before: Contract | undefined, after: Contract, now: UnixMs): ClosedMonth | null => {
   const day = daysChanged(before, after)?.from;

@@ -1,5 +1,5 @@
-// Contracts of a partner as the platform API shows them: which are in force, their versions, and
-// what was settled before a contract was known.
+// Reads a partner's contracts for the platform API: those in force, their versions, and conversions
+// that were settled before a contract was known.
 import type { PoolClient } from "pg";
 import { startOfDay } from "../../../domain/calendar.ts";
 import { toDecimal } from "../../../domain/money.ts";
@@ -12,20 +12,20 @@ export interface ContractFilter {
   readonly client_id?: number | undefined;
   readonly event_type?: string | undefined;
   readonly segment?: string | undefined;
-  /** Only those in force on this day. */
+  /** Only contracts in force on this day. */
   readonly at?: string | undefined;
-  /** All versions, also of contracts that are archived. */
+  /** All versions, also of archived contracts. */
   readonly hasHistory?: boolean;
 }
 type Row = Readonly<Record<string, any>>;
 
-/** Of `contract` (an alias), on a day that an expression gives. */
+/** Whether the contract with this alias covers the day of an expression. */
 export const covers = (contract: Sql, day: Sql): Sql => sql`(${contract}.status = 'active'
   and ${contract}.effective_from <= ${day}
   and (${contract}.effective_to is null or ${contract}.effective_to > ${day}))`;
 export const alias = (name: string): Sql => ({ text: name, values: [] });
 
-/** The newest versions of a partner's contracts. */
+/** The newest version of each contract of a partner. */
 const newestOf = (partnerId: number): Sql => sql`
   (select distinct on (contract_id) * from segment_commissions where partner_id = ${partnerId}
     order by contract_id, version desc)`;
@@ -59,7 +59,7 @@ const columnsOn = (partnerId: number, day: string): Expressions => ({
   in_force: isInForce(partnerId, day),
 });
 
-/** Of several that cover a day the one with the newest effective_from is in force. */
+/** If several contracts cover a day, the one with the newest effective_from is in force. */
 const isInForce = (partnerId: number, day: string): Sql => sql`(k.is_newest
   and ${covers(alias("k"), sql`${day}::date`)}
   and not exists (select from ${newestOf(partnerId)} o
@@ -71,7 +71,7 @@ const contractsOf = (partnerId: number): Sql => sql`
     from segment_commissions where partner_id = ${partnerId}) k
   join reference_changes saved on saved.change_id = k.change_id`;
 
-/** `today` is the day on which `in_force` is asked for when `at` is not given. */
+/** `today` is the day for `in_force` if `at` is not given. */
 export const contractRows = (partnerId: number, today: string, filter: ContractFilter): RowsQuery => {
   const { client_id, event_type, segment, at, hasHistory = false } = filter;
   const given: readonly (Sql | undefined)[] = [
@@ -91,7 +91,7 @@ export const contractRows = (partnerId: number, today: string, filter: ContractF
   };
 };
 
-/** A row as it is read, with its amounts as people write them. */
+/** A contract row as answers show it, with decimal amounts. */
 export const shownContract = (row: Row): Row => {
   const { amount, min, max, cap, type, rate, tiers, tier_mode, months, currency } = row;
   const saved = { type, rate, tiers, tier_mode, months, currency };
@@ -102,11 +102,14 @@ export const shownContract = (row: Row): Row => {
     cap_period: cap?.period ?? null,
     cap_minor: cap?.amount ?? null,
   });
-  // How tiers are read says nothing of a contract without them.
+  // Without tiers, the tier mode has no meaning.
   return { ...row, ...terms, tier_mode: type === "tiered" ? mode : null };
 };
 
-/** What a contract is for and since when: saving that again is its next version. */
+/**
+ * Partner, client, segment, event type and first day identify a contract; saving them again makes
+ * its next version.
+ */
 export interface ContractKey {
   readonly partner_id: number;
   readonly client_id: number;
@@ -115,7 +118,7 @@ export interface ContractKey {
   readonly effective_from: string;
 }
 
-/** The id of the contract with this key; undefined when there is none. */
+/** The id of the contract with this key; undefined if there is none. */
 export const contractIdOf = async (tx: PoolClient, key: Partial<ContractKey>): Promise<number | undefined> => {
   const { rows } = await tx.query<{ contract_id: number }>(sql`
     select contract_id from segment_commissions
@@ -132,7 +135,7 @@ export interface SavedTerm {
   readonly effective_to: string | null;
 }
 
-/** The contracts with these keys, in the order of the keys; undefined where there is none. */
+/** The contracts with these keys in the order of the keys; undefined where there is none. */
 export const savedTerms = async (
   tx: PoolClient,
   keys: readonly ContractKey[],
@@ -151,7 +154,7 @@ export const savedTerms = async (
   return keys.map((_, n) => byPlace.get(n + 1));
 };
 
-/** The newest version of that contract, archived or not; undefined when there is none. */
+/** The newest version of the contract, archived or not; undefined if there is none. */
 export const contractOf = async (
   tx: PoolClient,
   { partner_id, client_id, segment, event_type, effective_from }: ContractKey,
@@ -167,16 +170,16 @@ export const contractOf = async (
 
 export interface NotApplied {
   readonly conversions: number;
-  /** Decimal, of `currency`. */
+  /** A decimal in `currency`. */
   readonly commission: string;
   readonly currency: string;
   readonly other_currencies: readonly { readonly commission: string; readonly currency: string }[];
 }
 
 /**
- * Credited conversions that the contract would be for, had it been known when they were received:
- * they keep what they earned. Left out are those for which another contract goes first, by its
- * segment or its newer day.
+ * Credited conversions that the contract would have paid, had it been known when they were
+ * received. They keep what they earned. Left out are those for which another contract has
+ * precedence, by its segment or a newer first day.
  */
 export const settledBefore = async (
   tx: PoolClient,
@@ -215,7 +218,7 @@ export const settledBefore = async (
   };
 };
 
-/** What ends when a partner leaves these clients: its links in use and its contracts. */
+/** The links and contracts that end when a partner leaves these clients. */
 export const endedByLeaving = async (
   tx: PoolClient,
   partnerId: number,
@@ -237,7 +240,7 @@ export const endedByLeaving = async (
   return { links: links.map(({ link_id }) => link_id), contracts };
 };
 
-/** Event types for which contracts of these partners with the client pay, now or later. */
+/** Event types for which these partners have contracts with the client, now or later. */
 export const paidFor = async (
   tx: PoolClient,
   clientId: number,

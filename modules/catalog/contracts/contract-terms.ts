@@ -1,11 +1,11 @@
-// What a contract pays, as people write it: which fields belong to which type, their limits, and
-// the columns they become.
+// The terms of a contract as people write them: the fields of each type, their limits, and the
+// database columns.
 import { z } from "zod";
 import { toDecimal, toMinor } from "../../../domain/money.ts";
 import type { Cap, Tier } from "../../../domain/reference/reference.ts";
 import type { Columns, ReferenceProblem } from "../reference/problem.ts";
 
-/** Decimal(18,4), as reports and exports hold amounts: 14 digits before the point. */
+/** Decimal(18,4), as in reports and exports, leaves 14 digits before the point. */
 const WHOLE_DIGITS = 14;
 const TIERS_MOST = 20;
 const MONTHS_MOST = 120;
@@ -26,9 +26,7 @@ const amount = decimal
   );
 const tier = z.strictObject({ from: amount, rate: rate.nullish(), amount: amount.nullish() });
 
-/**
- * The fields of a contract that say what it pays. Amounts are decimals of the client's currency.
- */
+/** The fields that state what a contract pays. Amounts are decimals in the client's currency. */
 export const termFields = {
   type: z.enum(["percent", "flat", "tiered", "recurring", "hybrid"], "give percent, flat, tiered, recurring or hybrid"),
   rate: rate.nullable().default(null),
@@ -52,7 +50,7 @@ type GivenTier = z.output<typeof tier>;
 type Terms = { readonly [Field in keyof typeof termFields]: z.output<(typeof termFields)[Field]> };
 type Complain = (path: readonly PropertyKey[], message: string) => void;
 
-/** Everything about the terms that can be said without knowing the currency. */
+/** Checks everything about the terms that does not depend on the currency. */
 export const checkTerms = (terms: Terms, complain: Complain): void => {
   const { type, rate, amount, tiers, months, min, max, cap } = terms;
   const belongs = (field: keyof Terms, types: readonly Terms["type"][], isGiven: boolean): void => {
@@ -69,7 +67,7 @@ export const checkTerms = (terms: Terms, complain: Complain): void => {
     complain(["rate"], `a ${type} contract needs one: give percent, e.g. 12.5`);
   if ((type === "flat" || type === "hybrid") && amount === null)
     complain(["amount"], `a ${type} contract needs one: give what a sale pays, e.g. "50.00"`);
-  // A hybrid contract without a fixed part pays its rate still.
+  // A hybrid contract without a fixed part still pays its rate.
   if (type !== "hybrid" && amount !== null && Number(amount) === 0)
     complain(["amount"], 'a sale would be paid nothing: give more than zero, e.g. "50.00", or archive the contract');
   if (type === "recurring" && (rate === null) === (amount === null))
@@ -129,7 +127,7 @@ const amountsOf = ({ amount, tiers, min, max, cap }: Terms): readonly (readonly 
   return given.flatMap(([place, text]) => (text == null ? [] : [[place, text] as const]));
 };
 
-/** What only the client's currency tells: whether amounts have its decimals. */
+/** Checks that amounts have no more decimals than the client's currency. */
 export const amountProblems = (terms: Terms, currency: string, field: string): readonly ReferenceProblem[] =>
   amountsOf(terms).flatMap(([place, text]) => {
     const read = toMinor(text, currency);
@@ -151,8 +149,8 @@ const minorOf = (text: string, currency: string): string => {
 };
 
 /**
- * As the table has it: minor units as digits, tiers as JSON of digits, and the currency beside them
- * when there is an amount.
+ * The terms as columns: minor units as digits, tiers as JSON of digits, and the currency if there
+ * is an amount.
  */
 export const termColumns = (terms: Terms, currency: string): Columns => {
   const { type, rate, amount, tiers, tier_mode, months, min, max, cap } = terms;
@@ -179,7 +177,7 @@ export const termColumns = (terms: Terms, currency: string): Columns => {
   };
 };
 
-/** As people wrote it, from a row that an insert would take back. */
+/** The terms as people wrote them, from a row in the form that an insert takes. */
 export const termsOf = ({
   type,
   rate,
@@ -216,8 +214,8 @@ export const termsOf = ({
 };
 
 /**
- * As processors read it. Rows come from the writer above; one that anything else wrote is no tier,
- * and its contract pays nothing.
+ * The tiers for the processors. Only the writer above makes valid ones; any other value counts as
+ * no tiers, and the contract then pays nothing.
  */
 export const tiersOf = (saved: unknown): readonly Tier[] => {
   if (!Array.isArray(saved)) return [];

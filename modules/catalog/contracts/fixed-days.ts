@@ -1,11 +1,11 @@
-// Days on which what a contract pays is fixed: those of a month whose plan is approved.
+// Protects the terms of a contract on days of a month whose plan is approved.
 import { conflict } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { firstDayOf } from "../budgets/pace.ts";
 import { type FrozenBy, frozenMonth } from "../planner/frozen.ts";
 
 /**
- * Throws RefusalError `month_approved` when the contract pays for a line of an approved plan within
+ * Throws RefusalError `month_approved` if the contract pays for a line of an approved plan within
  * these days.
  */
 export const refuseApproved = async (

@@ -1,4 +1,4 @@
-// What percent partners are paid of purchases on a day.
+// Reads the percentage that partners are paid for purchases on a day.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { alias, covers } from "./contract-reads.ts";
@@ -11,8 +11,8 @@ interface InForce {
 }
 
 /**
- * The rate of the contract for purchases that is in force on a day: that of the segment goes before
- * the one of all segments. Null where there is none, or where it does not pay percent alone.
+ * The rate of the contract for purchases that is in force on a day; a contract of the segment
+ * precedes one of all segments. Null if there is none, or if it does not pay by percentage only.
  */
 export const percentRatesOn = async (
   tx: PoolClient,

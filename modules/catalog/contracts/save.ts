@@ -1,5 +1,5 @@
 // Saves a contract: a new one, or the next version of the one with this key. Terms of a closed
-// month and of a month whose plan is approved stay as they are.
+// month, and of a month with an approved plan, cannot change.
 import { dayOf } from "../../../domain/calendar.ts";
 import { archived } from "../../access/standing.ts";
 import { checkVersion } from "../../base/refusal.ts";
@@ -17,20 +17,20 @@ import { refuseApproved } from "./fixed-days.ts";
 export type ContractTerms = Omit<NonNullable<ReferenceChanges["contracts"]>[number], "contract_id" | "valid_from">;
 export interface ContractInput {
   readonly key: ContractKey;
-  /** Whole: what is left out of them is not kept. */
+  /** The complete terms: fields that are left out are not kept. */
   readonly terms: ContractTerms & { readonly effective_to: string | null };
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version: number | undefined;
 }
 export interface SavedContract {
   readonly id: number;
   readonly key: ContractKey;
   readonly isNew: boolean;
-  /** Settled conversions of its days: they keep what they earned. */
+  /** Conversions of its days that were settled before; they keep what they earned. */
   readonly notApplied: NotApplied;
 }
 
-/** What a change is compared by, and what the audit keeps. */
+/** The fields that are compared to detect a change, and that the audit keeps. */
 const SETTINGS = [
   ...["id", "partner_id", "client_id", "segment", "event_type", "type", "rate", "amount", "tiers", "tier_mode"],
   ...["months", "min", "max", "cap", "currency", "status", "effective_from", "effective_to", "version"],
@@ -38,8 +38,8 @@ const SETTINGS = [
 
 /**
  * Throws RefusalError: missing, `partner_left`, `partner_archived`, unknown or archived client,
- * invalid `partner_not_of_client`, `version_conflict`, `month_closed`, `month_approved`, and what
- * is wrong with the terms.
+ * invalid `partner_not_of_client`, `version_conflict`, `month_closed`, `month_approved`, and
+ * refusals of wrong terms.
  */
 export const saveContract = async (work: Work, { key, terms, version }: ContractInput): Promise<SavedContract> => {
   const { tx, now } = work;
@@ -62,7 +62,7 @@ export const saveContract = async (work: Work, { key, terms, version }: Contract
 
 type Row = Readonly<Record<string, any>>;
 
-/** Money of a closed month, and the rates that an approved plan was checked by, do not change. */
+/** Money of a closed month does not change, nor do the rates of an approved plan. */
 const refuseFixedDays = async (work: Work, key: ContractKey, before: Row | undefined, after: Row): Promise<void> => {
   const closed = closedMonthOf(before, after, work.now);
   if (closed !== null) throw monthClosed(`/${closed.field}`, closed.detail);

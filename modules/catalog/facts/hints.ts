@@ -1,5 +1,5 @@
-// Answers what events have in common: read in bulk from the sets of the velocity sink, then kept
-// with each event, first answer for good.
+// Looks up what events have in common. It reads the sets of the velocity sink in bulk and stores
+// the first answer for each event, which then stays.
 import type { Redis } from "ioredis";
 import { type HintRoom, isFull, roomWithoutBound } from "../../../infra/redis/room.ts";
 import type { IdentityClickAsked, IdentityClicks } from "../../../processors/attribute/identity-clicks.ts";
@@ -10,8 +10,8 @@ import { hintLifetimeSeconds, sets, velocityKey } from "../../../sinks/velocity/
 type Command = readonly [string, ...(string | number)[]];
 
 /**
- * One round trip; the first command that failed is thrown, but what a full Redis did not write is
- * given to `onFull`, and answered by null.
+ * Runs commands in one round trip and throws the first error. If a full Redis refuses a write, it
+ * calls `onFull` and the answer is null.
  */
 const answers = async (redis: Redis, commands: readonly Command[], onFull?: () => void): Promise<readonly unknown[]> =>
   commands.length === 0
@@ -23,7 +23,7 @@ const answers = async (redis: Redis, commands: readonly Command[], onFull?: () =
         return null;
       });
 
-/** Where answers are kept. */
+/** The place where answers are stored. */
 interface HintStore {
   readonly redis: Redis;
   readonly prefix: string;
@@ -35,11 +35,11 @@ interface HintQuestion {
   readonly event_id: string;
 }
 
-/** How a question is answered for the first time. */
+/** Answers a question for the first time. */
 interface HintSource<Question> {
-  /** What is read for a question. */
+  /** The commands that read what a question needs. */
   readonly reads: (question: Question) => readonly Command[];
-  /** The answers to those that had none, of what was read for them. */
+  /** The answers to the missing questions, from what was read for them. */
   readonly answersOf: (
     missing: readonly Question[],
     found: readonly (readonly unknown[])[],
@@ -47,10 +47,9 @@ interface HintSource<Question> {
 }
 
 /**
- * What was answered before, and for the others what is found now: stored only where nothing is yet,
- * so that of two owners of a partition both go on with the first one's answer. What is found is
- * read together with what was answered, for nearly every event is asked about once. Where there is
- * no room the answer is given and not kept.
+ * Returns stored answers, and computes and stores the missing ones. A store never overwrites, so
+ * two owners of a partition use the first one's answer. Both reads go out together, because nearly
+ * every event is looked up only once. Without room in Redis the answer is returned but not stored.
  */
 const answeredOnce = async <Question extends HintQuestion>(
   { redis, prefix, room }: HintStore,
@@ -92,8 +91,8 @@ const answeredOnce = async <Question extends HintQuestion>(
 };
 
 /**
- * The view "hints" of a worker. Throws while Redis is away: the step is tried again, for an answer
- * that was not kept would not stand.
+ * The view "hints" of a worker. Throws while Redis is away, so that the step is tried again: an
+ * answer that is not stored might differ next time.
  */
 export const redisHints = (redis: Redis, prefix = "tributary", room: HintRoom = roomWithoutBound): Hints => {
   const ofAddress = ({ client_id, event_id, at }: HintAsked, address: string): readonly Command[] => {
@@ -121,7 +120,7 @@ export const redisHints = (redis: Redis, prefix = "tributary", room: HintRoom = 
         const [conversions, hasEvent] = found[n]!;
         const [devices, hasDevice, countries] = address === null ? found[n]! : found[n]!.slice(2);
         const hint: FraudHints = {
-          // Itself left out: an event that comes again finds itself there already.
+          // Excludes the event itself, which is already in the set if the event comes again.
           address_conversions: address === null ? null : (conversions as number) - (hasEvent as number),
           click_devices: click_id === null ? null : (devices as number) - (hasDevice as number),
           click_country: click_id === null ? null : ((countries as string[])[0] ?? null),
@@ -138,8 +137,8 @@ export const redisHints = (redis: Redis, prefix = "tributary", room: HintRoom = 
 };
 
 /**
- * Devices of a person that are asked for their clicks; no person has more, and a shared account
- * must not make a batch slow.
+ * Limits the devices of a person whose clicks are read. No real person has more, and a shared
+ * account must not slow a batch.
  */
 const devicesAsked = 20;
 
@@ -175,7 +174,8 @@ export const redisIdentityClicks = (
         string,
       ])[];
       from += dids.length;
-      // Of two clicks at one moment the lower id, so that the order of devices does not show.
+      // Of two clicks at the same time the lower id wins, so that the order of devices has no
+      // effect.
       const [newest] = [...own].sort(([a, atA], [b, atB]) => Number(atB) - Number(atA) || (a < b ? -1 : 1));
       return newest?.[0] ?? "";
     });

@@ -1,5 +1,5 @@
-// The pictures that stages look things up in, made of files, secrets and Redis when a stage first
-// asks for them.
+// The look-up data of stages, from files, secrets and Redis. Each is read when a stage first needs
+// it.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Redis } from "ioredis";
@@ -18,14 +18,14 @@ import { redisHints, redisIdentityClicks } from "./hints.ts";
 
 const SHIPPED = "@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb";
 const DAY_MS = 86_400_000;
-/** Addresses change hands: a warning says when an operator's data is older. */
+/** Address blocks change owners, so older data of networks causes a warning. */
 const OLD_AFTER_DAYS = 60;
 
 type Files = Environment<"GEOIP_CITY_DB" | "GEOIP_ASN_DB" | "NETWORKS_FILE">;
 type Settings = Files & Environment<"TRIBUTARY_SECRET" | "KAFKA_TOPIC_PREFIX">;
 type Report = Pick<Log, "info" | "warn">;
 
-/** Computed at the first call. */
+/** Computes the value at the first call. */
 const once = <T>(make: () => T): (() => T) => {
   let made: { readonly value: T } | undefined;
   return () => {
@@ -35,8 +35,8 @@ const once = <T>(make: () => T): (() => T) => {
 };
 
 /**
- * A file that is not configured is logged once and then unknown; one that cannot be read is
- * unknown as well, with a warning.
+ * A file that is not configured is logged once and its data is unknown; an unreadable file causes a
+ * warning, and its data is unknown too.
  */
 const optionalFile = <T>(
   variable: keyof Files,
@@ -66,14 +66,18 @@ const readNetworks = (bytes: Buffer, file: string, log: Report): Networks => {
   return networks;
 };
 
-/** A file that is no database fails here, where it can be left out, and not at the first event. */
+/**
+ * Fails here for a file that is not a database, where it can be left out, and not at the first
+ * event.
+ */
 const checked = (bytes: Buffer): Buffer => {
   placesOf(bytes);
   return bytes;
 };
 
 /**
- * Without country data events go on, marked `geo_unavailable`. `now` only says whether data is old.
+ * Without country data events are processed and marked `geo_unavailable`. `now` is only used to
+ * tell whether the data is old.
  */
 export const readPlaces = (config: Files, log: Report, now: number): Places => {
   let country: Buffer | null = null;
@@ -95,17 +99,17 @@ export const readPlaces = (config: Files, log: Report, now: number): Places => {
   return found;
 };
 
-/** Environments that share a Redis keep their hints apart. */
+/** Separates the hints of environments that share a Redis. */
 export const hintPrefixOf = ({ KAFKA_TOPIC_PREFIX }: Pick<Settings, "KAFKA_TOPIC_PREFIX">): string =>
   `${KAFKA_TOPIC_PREFIX}tributary`;
 
-/** How every key of a hint begins, and no other key. */
+/** The prefixes of all keys of hints; no other key has them. */
 export const hintKeysOf = (config: Pick<Settings, "KAFKA_TOPIC_PREFIX">): readonly string[] =>
   ["velocity", "hint", "identity-click"].map((name) => `${hintPrefixOf(config)}:${name}:`);
 
 /**
- * By the names of their views, beside the view of the reference data. No identifier is hashed
- * before `confirmed` resolves: the pepper is the installation's.
+ * Views by name, beside the view of the reference data. No identifier is hashed before `confirmed`
+ * resolves, because the pepper must be the installation's.
  */
 export const viewsOf = (
   config: Settings,

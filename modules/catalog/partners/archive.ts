@@ -1,5 +1,5 @@
-// Archives a partner: its upload token and open invitations end, its links go off. Its balance is
-// still paid.
+// Archives a partner: ends its upload token and open invitations, and switches its links off. Its
+// balance is still paid.
 import { dayOf } from "../../../domain/calendar.ts";
 import { revokePendingOf } from "../../access/invitations/invitations.ts";
 import { revokeUploadToken } from "../../access/users/partner-access.ts";
@@ -10,7 +10,7 @@ import { changeReference } from "../reference/change.ts";
 import { entityOf, onlyOf, openPartner } from "./open-partner.ts";
 
 /**
- * Does nothing to one that is archived. Throws RefusalError: missing, `partner_left`,
+ * Does nothing if it is archived already. Throws RefusalError: missing, `partner_left`,
  * `version_conflict`.
  */
 export const archivePartner = async (

@@ -1,20 +1,20 @@
-// What a partner has earned and was not paid yet, as the ledger says.
+// The unpaid balance of a partner, from the ledger.
 
 import { toDecimal } from "../../../domain/money.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 
-/** What one client owes in one currency, in minor units as text. */
+/** The amount that one client owes in one currency, in minor units as text. */
 export interface OwedByClient {
   readonly currency: string;
   readonly payable: string;
   readonly held: string;
 }
 interface OwedAmounts {
-  /** What clients owe, those left out whose sum is a debt. */
+  /** The sum of what clients owe; clients with a negative sum are left out. */
   readonly payable: string;
   /** Under review: neither paid nor taken back yet. */
   readonly held: string;
-  /** Debts, zero or less: a client sets them off against what it owes in later months. */
+  /** Debts, zero or less. A client deducts them from what it owes in later months. */
   readonly carried: string;
   readonly currency: string;
 }
@@ -22,7 +22,10 @@ export interface Balance extends OwedAmounts {
   readonly other_currencies: readonly OwedAmounts[];
 }
 
-/** A JSON list of OwedByClient for the partner `p.partner_id`, of the clients of `scope`, int[]. */
+/**
+ * A JSON list of OwedByClient for the partner `p.partner_id`, over the clients of `scope`, an
+ * int[].
+ */
 export const owedByClients = (scope: Sql): Sql => sql`(
   select coalesce(jsonb_agg(jsonb_build_object('currency', owed.currency, 'payable', owed.payable::text,
     'held', owed.held::text)), '[]')
@@ -30,7 +33,7 @@ export const owedByClients = (scope: Sql): Sql => sql`(
     from money_days e where e.partner_id = p.partner_id and e.source = 'ledger' and e.client_id = any (${scope})
     group by e.client_id, e.currency) owed)`;
 
-/** A debt at one client takes nothing from what another one owes. */
+/** A debt at one client does not reduce what another client owes. */
 export const balanceIn = (currency: string, owed: readonly OwedByClient[]): Balance => {
   const inCurrency = (code: string): OwedAmounts => {
     const own = owed.filter((one) => one.currency === code);

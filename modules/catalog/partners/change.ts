@@ -1,4 +1,5 @@
-// Changes a partner. Where it leaves a client, its links there go off and its contracts end.
+// Changes a partner. When it leaves a client, its links there are switched off and its contracts
+// end.
 import { dayOf } from "../../../domain/calendar.ts";
 import { askingOf } from "../../access/scope.ts";
 import { archived } from "../../access/standing.ts";
@@ -23,13 +24,13 @@ interface PartnerPatch {
 export interface PartnerChange {
   readonly partner_id: number;
   readonly patch: PartnerPatch;
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version: number | undefined;
 }
 
-/** What a change is compared by. */
+/** The fields that are compared to detect a change. */
 const SETTINGS = ["name", "email", "status", "client_ids", "payout", "referral_code"];
-/** Who may bring an archived partner back. */
+/** Roles that may restore an archived partner. */
 const MAY_RESTORE = ["admin", "operator"];
 
 /**
@@ -57,14 +58,14 @@ export const changePartner = async (work: Work, { partner_id, patch, version }: 
   await work.audit({ action: "partner.updated", client_id, entity: entityOf(partner_id), before, after });
 };
 
-/** The address of a partner that comes back must be free too. */
+/** The address of a restored partner must be free too. */
 const checkAddress = async ({ tx }: Work, { state, shown }: OpenPartner, patch: PartnerPatch): Promise<void> => {
   const isBack = state.status === "archived" && patch.status !== undefined;
   const isOther = patch.email !== undefined && patch.email !== shown.email;
   if (isOther || isBack) await refuseTaken(tx, [{ email: patch.email ?? shown.email, place: "" }], state.partner_id);
 };
 
-/** What is owed stays in its currency. */
+/** The payout currency cannot change while something is owed in it. */
 const checkPayout = async ({ tx, scope }: Work, { state, shown }: OpenPartner, patch: PartnerPatch): Promise<void> => {
   if (patch.payout === undefined) return;
   const given = Object.entries(patch.payout).filter(([, value]) => value !== undefined);
@@ -77,7 +78,7 @@ const checkPayout = async ({ tx, scope }: Work, { state, shown }: OpenPartner, p
     });
 };
 
-/** The clients given, and those that the caller may not see: they stay. */
+/** The given clients, and those that the caller may not see, which stay. */
 const clientsAfter = async (
   work: Work,
   { client_ids }: PartnerState,
@@ -92,7 +93,10 @@ const clientsAfter = async (
   return [...new Set([...client_ids.filter((id) => !clients.includes(id)), ...given])];
 };
 
-/** Links go off and contracts end today where a partner leaves; sales of before are paid on. */
+/**
+ * When a partner leaves a client, links are switched off and contracts end today; earlier sales are
+ * still paid.
+ */
 const endAt = async (work: Work, partnerId: number, clients: readonly number[]): Promise<void> => {
   if (clients.length === 0) return;
   const today = dayOf(work.now);

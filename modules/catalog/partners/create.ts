@@ -13,12 +13,12 @@ export interface PartnerInput extends Pick<Record, "status"> {
   readonly email: string;
   readonly client_ids: readonly number[];
   readonly payout?: PayoutInput | undefined;
-  /** Left out: one is drawn. */
+  /** If left out, a random code is made. */
   readonly referral_code?: string | undefined;
 }
 
 /**
- * Answers its id. Throws RefusalError: unknown or archived clients, `email_in_use`,
+ * Returns the id. Throws RefusalError: unknown or archived clients, `email_in_use`,
  * `referral_code_taken`, `bad_amount`.
  */
 export const createPartner = async (work: Work, input: PartnerInput): Promise<number> => {

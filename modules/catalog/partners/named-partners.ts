@@ -1,5 +1,5 @@
-// Partners that a use case names: they work for the client, and those that are given something now
-// are in business.
+// Checks partners that a use case names: they must work for the client, and must be active to
+// receive a link or a rule.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { archived } from "../../access/standing.ts";
@@ -9,12 +9,12 @@ import type { PartnerState } from "./partner-reads.ts";
 
 export interface NamedPartner {
   readonly id: number;
-  /** Where the input names it. */
+  /** The place in the input that names the partner. */
   readonly path: string;
 }
 export type PartnerStatuses = ReadonlyMap<number, PartnerState["status"]>;
 
-/** Status of those of the partners that work for the client. */
+/** The status of those of the partners that work for the client. */
 export const partnersAt = async (
   tx: PoolClient,
   clientId: number,
@@ -36,8 +36,8 @@ const refuseEach = (named: readonly NamedPartner[], refusal: Omit<Refusal, "path
   refuseAll(named.map(({ path }) => ({ ...refusal, path })));
 
 /**
- * The status of each. A partner of other clients is refused in the same words as one that does not
- * exist. Throws RefusalError: invalid `partner_not_of_client`.
+ * Returns the status of each. A partner of other clients is refused in the same words as one that
+ * does not exist. Throws RefusalError: invalid `partner_not_of_client`.
  */
 export const namedPartners = async (
   { tx }: Pick<Work, "tx">,
@@ -61,7 +61,9 @@ export const refuseRepeated = (named: readonly NamedPartner[]): void =>
     { kind: "invalid", code: "duplicate_item", message: "name each partner once" },
   );
 
-/** Throws RefusalError `partner_inactive`: who is paused or archived gets no link and no rule. */
+/**
+ * A paused or archived partner gets no link and no rule. Throws RefusalError `partner_inactive`.
+ */
 export const refuseInactive = (statuses: PartnerStatuses, named: readonly NamedPartner[]): void =>
   refuseEach(
     named.filter(({ id }) => !["active", "invited"].includes(statuses.get(id) ?? "")),

@@ -1,4 +1,4 @@
-// The partner that a use case changes, and the refusals that all of these share.
+// Opens the partner that a use case changes.
 import { conflict, missing } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { lockReference } from "../reference/open-change.ts";
@@ -10,8 +10,8 @@ export interface OpenPartner {
 }
 
 /**
- * The partner; no other change of it until the commit. Throws RefusalError: missing, or
- * `partner_left` when it works for none of the caller's clients any more.
+ * Returns the partner and locks reference data until the commit. Throws RefusalError: missing, or
+ * `partner_left` if it no longer works for any of the caller's clients.
  */
 export const openPartner = async (
   { tx, scope }: Pick<Work, "tx" | "scope">,
@@ -25,8 +25,8 @@ export const openPartner = async (
   throw conflict("partner_left", "this partner works for none of your clients now: an admin adds one");
 };
 
-/** How the audit names it. */
+/** The name of a partner in the audit. */
 export const entityOf = (partnerId: number): string => `partner:${partnerId}`;
 
-/** Audit rows are those of one client, or of none in particular. */
+/** The client of an audit row: the only client, or null if there are several. */
 export const onlyOf = (clients: readonly number[]): number | null => (clients.length === 1 ? clients[0]! : null);

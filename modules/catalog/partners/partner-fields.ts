@@ -1,4 +1,4 @@
-// Fields of a partner that need more than their shape: its address, its payout, its referral code.
+// Rules for fields of a partner beyond their format: its address, its payout, its referral code.
 import { randomInt } from "node:crypto";
 import type { PoolClient } from "pg";
 import { toMinor } from "../../../domain/money.ts";
@@ -6,23 +6,21 @@ import { emailInUse } from "../../access/users/users.ts";
 import { invalid } from "../../base/refusal.ts";
 import { takenAddresses } from "./partner-reads.ts";
 
-/** Codes of the domain for names that another partner has. */
+/** Refusal codes for values that another partner uses already. */
 export const PARTNER_CONFLICTS = { referral_code: "referral_code_taken" };
 
-/** Without letters and digits that people take for each other. */
+/** Leaves out letters and digits that people confuse. */
 const LETTERS = "abcdefghjkmnpqrstuvwxyz23456789";
 export const newReferralCode = (): string =>
   Array.from({ length: 10 }, () => LETTERS[randomInt(LETTERS.length)]).join("");
 
 interface AddressAt {
   readonly email: string;
-  /** Of the partner, in the input. */
+  /** The partner's place in the input. */
   readonly place: string;
 }
 
-/**
- * Throws RefusalError `email_in_use` when another partner than this one has one of the addresses.
- */
+/** Throws RefusalError `email_in_use` if another partner has one of the addresses. */
 export const refuseTaken = async (
   tx: PoolClient,
   addresses: readonly AddressAt[],
@@ -33,7 +31,9 @@ export const refuseTaken = async (
   refuseAmong(taken, addresses, "another partner has this address");
 };
 
-/** Refuses the first address that is in use; `inUse` holds lower case, by default of users. */
+/**
+ * Refuses the first address in `inUse`, which is in lower case. The default message is about users.
+ */
 export const refuseAmong = (inUse: ReadonlySet<string>, addresses: readonly AddressAt[], why?: string): void => {
   const found = addresses.find(({ email }) => inUse.has(email.toLowerCase()));
   if (found !== undefined) throw emailInUse(`${found.place}/email`, why);
@@ -45,7 +45,7 @@ export interface Payout {
 }
 export type PayoutInput = { readonly [K in keyof Payout]?: Payout[K] | undefined };
 
-/** How a partner is paid, whole. Throws RefusalError: invalid `bad_amount`. */
+/** The complete payout settings, with defaults. Throws RefusalError: invalid `bad_amount`. */
 export const payoutOf = (input: PayoutInput = {}, place = ""): Payout => {
   const given = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
   const payout: Payout = { currency: "MXN", min_amount: "0.00", ...given };

@@ -1,5 +1,5 @@
-// Partners as the platform API shows them: the newest row of each. What a row says of clients is
-// cut to those that the caller may see.
+// Reads partners for the platform API: the newest row of each. Only clients that the caller may see
+// are shown.
 import type { PoolClient } from "pg";
 import { toDecimal, toMinor } from "../../../domain/money.ts";
 import { type Expressions, type RowsQuery, selecting } from "../../../infra/postgres/rows.ts";
@@ -8,9 +8,9 @@ import { balanceIn, isSettled, type OwedByClient, owedByClients } from "./balanc
 
 export interface PartnerFilter {
   readonly client_id?: number | undefined;
-  /** Without it: those that are not archived. */
+  /** If absent, archived partners are left out. */
   readonly status?: "invited" | "active" | "paused" | "archived" | "all" | undefined;
-  /** Begin of the name or the referral code. */
+  /** The beginning of the name or the referral code. */
   readonly q?: string | undefined;
 }
 export type ShownRow = Readonly<Record<string, any>>;
@@ -32,8 +32,8 @@ const columnsIn = (scope: Sql): Expressions => ({
 });
 
 /**
- * Rows of before a client knew the partner are not the business of those who see that client alone,
- * so for them a partner is made with the first row that names it.
+ * Users who see one client must not see rows from before that client knew the partner. For them the
+ * partner was created with the first row that names the client.
  */
 const partnersIn = (scope: Sql): Sql => sql`
   (select distinct on (partner_id) * from partners where known_to && ${scope}
@@ -46,14 +46,14 @@ const partnersIn = (scope: Sql): Sql => sql`
 const statusIs = (status: PartnerFilter["status"]): Sql =>
   status === "all" ? sql`true` : status === undefined ? sql`p.status <> 'archived'` : sql`p.status = ${status}`;
 
-/** Partners that work or worked for a client in scope. */
+/** Partners that work or worked for a client in the scope. */
 export const partnerRows = ({ client_id, status, q }: PartnerFilter): RowsQuery => {
-  // Asked once a statement, not once a row.
+  // A subquery, so that it runs once per statement and not once per row.
   const scope = sql`(select app_clients())::int[]`;
   return {
     columns: columnsIn(scope),
     from: partnersIn(scope),
-    // Any one of its clients that the caller may see.
+    // Any of its clients that the caller may see.
     tenant: sql`(select min(c) from unnest(p.known_to) c where c = any (${scope}))`,
     where: [
       statusIs(status),
@@ -68,31 +68,31 @@ export const partnerRows = ({ client_id, status, q }: PartnerFilter): RowsQuery 
   };
 };
 
-/** A row as it is read, with its amounts as people write them. */
+/** A partner row as answers show it, with decimal amounts. */
 export const shownPartner = ({ payout, balance, ...row }: ShownRow): ShownRow => ({
   ...row,
   ...(payout && { payout: { ...payout, min_amount: written(payout.min_amount, payout.currency) } }),
   ...(balance && { balance: balanceIn(balance.currency, balance.owed) }),
 });
 
-/** An amount that was saved with more digits than its currency has stays as it is. */
+/** An amount with more digits than its currency stays unchanged. */
 const written = (amount: string, currency: string): string => {
   const read = toMinor(amount, currency);
   return read.kind === "amount" ? toDecimal(read.minor, currency) : amount;
 };
 
-/** What a partner has beside the fields that are asked for: what decides about its changes. */
+/** The state that decides about changes of a partner; read beside the requested fields. */
 export interface PartnerState {
   readonly partner_id: number;
   readonly version: number;
   readonly status: "invited" | "active" | "paused" | "archived";
-  /** All of them, whatever the caller may see. */
+  /** All of its clients, whatever the caller may see. */
   readonly client_ids: readonly number[];
-  /** And those that it worked for before. */
+  /** These, and the clients for which it worked before. */
   readonly known_to: readonly number[];
 }
 
-/** The partner when it works or worked for one of these clients; undefined for any other. */
+/** The partner if it works or worked for one of these clients, otherwise undefined. */
 export const readPartner = async (
   tx: PoolClient,
   partnerId: number,
@@ -129,7 +129,7 @@ export interface ClientOf {
   readonly currency: string;
 }
 
-/** Those of `ids` that are among `clients`, by name. */
+/** Those of `ids` that are among `clients`, with their names. */
 export const clientsAmong = async (
   tx: PoolClient,
   ids: readonly number[],
@@ -144,7 +144,7 @@ export const clientsAmong = async (
   return rows;
 };
 
-/** Links that are listed of a partner; the newest ones, when it has more. */
+/** The most links that are listed for a partner; the newest ones if it has more. */
 const MOST_LINKS = 1_000;
 interface PartnerLink {
   readonly link_id: number;
@@ -154,7 +154,7 @@ interface PartnerLink {
   readonly status: "active" | "archived";
 }
 
-/** Links of the partner at these clients, those in use first. */
+/** The partner's links at these clients, active ones first. */
 export const linksOfPartner = async (
   tx: PoolClient,
   partnerId: number,
@@ -171,15 +171,15 @@ export const linksOfPartner = async (
 };
 
 /**
- * Which of these addresses another partner has that is not archived, at whatever client; in lower
- * case. Ask it under the lock of reference data.
+ * Those of the addresses that another partner has, unless archived, at any client; in lower case.
+ * The caller must hold the lock of reference data.
  */
 export const takenAddresses = async (
   tx: PoolClient,
   emails: readonly string[],
   partnerId: number | undefined,
 ): Promise<ReadonlySet<string>> => {
-  // Partners of other tenants count too, so the role that reads all of them asks.
+  // Partners of other tenants count too, so the query runs in the role that reads all of them.
   await tx.query("set local role tributary_reference");
   const { rows } = await tx.query<{ email: string }>(sql`
     select distinct lower(p.email) as email from (
@@ -190,7 +190,9 @@ export const takenAddresses = async (
   return new Set(rows.map(({ email }) => email));
 };
 
-/** Whether nothing is owed to or by the partner at these clients, all seen by the transaction. */
+/**
+ * Whether nothing is owed to or by the partner at these clients, which the transaction must see.
+ */
 export const hasNoBalance = async (tx: PoolClient, partnerId: number, clients: readonly number[]): Promise<boolean> => {
   const { rows } = await tx.query<{ owed: readonly OwedByClient[] }>(sql`
     select ${owedByClients(sql`${clients}::int[]`)} as owed from (select ${partnerId}::int as partner_id) p`);

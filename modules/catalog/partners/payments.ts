@@ -1,5 +1,5 @@
-// Payments of a partner as the platform API lists them. None can be made yet: the list is empty
-// until there is a table of them.
+// Lists a partner's payments for the platform API. There are no payments yet, so the list is empty
+// until a table of them exists.
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 

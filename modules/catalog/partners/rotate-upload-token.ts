@@ -1,5 +1,5 @@
-// Makes a partner another upload token: the one before ends within a second, and a mail says so to
-// its people.
+// Gives a partner a new upload token. The old one stops working within a second, and a mail tells
+// the partner's users.
 import { randomUUID } from "node:crypto";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { archived } from "../../access/standing.ts";
@@ -13,7 +13,7 @@ import { entityOf, onlyOf, openPartner } from "./open-partner.ts";
 
 export interface UploadTokenInput {
   readonly partner_id: number;
-  /** Name of the person who does it, for the mail. */
+  /** The name of the acting person, for the mail. */
   readonly actor: string;
 }
 export interface RotatedToken {

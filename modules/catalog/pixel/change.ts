@@ -1,4 +1,4 @@
-// Changes how the pixel of a client works: what is given, and nothing else.
+// Changes the given settings of a client's pixel.
 import { checkVersion, invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { entityOf, openClient } from "../clients/open-client.ts";
@@ -7,19 +7,19 @@ import { hostsIn } from "./hosts.ts";
 import { type PixelConfig, readPixelConfig, type SavedPixelConfig, savePixelConfig } from "./pixel-config.ts";
 
 export interface PixelPatch extends Partial<Omit<PixelConfig, "allowed_domains">> {
-  /** A list, or one host a line. */
+  /** A list, or a text with one host a line. */
   readonly allowed_domains?: string | readonly string[];
 }
 export interface PixelChange {
   readonly client_id: number;
   readonly patch: PixelPatch;
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version: number | undefined;
 }
 
 /**
- * Answers the configuration after it. Throws RefusalError: missing, `client_archived`,
- * `version_conflict`, and what is wrong with the patch.
+ * Returns the new configuration. Throws RefusalError: missing, `client_archived`,
+ * `version_conflict`, and refusals of a wrong patch.
  */
 export const changePixel = async (
   work: Work,
@@ -43,8 +43,8 @@ export const changePixel = async (
 const MOST_EVENTS = 100;
 
 /**
- * The configuration with the patch, each host and event once. `place` is that of the patch in the
- * input. Throws RefusalError: invalid `invalid_value` and `too_big`.
+ * Returns the patched configuration, without duplicate hosts and events. `place` is the place of
+ * the patch in the input. Throws RefusalError: invalid `invalid_value` and `too_big`.
  */
 export const patched = (config: PixelConfig, { allowed_domains, ...patch }: PixelPatch, place = ""): PixelConfig => {
   const tracked_events = [...new Set(patch.tracked_events ?? config.tracked_events)];

@@ -1,4 +1,4 @@
-// What keeps a pixel from working, as sentences with their fix.
+// Finds what keeps a pixel from working, as sentences with their fix.
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { PixelConfig } from "./pixel-config.ts";
 import type { Sighting } from "./sightings.ts";
@@ -11,20 +11,20 @@ export interface Finding {
 interface PixelPicture {
   readonly events_last_hour: number;
   readonly last_seen_at: UnixMs | null;
-  /** Of every source, within a week; left out where it is not known. */
+  /** Purchases from all sources within a week; absent if unknown. */
   readonly purchases?: number;
-  /** Of the host of pixels, within a week. */
+  /** Sightings of the pixel host within a week. */
   readonly sightings?: readonly Sighting[];
 }
 type Look = (seen: PixelPicture, config: PixelConfig) => Finding | undefined;
 
-/** Fewer say nothing about an integration. */
+/** Fewer events tell nothing about an integration. */
 const ENOUGH = 50;
 const most = (seen: PixelPicture, ...codes: readonly string[]): readonly Sighting[] =>
   (seen.sightings ?? []).filter(({ code }) => codes.includes(code));
 const sum = (sightings: readonly Sighting[]): number => sightings.reduce((all, { count }) => all + count, 0);
 const named = (subject: string): string => (subject === "" ? "a page that does not say which" : subject);
-/** What else is refused has a sentence of its own, or is no refusal. */
+/** Codes that have a sentence of their own or are no refusals. */
 const NO_REFUSALS = new Set(["taken", "without_consent", "domain_not_allowed", "clock_skew", "page_problem"]);
 
 const looks: readonly Look[] = [
@@ -70,7 +70,7 @@ const looks: readonly Look[] = [
       : undefined,
 ];
 
-/** What the host saw: of each kind the most frequent case. */
+/** Findings from sightings: the most frequent case of each kind. */
 const ofSightings: readonly Look[] = [
   (seen) => {
     const [first] = most(seen, "domain_not_allowed");
@@ -156,6 +156,6 @@ const ofSightings: readonly Look[] = [
   },
 ];
 
-/** Everything that is wrong, the gravest first. */
+/** Everything that is wrong, most serious first. */
 export const findingsOf = (seen: PixelPicture, config: PixelConfig): readonly Finding[] =>
   [...looks, ...ofSightings].map((look) => look(seen, config)).filter((one) => one !== undefined);

@@ -1,11 +1,11 @@
-// The hosts of a client's pages, as a person lists them.
+// Parses the hosts of a client's pages as a person lists them.
 import { invalid } from "../../base/refusal.ts";
 import { hostOf } from "./pixel-config.ts";
 
 const MOST_HOSTS = 200;
 
 /**
- * Each host once, from a list or from lines that stand at `path` of the input. Throws RefusalError:
+ * Returns each host once, from a list or from lines at `path` of the input. Throws RefusalError:
  * invalid `invalid_value` and `too_big`.
  */
 export const hostsIn = (given: string | readonly string[], path = "/allowed_domains"): readonly string[] => {

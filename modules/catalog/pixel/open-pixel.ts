@@ -1,9 +1,9 @@
-// The pixel of a client that the caller may see.
+// Opens the pixel of a client that the caller may see.
 import type { PoolClient } from "pg";
 import { missing } from "../../base/refusal.ts";
 import { readPixelConfig, type SavedPixelConfig } from "./pixel-config.ts";
 
-/** Throws RefusalError: missing when the client is none of these. */
+/** Throws RefusalError: missing if the client is none of these. */
 export const openPixel = async (
   tx: PoolClient,
   clientId: number,

@@ -1,26 +1,26 @@
-// How the pixel of each client works. What a client never set has the default; jurisdiction and the
-// default consent lie on the row of the client.
+// The pixel settings of each client. Unset settings have defaults; jurisdiction and default consent
+// are stored in the client's row.
 import { domainToASCII } from "node:url";
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 
 export interface PixelConfig {
-  /** Hosts, or `*.host` for all below it; none: every host. */
+  /** Hosts, or `*.host` for all hosts below it; empty: every host. */
   readonly allowed_domains: readonly string[];
   readonly tracked_events: readonly string[];
   readonly replay_enabled: boolean;
-  /** Percent of visits, 0 to 100. */
+  /** Percentage of visits, 0 to 100. */
   readonly replay_sample_rate: number;
   readonly consent_replay: boolean;
   readonly jurisdiction: "MX" | "EU" | "UK" | "BR";
-  /** Mask of consents, 0 to 255. */
+  /** A mask of consents, 0 to 255. */
   readonly consent_default: number;
   readonly tracking_type: "PIXEL" | "HYBRID" | "S2S" | "APP";
   readonly auto_signals: boolean;
 }
 export type SavedPixelConfig = PixelConfig & { readonly version: number };
 
-/** As long as a client set nothing; the statement below says the same. */
+/** The defaults while a client has set nothing; the statement below repeats them. */
 export const defaultPixel: Omit<PixelConfig, "jurisdiction" | "consent_default"> = {
   allowed_domains: [],
   tracked_events: ["page_view", "purchase", "lead_submit"],
@@ -31,7 +31,7 @@ export const defaultPixel: Omit<PixelConfig, "jurisdiction" | "consent_default">
   auto_signals: true,
 };
 
-/** Undefined when the client is none of these. A client that set nothing has version 1. */
+/** Undefined if the client is none of these. A client that has set nothing has version 1. */
 export const readPixelConfig = async (
   tx: PoolClient,
   clientId: number,
@@ -51,8 +51,8 @@ export const readPixelConfig = async (
 };
 
 /**
- * Saves the next version of what is no column of the client, inside a transaction that sees the
- * client and lets no other change of it in between.
+ * Saves the next version of the settings that are not columns of the client. The transaction must
+ * see the client and hold a lock that keeps out other changes.
  */
 export const savePixelConfig = async (tx: PoolClient, clientId: number, config: PixelConfig): Promise<void> => {
   await tx.query(sql`
@@ -71,8 +71,8 @@ const LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?";
 const HOST = new RegExp(`^(?:${LABEL}\\.)*${LABEL}$`);
 
 /**
- * A host, or `*.host`, as browsers write it: lower case, and ASCII. Undefined for a scheme, a port,
- * a path or an address.
+ * Returns a host, or `*.host`, in the form of browsers: lower case and ASCII. Undefined for a text
+ * with a scheme, a port or a path, and for an address.
  */
 export const hostOf = (given: string): string | undefined => {
   const text = given.trim().toLowerCase();
@@ -84,7 +84,7 @@ export const hostOf = (given: string): string | undefined => {
   return HOST.test(host) && host.length <= 251 && !isAddress ? wildcard + host : undefined;
 };
 
-/** Whether the URL is on one of these hosts; with none of them every host is meant. */
+/** Whether the URL is on one of these hosts; an empty list means every host. */
 export const isAllowed = (url: string, domains: readonly string[]): boolean => {
   const { hostname } = new URL(url);
   return (

@@ -1,16 +1,16 @@
-// What the host of pixels knows of each client's configuration: kept in memory, so that no answer
-// waits for Postgres.
+// Keeps the pixel settings of all clients in memory for the pixel host, so that no answer waits for
+// Postgres.
 import type pg from "pg";
 import { keepSnapshot, type SnapshotAt } from "../../../infra/postgres/snapshot.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { defaultPixel, type PixelConfig } from "./pixel-config.ts";
 
-/** Jurisdiction and default consent lie on the client row, which the reference data has. */
+/** Jurisdiction and default consent are in the client's row, which the reference data holds. */
 export type PixelSettings = Omit<PixelConfig, "jurisdiction" | "consent_default">;
 
 export interface OpenPixels {
-  /** Of a client that set nothing the defaults; undefined until the first load. */
+  /** The settings of a client, defaults included; undefined until the first load. */
   readonly settingsOf: (clientId: number) => PixelSettings | undefined;
   /** Resolves with the first load, however long Postgres is away. */
   readonly ready: Promise<void>;
@@ -23,8 +23,8 @@ interface Picture {
 }
 
 /**
- * A change is known within a second; while Postgres is away the newest picture stands. Close it
- * before its pool.
+ * A change takes effect within a second. While Postgres is away, the newest snapshot is used. Close
+ * it before its pool.
  */
 export const openPixels = (
   pool: pg.Pool,
@@ -41,7 +41,10 @@ export const openPixels = (
   };
 };
 
-/** Each change raises the version of one row, so their number and sum say whether there was one. */
+/**
+ * Each change raises the version of one row, so the number of rows and the sum of versions show
+ * whether anything changed.
+ */
 const take = (pool: pg.Pool, before: SnapshotAt<Picture> | undefined): Promise<SnapshotAt<Picture>> =>
   transaction(
     pool,

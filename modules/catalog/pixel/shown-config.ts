@@ -1,4 +1,5 @@
-// What every browser may know of a client's pixel: never its list of domains, and never a secret.
+// The pixel settings that any browser may read. They contain neither the list of domains nor a
+// secret.
 import type { Reference } from "../../../domain/reference/reference.ts";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
 import { consentDefaultOf } from "../../../processors/admit/request-terms.ts";
@@ -6,8 +7,8 @@ import type { UnixMs } from "../../../stream/flow.ts";
 import type { PixelSettings } from "./pixel-picture.ts";
 
 /**
- * Undefined: there is no such client. `consent_default` is what holds for a visitor who has chosen
- * nothing, 0 where the law wants it. Throws Unavailable before the first load.
+ * Undefined: there is no such client. `consent_default` applies to visitors who have chosen
+ * nothing; it is 0 where the law requires it. Throws Unavailable before the first load.
  */
 export const shownConfig =
   (

@@ -1,5 +1,5 @@
-// What the host of pixels sees of each integration, counted by hour, so that a person can be shown
-// what is wrong with it.
+// Counts by hour what the pixel host sees of each integration, so that a person can see what is
+// wrong with it.
 import type pg from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -7,10 +7,10 @@ import type { UnixMs } from "../../../stream/flow.ts";
 export interface Sighting {
   readonly client_id: number;
   readonly code: string;
-  /** Which page, type or problem; "" where it does not matter. */
+  /** The page, type or problem; "" if it does not matter. */
   readonly subject: string;
   readonly count: number;
-  /** Of clock_skew: the largest difference. */
+  /** For clock_skew: the largest difference. */
   readonly largest_ms: number;
   readonly last_at: UnixMs;
 }
@@ -20,15 +20,18 @@ type NewSighting = Pick<Sighting, "client_id" | "code" | "subject"> & { readonly
 const HOUR_MS = 3_600_000;
 const FLUSH_MS = 10_000;
 const KEPT_DAYS = 30;
-/** What senders can make up; the rest of a client and an hour is counted under the subject "". */
+/**
+ * Limits the subjects, because senders can invent them. Beyond the limit a client's subjects are
+ * counted under "".
+ */
 const SUBJECTS_OF_CLIENT = 100;
-/** Of all clients, between two writes: about 5 MB. */
+/** The limit for all clients between two writes, about 5 MB. */
 const MOST = 20_000;
 const MAX_SUBJECT = 200;
 
 export interface Sightings {
   readonly note: (seen: NewSighting) => void;
-  /** Writes what was noted; closing it does so too. */
+  /** Writes the counted sightings; `close` does so too. */
   readonly flush: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -38,15 +41,15 @@ const add = (map: Map<string, SightingCount>, one: Sighting): void => {
   const before = map.get(key);
   if (before === undefined && map.size >= MOST) return;
   if (before === undefined) return void map.set(key, { ...one });
-  // Changed where it lies: this is done for each event.
+  // Changes the count in place, because this runs for each event.
   before.count += one.count;
   before.largest_ms = Math.max(one.largest_ms, before.largest_ms);
   before.last_at = Math.max(one.last_at, before.last_at);
 };
 
 /**
- * Counts in memory and writes every ten seconds: what a process has not written when it dies is
- * not counted. What Postgres does not take is written later, within the bound.
+ * Counts in memory and writes every ten seconds. Counts that a killed process had not written are
+ * lost. Counts that Postgres does not take are written later, within the limit.
  */
 export const openSightings = (
   pool: pg.Pool,
@@ -55,7 +58,7 @@ export const openSightings = (
   let noted = new Map<string, SightingCount>();
   let subjects = new Map<number, number>();
   const subjectOf = ({ client_id: clientId, code, subject }: NewSighting): string => {
-    // Neither half of a surrogate pair nor U+0000: no store takes them.
+    // Removes halves of surrogate pairs and U+0000, which no store accepts.
     if (subject === "" || noted.has(`${clientId} ${code} ${subject}`)) return subject;
     const text = Buffer.from(subject.slice(0, MAX_SUBJECT)).toString().replaceAll("\0", "");
     if (text === "" || noted.has(`${clientId} ${code} ${text}`)) return text;
@@ -97,7 +100,7 @@ const write = (pool: pg.Pool, all: readonly Sighting[], now: UnixMs): Promise<vo
     null,
     async (tx) => {
       const column = <Name extends keyof Sighting>(name: Name) => all.map((one) => one[name]);
-      // In the order of the key: two hosts that write at once wait for each other, and never both.
+      // Writes in the order of the key, so that two hosts that write at once cannot deadlock.
       await tx.query(sql`
         insert into pixel_sightings as known (client_id, hour, code, subject, count, largest_ms, last_at)
         select client_id, date_trunc('hour', ${new Date(now)}::timestamptz, 'UTC'), code, subject, count, largest_ms,
@@ -114,7 +117,7 @@ const write = (pool: pg.Pool, all: readonly Sighting[], now: UnixMs): Promise<vo
     { role: "tributary_edge" },
   );
 
-/** Of the last days, the most frequent first; one row a code and subject. */
+/** The sightings of the last days by code and subject, most frequent first. */
 export const readSightings = async (
   tx: pg.PoolClient,
   clientId: number,

@@ -1,8 +1,8 @@
-// What a client puts into the head of every page.
+// The snippet that a client puts into the head of every page.
 
 /**
- * `{pixel_url}` stands for the host of pixels, which is not configured: it is put in by the person
- * who installs the snippet.
+ * `{pixel_url}` stands for the pixel host, which is not configured; the person who installs the
+ * snippet fills it in.
  */
 export const snippetOf = (clientId: number): string =>
   [

@@ -1,5 +1,5 @@
-// The configuration of a pixel with the signing secret of its client, as the older form has it. An
-// admin is shown the secret in clear: the audit keeps every such read.
+// The pixel settings with the client's signing secret, as in the older API. An admin sees the
+// secret in clear text, and the audit records every such read.
 import type { PoolClient } from "pg";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { clientSecretWithin } from "../../access/secrets/client-secrets.ts";
@@ -10,11 +10,11 @@ import { openPixel } from "./open-pixel.ts";
 import type { SavedPixelConfig } from "./pixel-config.ts";
 
 export interface PixelWithSecret extends SavedPixelConfig {
-  /** Null: the client has none yet. */
+  /** Null: the client has no secret yet. */
   readonly hmac_secret: string | null;
 }
 
-/** For those who are shown the secret masked, or not at all. Throws RefusalError: missing. */
+/** For users who see the secret masked or not at all. Throws RefusalError: missing. */
 export const pixelWithSecret = async (
   tx: PoolClient,
   clientId: number,
@@ -25,7 +25,7 @@ export const pixelWithSecret = async (
   return { ...config, hmac_secret: (await clientSecretWithin(tx, clientId, keyring)) ?? null };
 };
 
-/** The same in clear. Throws RefusalError: missing. */
+/** Does the same with the secret in clear text. Throws RefusalError: missing. */
 export const readPixelInClear = async (
   work: Work,
   { client_id, keyring }: { readonly client_id: number; readonly keyring: Keyring },
@@ -35,7 +35,7 @@ export const readPixelInClear = async (
   return pixel;
 };
 
-/** Changes the pixel, and answers it with the secret. Throws what `changePixel` throws. */
+/** Changes the pixel and returns it with the secret. Throws what `changePixel` throws. */
 export const changePixelWithSecret = async (
   work: Work,
   { keyring, ...change }: PixelChange & { readonly keyring: Keyring },

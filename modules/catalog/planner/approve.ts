@@ -1,4 +1,5 @@
-// Approves the plan of a month: its lines and the contracts of its partners stay as they are.
+// Approves the plan of a month, after which its lines and the contracts of its partners cannot
+// change.
 import { checkVersion, conflict } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { refuseLocked } from "../budgets/open-month.ts";
@@ -12,9 +13,9 @@ import { approvedLines } from "./plans.ts";
 
 export interface PlanApproval {
   readonly key: PlanKey;
-  /** Name of who approves, for the mails. */
+  /** The name of the approving user, for the mails. */
   readonly approver: string;
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version: number | undefined;
 }
 

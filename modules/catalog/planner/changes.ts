@@ -1,7 +1,7 @@
-// What differs between two versions of a plan, line by line.
+// Compares two versions of a plan line by line.
 import type { PlanLine } from "./plan.ts";
 
-/** A line before and after; null: there is none. */
+/** A line before and after; null: it does not exist there. */
 interface LineChange {
   readonly before: PlanLine | null;
   readonly after: PlanLine | null;
@@ -12,7 +12,9 @@ const keyOf = ({ partner_id, segment }: PlanLine): string => `${partner_id} ${se
 const isSame = (a: PlanLine, b: PlanLine): boolean =>
   a.budget_minor === b.budget_minor && a.target_conversions === b.target_conversions && a.rate === b.rate;
 
-/** In the order of `after`; what was removed comes last. A line is known by partner and segment. */
+/**
+ * Returns changes in the order of `after`, removed lines last. Partner and segment identify a line.
+ */
 export const changesBetween = (before: readonly PlanLine[], after: readonly PlanLine[]): Changes => {
   const known = new Map(before.map((line) => [keyOf(line), line]));
   const kept = new Set(after.map(keyOf));

@@ -1,5 +1,5 @@
-// What a plan must keep to: partners and segments of its client, each once, amounts of its
-// currency, and contracts that pay what it says.
+// Checks a plan: partners and segments of its client, each once, amounts in its currency, and the
+// rates of the contracts.
 import { conflict, invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { amountIn, refuseUnknown, segmentCodes } from "../budgets/check.ts";
@@ -8,12 +8,12 @@ import { percentRatesOn } from "../contracts/rates.ts";
 import { namedPartners, refuseArchived } from "../partners/named-partners.ts";
 import type { Plan, PlanKey, PlanLine } from "./plan.ts";
 
-/** A line as it is given; `budget` is a decimal of the client's currency. */
+/** A line of the input; `budget` is a decimal in the client's currency. */
 export type LineInput = Omit<PlanLine, "budget_minor"> & { readonly budget: string };
 
 /**
- * Lines that may be saved. Throws RefusalError: invalid `partner_not_of_client`, `invalid_value`,
- * `unknown` and `duplicate_item`, and `partner_archived`.
+ * Returns lines that passed the checks. Throws RefusalError: invalid `partner_not_of_client`,
+ * `invalid_value`, `unknown` and `duplicate_item`, and `partner_archived`.
  */
 export const checkLines = async (
   work: Work,
@@ -39,7 +39,7 @@ export const checkLines = async (
 };
 
 /**
- * Money has one source, the contract, and a plan must not give another rate. Throws RefusalError
+ * Only contracts decide about rates, so a plan must not state another one. Throws RefusalError
  * `rate_mismatch`.
  */
 export const checkRates = async ({ tx }: Pick<Work, "tx">, key: PlanKey, { lines }: Plan): Promise<void> => {

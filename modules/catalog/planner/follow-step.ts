@@ -1,5 +1,5 @@
-// What follows when a plan is approved or opened again: the log hears of it, partners are written
-// their own lines, and managers of the client what the whole came to.
+// Announces that a plan was approved or reopened, mails partners their own lines, and mails the
+// client's managers the total.
 import { addressesOfPartners, managersOf } from "../../access/users/recipients.ts";
 import { asUsers } from "../../access/users/users.ts";
 import { type Mail, queueMails } from "../../base/mails/mails.ts";
@@ -16,15 +16,15 @@ export interface AnnouncedStep {
   readonly version: number;
   readonly currency: string;
   readonly lines: readonly PlanLine[];
-  /** Against the version that was approved before. */
+  /** The changes since the version that was approved before. */
   readonly changes: Changes;
   readonly reason?: string | undefined;
-  /** Name of the client, and of the user. */
+  /** The names of the client and of the user. */
   readonly name: string;
   readonly actor: string;
 }
 
-/** Announces the step, and queues its mails. */
+/** Announces the step and queues its mails. */
 export const followStep = async (work: Work, key: PlanKey, step: AnnouncedStep): Promise<void> => {
   const { client_id, year, month } = key;
   const { move, version } = step;
@@ -45,7 +45,7 @@ export const followStep = async (work: Work, key: PlanKey, step: AnnouncedStep):
 const happeningOf = ({ client_id, ...key }: PlanKey, { move, version }: AnnouncedStep): string =>
   `plan-${move}:${client_id}:${monthText({ client_id, ...key })}:${version}`;
 
-/** Each its own lines, without a rate. */
+/** Each partner gets its own lines, without a rate. */
 const mailsToPartners = async ({ tx }: Work, key: PlanKey, step: AnnouncedStep): Promise<readonly Mail[]> => {
   const { move, lines, currency, name, reason = "" } = step;
   const recipients = await addressesOfPartners(tx, [...new Set(lines.map(({ partner_id }) => partner_id))]);

@@ -1,4 +1,4 @@
-// Approved plans freeze the contracts of their lines for their month.
+// Approved plans protect the contracts of their lines for their month.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { MonthOfYear } from "../budgets/pace.ts";
@@ -12,9 +12,9 @@ export interface FrozenBy {
 }
 
 /**
- * The first month with an approved plan that has a line which this contract pays for, among the
- * days from `from` up to, not including, `to` (null: without an end). A month that a later contract
- * of the same key has for itself is none. Undefined when there is none.
+ * The first month with an approved plan that has a line paid by this contract, within the days from
+ * `from` to before `to` (null: without an end). Months in which a later contract of the same key
+ * applies do not count. Undefined if there is none.
  */
 export const frozenMonth = async (
   tx: PoolClient,

@@ -1,4 +1,4 @@
-// The plan of a month with its history, the budget of its client, and what may be planned next.
+// The plan of a month with its history, the client's budget, and suggestions for its lines.
 import type { PoolClient } from "pg";
 import { monthsAfter } from "../../../domain/calendar.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -11,7 +11,7 @@ import type { PlanKey } from "./plan.ts";
 import { historyOf, readPlan } from "./plans.ts";
 import { shownPlan, suggestedLines } from "./shown-plan.ts";
 
-/** `at` is up to when figures are known. Throws RefusalError: missing. */
+/** `at` is the time up to which figures are known. Throws RefusalError: missing. */
 export const readMonthPlan = async (
   tx: PoolClient,
   key: PlanKey,
@@ -30,7 +30,7 @@ export const readMonthPlan = async (
   };
 };
 
-/** What the client wants to spend in the month on all of its segments. */
+/** The client's budget for all segments in the month. */
 const budgetOf = async (tx: PoolClient, key: PlanKey, clients: readonly number[], at: UnixMs) => {
   const budget = await readShownBudget(tx, { ...key, segment: null }, clients, [], at);
   if (budget === undefined) return null;
@@ -38,7 +38,7 @@ const budgetOf = async (tx: PoolClient, key: PlanKey, clients: readonly number[]
   return { amount, currency, spent, share, forecast };
 };
 
-/** Lines of the month before whose partners still work for the client, in the currency of today. */
+/** Lines of the previous month whose partners still work for the client, in today's currency. */
 const suggestionsFor = async (tx: PoolClient, { client_id, ...month }: PlanKey, currency: string) => {
   const [year, before] = monthsAfter(firstDayOf(month), -1).split("-").map(Number);
   const former = await readPlan(tx, { client_id, year: year!, month: before! });

@@ -1,4 +1,4 @@
-// The plan that a use case changes, and the step that it takes.
+// Opens the plan that a use case changes, and writes its next step.
 import { conflict, type RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { firstDayOf } from "../budgets/pace.ts";
@@ -16,13 +16,13 @@ export interface OpenPlan {
 /** A plan after its step. */
 export interface PlanResult {
   readonly plan: Plan;
-  /** Of the plan, or of the client where the plan has none. */
+  /** The currency of the plan, or of the client if the plan has none. */
   readonly currency: string;
   readonly changes: Changes;
 }
 
 /**
- * The plan; no other change of it until the commit. Throws RefusalError: missing,
+ * Returns the plan and locks reference data until the commit. Throws RefusalError: missing,
  * `client_archived`.
  */
 export const openPlan = async (work: Work, key: PlanKey): Promise<OpenPlan> => {
@@ -30,7 +30,7 @@ export const openPlan = async (work: Work, key: PlanKey): Promise<OpenPlan> => {
   return { key, before: await readPlan(work.tx, key), client: { name, currency } };
 };
 
-/** `2026-11`. */
+/** The month as `2026-11`. */
 export const monthText = (key: PlanKey): string => firstDayOf(key).slice(0, 7);
 
 export const invalidStep = (from: Plan["status"], to: Plan["status"]): RefusalError =>

@@ -1,4 +1,4 @@
-// What came of the lines of plans: conversions and commission of their month, and where that leads.
+// The results of plan lines: conversions and commission of their month, and a forecast.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -9,9 +9,9 @@ import type { PlanLine } from "./plan.ts";
 /** A line with the client and the currency of its plan. */
 export type PlannedLine = PlanLine & { readonly client_id: number; readonly currency: string };
 export interface LineFigures {
-  /** Credited ones whose event is of the month, whatever their currency. */
+  /** Credited conversions with an event in the month, in any currency. */
   readonly conversions: number;
-  /** Booked to the month, in the currency of the plan. */
+  /** Commission booked to the month in the currency of the plan. */
   readonly commission_minor: bigint;
   readonly share_used: number | null;
   readonly pace: number | null;
@@ -23,7 +23,7 @@ interface SumRow {
   readonly client_id: number;
   readonly partner_id: number;
   readonly segment: string | null;
-  /** Null: conversions, of all currencies. */
+  /** Null: the row counts conversions in all currencies. */
   readonly currency: string | null;
   readonly conversions: number;
   readonly commission: bigint;
@@ -63,8 +63,9 @@ const figuresOf = (
 };
 
 /**
- * Of each line, in their order, and of all of them: a line of all segments takes what no other line
- * of its partner takes, so they add up. `at` is up to when they are known.
+ * The figures of each line, in order, and of all of them. A line for all segments gets what no
+ * other line of its partner gets, so the lines add up. `at` is the time up to which figures are
+ * known.
  */
 export const lineFigures = async (
   tx: PoolClient,

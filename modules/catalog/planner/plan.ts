@@ -1,4 +1,4 @@
-// The plan of a client for a month, and its lines by partner and segment.
+// The plan of a client for a month, with its lines by partner and segment.
 
 export interface PlanKey {
   readonly client_id: number;
@@ -7,19 +7,19 @@ export interface PlanKey {
 }
 export interface PlanLine {
   readonly partner_id: number;
-  /** Null: all segments of the partner that have no line of their own. */
+  /** Null: all segments of the partner without a line of their own. */
   readonly segment: string | null;
-  /** Planned commission. */
+  /** The planned commission. */
   readonly budget_minor: bigint;
   readonly target_conversions: number;
-  /** Percent; null: none was given. */
+  /** A percentage; null: none was given. */
   readonly rate: string | null;
 }
 export interface Plan {
-  /** 0: there is none yet. */
+  /** 0: there is no plan yet. */
   readonly version: number;
   readonly status: "draft" | "approved";
-  /** Of all its amounts; undefined while there is none. */
+  /** The currency of all amounts; undefined while there is no plan. */
   readonly currency: string | undefined;
   readonly lines: readonly PlanLine[];
   readonly step: number;

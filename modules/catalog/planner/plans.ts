@@ -1,4 +1,4 @@
-// Plans of what clients spend on commissions in a month, by partner and segment: the steps of each
+// Stores plans of a client's commissions in a month by partner and segment: the steps of each
 // month, and the lines of each version.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
@@ -16,10 +16,10 @@ export interface Step {
 }
 
 const NONE: Plan = { version: 0, status: "draft", currency: undefined, lines: [], step: 0 };
-/** Steps that a history shows. */
+/** The number of steps that a history shows. */
 const MOST_STEPS = 50;
 
-/** Lines of one version, by the number of their place. */
+/** The lines of one version in their order. */
 const linesOf = async (
   tx: PoolClient,
   { client_id, year, month }: PlanKey,
@@ -31,7 +31,7 @@ const linesOf = async (
   return rows;
 };
 
-/** Where the plan stands; its client is one that the caller may see. */
+/** Returns the current plan. The caller must have checked that it may see the client. */
 export const readPlan = async (tx: PoolClient, key: PlanKey): Promise<Plan> => {
   const { client_id, year, month } = key;
   const { rows } = await tx.query<Omit<Plan, "lines">>(sql`
@@ -41,7 +41,7 @@ export const readPlan = async (tx: PoolClient, key: PlanKey): Promise<Plan> => {
   return newest === undefined ? NONE : { ...newest, lines: await linesOf(tx, key, newest.version) };
 };
 
-/** Lines of the version that was approved last; none where there never was one. */
+/** The lines of the last approved version; empty if none was ever approved. */
 export const approvedLines = async (tx: PoolClient, key: PlanKey): Promise<readonly PlanLine[]> => {
   const { client_id, year, month } = key;
   const { rows } = await tx.query<{ version: number }>(sql`
@@ -50,7 +50,7 @@ export const approvedLines = async (tx: PoolClient, key: PlanKey): Promise<reado
   return rows[0] === undefined ? [] : linesOf(tx, key, rows[0].version);
 };
 
-/** The newest steps, the last one first. */
+/** The newest steps, latest first. */
 export const historyOf = async (tx: PoolClient, { client_id, year, month }: PlanKey): Promise<readonly Step[]> => {
   const { rows } = await tx.query<Step>(sql`
     select version, status, at, actor as by, reason,
@@ -70,8 +70,8 @@ interface NewStep {
 }
 
 /**
- * Adds the step that follows the plan `before`. The caller has locked the client, so no other step
- * has the same number.
+ * Adds the step after the plan `before`. The caller has locked the client, so no other step gets
+ * the same number.
  */
 export const addStep = async (tx: PoolClient, key: PlanKey, before: Plan, step: NewStep): Promise<void> => {
   const { client_id, year, month } = key;
@@ -108,7 +108,7 @@ export interface PartnerPlanLine extends PlanLine {
   readonly currency: string;
 }
 
-/** Lines of a partner in the newest versions of a month, at these clients. */
+/** The partner's lines in the newest versions of a month, at these clients. */
 export const linesOfPartner = async (
   tx: PoolClient,
   partnerId: number,

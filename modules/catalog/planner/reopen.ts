@@ -1,4 +1,4 @@
-// Makes an approved plan a draft again, which is its next version.
+// Turns an approved plan into a draft, as its next version.
 import { checkVersion } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { refuseLocked } from "../budgets/open-month.ts";
@@ -10,11 +10,11 @@ import { addLines } from "./plans.ts";
 
 export interface PlanReopening {
   readonly key: PlanKey;
-  /** For the mails and the history. */
+  /** The reason, for the mails and the history. */
   readonly reason: string | undefined;
-  /** Name of who opens it, for the mails. */
+  /** The name of the acting user, for the mails. */
   readonly opener: string;
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version: number | undefined;
 }
 

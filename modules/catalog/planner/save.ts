@@ -1,4 +1,4 @@
-// Replaces the plan of a month, as a draft.
+// Replaces the plan of a month by a draft.
 import { checkVersion, conflict } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { refuseFarAhead, refuseLocked } from "../budgets/open-month.ts";
@@ -11,15 +11,15 @@ import { addLines } from "./plans.ts";
 
 export interface PlanInput {
   readonly key: PlanKey;
-  /** All of them. */
+  /** All lines of the plan. */
   readonly lines: readonly LineInput[];
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version: number | undefined;
 }
 
 /**
- * Throws RefusalError: missing, `client_archived`, invalid `invalid_value` and what `checkLines`
- * refuses, `version_conflict`, `plan_approved`, `month_closed`.
+ * Throws RefusalError: missing, `client_archived`, invalid `invalid_value` and the refusals of
+ * `checkLines`, `version_conflict`, `plan_approved`, `month_closed`.
  */
 export const savePlan = async (work: Work, { key, lines: input, version }: PlanInput): Promise<PlanResult> => {
   const plan = await openPlan(work, key);

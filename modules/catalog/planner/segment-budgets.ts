@@ -1,4 +1,4 @@
-// What is planned for a partner in a month, and what came of it.
+// A partner's planned lines in a month, with their results.
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -11,18 +11,18 @@ import { shownFigures } from "./shown-plan.ts";
 
 export interface SegmentBudgetsQuery {
   readonly partner_id: number;
-  /** Undefined: all clients that the partner works or worked for. */
+  /** Undefined: all clients for which the partner works or worked. */
   readonly client_id: number | undefined;
   readonly month: MonthOfYear;
-  /** Lines of drafts are for those who plan. */
+  /** If true, lines of drafts are left out, which only planners see. */
   readonly isApprovedOnly: boolean;
-  /** Up to when figures are known. */
+  /** The time up to which figures are known. */
   readonly at: UnixMs;
 }
 
 /**
- * Of those of these clients that know the partner, and which they are. Throws RefusalError: missing
- * when there is none.
+ * Reads the lines at those of the clients that know the partner, and names these clients. Throws
+ * RefusalError: missing if there is none.
  */
 export const readSegmentBudgets = async (
   tx: PoolClient,

@@ -1,5 +1,5 @@
-// Plans as answers show them: amounts as decimals, names of partners, rates of contracts, and what
-// came of each line.
+// Plans as answers show them: decimal amounts, names of partners, rates of contracts, and the
+// results of each line.
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -28,13 +28,16 @@ const partnersIn = (lines: readonly PlanLine[]): readonly number[] => [
   ...new Set(lines.map(({ partner_id }) => partner_id)),
 ];
 
-/** Lines of the month before, as a plan may take them over. */
+/** Lines of the previous month that a plan may take over. */
 export const suggestedLines = async (tx: PoolClient, currency: string, lines: readonly PlanLine[]) => {
   const names = await partnerNames(tx, partnersIn(lines));
   return lines.map((line) => ({ ...shownLine(currency, line), partner: names.get(line.partner_id) ?? null }));
 };
 
-/** `at`: up to when figures are known; `currency`: that of the client, for a plan without one. */
+/**
+ * `at` is the time up to which figures are known; `currency` is the client's, for a plan without
+ * one.
+ */
 export const shownPlan = async (
   tx: PoolClient,
   key: PlanKey,

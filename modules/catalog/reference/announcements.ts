@@ -1,9 +1,9 @@
-// What the log hears of a saved change of reference data: each new row once, and once for each
-// client it concerns.
+// Announces a saved change of reference data in the log: each new row once for each client
+// concerned.
 import type { Announcement } from "../../base/outbox/outbox.ts";
 import type { Columns } from "./problem.ts";
 
-/** What a table's rows are called in the log, and the column that bears their id. */
+/** The name of a table's rows in the log, and the column of their id. */
 const kinds: Readonly<Record<string, readonly [entity: string, id: string]>> = {
   clients: ["client", "client_id"],
   segments: ["segment", "code"],
@@ -15,8 +15,8 @@ const kinds: Readonly<Record<string, readonly [entity: string, id: string]>> = {
 };
 
 /**
- * Ids and versions alone: a row may hold what one of its clients must not see of another, or an
- * address of a person.
+ * Contains only ids and versions, because a row may hold data of another client or a person's
+ * address.
  */
 export const announcedBy = (changeId: number, rows: ReadonlyMap<string, readonly Columns[]>): readonly Announcement[] =>
   [...rows].flatMap(([table, all]) => {

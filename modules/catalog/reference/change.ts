@@ -1,5 +1,5 @@
-// Saves reference data within a unit of work: whatever a transaction saves is one change with one
-// moment.
+// Saves reference data within a unit of work. Everything that a transaction saves is one change
+// that takes effect at one time.
 import type { UnixMs } from "../../../stream/flow.ts";
 import { keepScope } from "../../access/scope.ts";
 import { conflict, type Refusal, RefusalError } from "../../base/refusal.ts";
@@ -10,13 +10,11 @@ import { type ReferenceProblem, ReferenceRefused } from "./problem.ts";
 import { insertChange, type WrittenIds } from "./writer.ts";
 
 export interface ChangeWords {
-  /**
-   * Codes of the domain for fields that another thing has already, by field: { slug: "slug_taken"
-   * }.
-   */
+  /** Refusal codes for values that another record has already, by field: { slug: "slug_taken" }. */
   readonly conflicts?: Readonly<Record<string, string>>;
   /**
-   * Where an entry of the changes stands in the input, e.g. /commissions/2; else it is the input.
+   * Returns the place in the input of an entry of the changes, e.g. /commissions/2. By default the
+   * entry is the whole input.
    */
   readonly placeOf?: (entity: string, n: number) => string;
 }
@@ -26,14 +24,14 @@ const begun = new WeakMap<Work, OpenChange>();
 const moments = new WeakMap<Work, UnixMs>();
 
 /**
- * The receive time of events from which on the change of this work is known; undefined before its
- * end, and when it changed nothing.
+ * The receive time of events from which on this work's change applies. Undefined before the end of
+ * the work, and if it changed nothing.
  */
 export const actsFrom = (work: Work): UnixMs | undefined => moments.get(work);
 
 /**
- * Adds rows to the change of this work, within the scope of the caller; the first call begins it,
- * and its moment is set at the end of the work. From the first call on the work has 2 s. Throws
+ * Adds rows to this work's change, within the caller's scope. The first call begins the change,
+ * which then has 2 s; the end of the work sets the time at which it takes effect. Throws
  * RefusalError.
  */
 export const changeReference = async (
@@ -59,7 +57,8 @@ export const changeReference = async (
 };
 
 /**
- * A field that another thing has is a conflict with the code of the domain, all else is invalid.
+ * A value that another record has already is a conflict with the domain's code; any other problem
+ * is invalid input.
  */
 const refusalOf = (
   problems: readonly ReferenceProblem[],
@@ -76,7 +75,9 @@ const refusalOf = (
   return new RefusalError(refusals);
 };
 
-/** `clients[0].attribution.click_window_days` is /attribution/click_window_days of the input. */
+/**
+ * Maps `clients[0].attribution.click_window_days` to /attribution/click_window_days of the input.
+ */
 const pathOf = (field: string, placeOf: NonNullable<ChangeWords["placeOf"]>): string => {
   const [, entity = "", n, rest = ""] = /^(\w+)\[(\d+)\](.*)$/.exec(field) ?? [];
   return placeOf(entity, Number(n)) + rest.replace(/\[(\d+)\]/g, ".$1").replaceAll(".", "/");

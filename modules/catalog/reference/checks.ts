@@ -1,15 +1,14 @@
-// What must hold between reference rows: who belongs to whom. Pure.
+// Checks the references between rows of reference data, e.g. which partners belong to which
+// clients. Pure.
 import { amountProblems } from "../contracts/contract-terms.ts";
 import type { KnownRows, RecordDraft, SegmentDraft } from "./draft.ts";
 import type { EntityName } from "./entities.ts";
 import type { Columns, ReferenceProblem } from "./problem.ts";
 
-/** The newest row of a thing as it will be once the change is saved. */
+/** The newest row of a record once the change is saved. */
 export type Newest = (entity: EntityName, id: number) => Columns | undefined;
 
-/**
- * Everything that is wrong between the rows of a change and what is saved.
- */
+/** Returns all problems between the rows of a change and the saved rows. */
 export const problemsBetween = (
   drafted: readonly RecordDraft[],
   newest: Newest,
@@ -26,7 +25,7 @@ const exists = (newest: Newest, entity: EntityName, id: number, field: string): 
   newest(entity, id) === undefined
     ? [{ code: "unknown", field, message: `none of the ${entity} has the id ${id}` }]
     : [];
-/** The partner, and that it works for the client. */
+/** Checks that the partner exists and works for the client. */
 const isPartnerOf = (
   newest: Newest,
   partnerId: number,
@@ -65,7 +64,8 @@ const checks: Readonly<Record<EntityName, Check>> = {
   contracts: (draft, around) => [
     ...exists(around.newest, "clients", draft.record.client_id, `${draft.field}.client_id`),
     ...isPartnerOf(around.newest, draft.record.partner_id, draft.record.client_id, `${draft.field}.partner_id`),
-    // Of one that is there its segment was checked when it was made, and may be switched off since.
+    // The segment of an existing record was checked when it was made, and may be switched off by
+    // now.
     ...(draft.version > 1 ? [] : segmentProblems(draft, around)),
     ...currencyProblems(draft, around),
   ],
@@ -116,8 +116,8 @@ export const segmentsAfter = (
 };
 
 /**
- * What a caller may not touch who sees these clients: it is as unknown as what does not exist. A
- * client that the change makes has no row yet, and those that a partner had stay its own.
+ * Refuses records outside of the caller's clients as unknown, like ones that do not exist. Clients
+ * that the change itself makes are allowed, and a partner keeps the clients that it had.
  */
 export const outOfScope = (
   drafted: readonly RecordDraft[],

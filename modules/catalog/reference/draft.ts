@@ -1,11 +1,10 @@
-// Turns a wanted change into rows, or into all that is wrong with it. Pure: what the database holds
-// is given.
+// Turns a change into rows, or into a list of its problems. Pure: the caller passes the saved rows.
 import type { z } from "zod";
 import { type EntityName, entities, type ReferenceChanges } from "./entities.ts";
 import type { Columns, ReferenceProblem } from "./problem.ts";
 import { segmentRecord } from "./records.ts";
 
-/** Newest rows by id, of the things that the change names and of the things these name. */
+/** Newest rows by id: those that the change names, and those that they refer to. */
 export type KnownRows = Readonly<Record<EntityName, ReadonlyMap<number, Columns>>> & {
   readonly segments: ReadonlyMap<string, Columns>;
 };
@@ -15,7 +14,7 @@ export interface RecordDraft {
   readonly field: string;
   readonly version: number;
   readonly valid_from: string;
-  /** As validated, with real ids. */
+  /** The validated record with real ids. */
   readonly record: any;
 }
 export interface SegmentDraft {
@@ -27,15 +26,15 @@ export interface SegmentDraft {
 }
 
 export const names: readonly EntityName[] = ["clients", "partners", "campaigns", "links", "contracts", "rules"];
-/** New clients have the six product lines of the specification unless segments are given. */
+/** New clients get the specification's six product lines as segments unless others are given. */
 const defaultSegments = ["MX", "VD", "DA", "HA", "IT", "NW"];
-/** NUL and lone surrogates are valid JSON that Postgres refuses. */
+/** JSON allows NUL and lone surrogates, but Postgres refuses them. */
 const unstorable = /\0|\p{Surrogate}/u;
 const unstorableText = "a text holds U+0000 or half of a surrogate pair, which cannot be stored: leave it out";
 const always = "1970-01-01T00:00:00.000Z";
 
 type Real = (entity: EntityName, id: number) => number | undefined;
-/** Puts real ids in the place of negative ones. */
+/** Replaces negative ids by real ones. */
 const resolved: Readonly<Record<EntityName, (record: any, real: (entity: EntityName, id: number) => number) => any>> = {
   clients: (record) => record,
   partners: (record, real) => ({
@@ -70,13 +69,13 @@ const resolved: Readonly<Record<EntityName, (record: any, real: (entity: EntityN
   }),
 };
 
-/** Ids are int4; negative ones stand for new things. */
+/** Ids are int4; negative ones stand for new records. */
 export const isId = (id: unknown): id is number => Number.isInteger(id) && id !== 0 && Math.abs(id as number) < 2 ** 31;
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 /**
- * Merge-patch of what is saved with what is given; `attribution`, `fraud` and `payout` are merged
- * one level deep, hold_days and conditions replaced.
+ * Merges the given fields into the saved record. `attribution`, `fraud` and `payout` are merged one
+ * level deep; hold_days and conditions are replaced.
  */
 export const merged = (saved: Columns, given: Readonly<Record<string, unknown>>): Columns => ({
   ...saved,
@@ -98,8 +97,8 @@ const fieldOf = (base: string, path: readonly PropertyKey[]): string =>
   );
 
 /**
- * Where ids come from: `real` answers that of a thing, also for a negative one (undefined: nothing
- * of this change), `fresh` makes one.
+ * `real` returns the id of a record, also for a negative id (undefined: the change has none);
+ * `fresh` makes a new id.
  */
 export interface Ids {
   readonly real: Real;
@@ -107,7 +106,7 @@ export interface Ids {
 }
 type Drafts<Draft> = { readonly drafted: readonly Draft[]; readonly problems: readonly ReferenceProblem[] };
 
-/** Validates each record of a change by itself. */
+/** Validates each record of a change separately. */
 export const draftRecords = (
   changes: ReferenceChanges,
   saved: KnownRows,
@@ -145,8 +144,8 @@ interface EntryTarget {
   readonly fields: Record<string, unknown>;
 }
 /**
- * Which thing an entry means. A contract without an id is meant by its key, which is looked up
- * later.
+ * Finds the record that an entry changes. A contract without an id is identified by its key, which
+ * is looked up later.
  */
 const identified = (
   entity: EntityName,
@@ -169,7 +168,9 @@ const identified = (
   return { id, before, validFrom, fields };
 };
 
-/** The row that an entry becomes; none, and the problems, when it is wrong. */
+/**
+ * Returns the row for an entry. If the entry is wrong, adds to the problems and returns nothing.
+ */
 const draftOf = (
   entity: EntityName,
   { id, before, validFrom, fields }: EntryTarget,
@@ -212,8 +213,8 @@ const issuesOf = (error: z.ZodError, field: string): readonly ReferenceProblem[]
   }));
 
 /**
- * Segments have no id of their own: the client's and a code. `drafted` are the records of the same
- * change.
+ * A segment has no id of its own; its client and its code identify it. `drafted` are the records of
+ * the same change.
  */
 export const draftSegments = (
   changes: ReferenceChanges,
@@ -285,7 +286,7 @@ const validFromOf = (given: unknown, otherwise: string): string | undefined => {
     typeof given === "string" && /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/.test(given);
   return isTime && !Number.isNaN(Date.parse(given)) ? new Date(given).toISOString() : undefined;
 };
-/** Every text of a value, keys too. */
+/** All texts in a value, including keys. */
 const strings = (value: unknown): string =>
   typeof value === "string"
     ? value

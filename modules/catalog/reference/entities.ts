@@ -1,5 +1,5 @@
-// Where the rows of each kind of record are, the columns that a record becomes, and a change of
-// records as people and the API send it.
+// The tables and columns of each kind of record, and the input format of a change of reference
+// data.
 import type { z } from "zod";
 import { termsOf } from "../contracts/contract-terms.ts";
 import type { Columns } from "./problem.ts";
@@ -13,23 +13,17 @@ import {
   ruleRecord,
 } from "./records.ts";
 
-/** Null in rows of before this could be archived. */
+/** Null in rows from before records could be archived. */
 const withArchived = ({ archived, ...rest }: any): any => ({ ...rest, archived: archived === true });
 
-/**
- * One entity: where its rows are, which fields a saved record has and how it lies in columns where
- * the two differ.
- */
+/** An entity: its table, the fields of a saved record, and the columns where these differ. */
 export interface Entity {
   readonly table: string;
   readonly id: string;
   readonly record: z.ZodType<any>;
   readonly toColumns: (record: any) => Columns;
   readonly toRecord: (columns: Columns) => any;
-  /**
-   * Fields that a later row of the same id may not change: what is already in the log points at
-   * them.
-   */
+  /** Fields that later versions must not change, because records in the log refer to them. */
   readonly fixed: readonly string[];
 }
 const same = (value: any): any => value;
@@ -64,7 +58,7 @@ export const entities = {
     }) => ({
       ...rest,
       hold_days: Object.fromEntries(
-        // What has no effect may have been saved before this was asked, and is left out.
+        // Leaves out days without effect, which may have been saved before they were refused.
         Object.entries(hold_days).filter(([type]) => earnsNothing(type) === undefined),
       ),
       attribution: { click_window_days, install_window_days, identity_link },
@@ -113,7 +107,7 @@ export const entities = {
     id: "contract_id",
     record: contractRecord,
     fixed: ["partner_id", "client_id", "segment", "event_type", "effective_from"],
-    // Amounts need the client's currency: the writer adds the columns of what is paid.
+    // The writer adds the columns of amounts, because they need the client's currency.
     toColumns: ({ partner_id, client_id, segment, event_type, status, effective_from, effective_to }) => ({
       partner_id,
       client_id,
@@ -147,27 +141,27 @@ export type EntityName = "clients" | "partners" | "campaigns" | "links" | "contr
 
 type New<Schema extends z.ZodType> = z.input<Schema>;
 /**
- * From which event time on the saved row says how things are (RFC 3339); left out: always for a new
- * thing, from now on for a change.
+ * The event time from which the row applies (RFC 3339). By default always for a new record, and
+ * from now on for a change.
  */
 interface ValidFrom {
   readonly valid_from?: string;
 }
 /**
- * A record with its id: a known one changes the fields given and keeps the rest; a negative one,
- * chosen freely, makes a new thing.
+ * A record with its id. An existing id changes the given fields and keeps the rest; a negative id,
+ * chosen freely, makes a new record.
  */
 type RecordInput<Id extends string, Schema extends z.ZodType> = ValidFrom & { readonly [K in Id]: number } & Readonly<
     Partial<New<Schema>>
   >;
 
 /**
- * One saved change: all or nothing. A negative id stands for a new thing and may be referred to
- * anywhere else in the same change.
+ * One change, which is saved completely or not at all. A negative id stands for a new record, and
+ * other entries of the change may refer to it.
  */
 export interface ReferenceChanges {
   readonly clients?: readonly RecordInput<"client_id", typeof clientRecord>[];
-  /** A new client without any gets MX, VD, DA, HA, IT and NW. */
+  /** A new client without segments gets MX, VD, DA, HA, IT and NW. */
   readonly segments?: readonly (ValidFrom & {
     readonly client_id: number;
     readonly code: string;
@@ -178,8 +172,8 @@ export interface ReferenceChanges {
   readonly campaigns?: readonly RecordInput<"campaign_id", typeof campaignRecord>[];
   readonly links?: readonly RecordInput<"link_id", typeof linkRecord>[];
   /**
-   * Without an id: the contract of this partner, client, segment, event type and effective_from, or
-   * a new one.
+   * Without an id: the contract with this partner, client, segment, event type and effective_from,
+   * or a new one.
    */
   readonly contracts?: readonly (Omit<RecordInput<"contract_id", typeof contractRecord>, "contract_id"> & {
     readonly contract_id?: number;

@@ -1,5 +1,4 @@
-// The names that only one thing may bear: a client's slug, a link's code, a partner's referral
-// code.
+// Unique names: a client's slug, a link's code, a partner's referral code.
 import type pg from "pg";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { RecordDraft } from "./draft.ts";
@@ -11,8 +10,8 @@ interface Holder {
   readonly name: string;
 }
 /**
- * Slugs and codes are claimed by the first row for good, a referral code by the partner whose
- * newest row has it.
+ * The first row claims a slug or code forever; a referral code belongs to the partner whose newest
+ * row has it.
  */
 const names: readonly {
   readonly entity: EntityName;
@@ -43,8 +42,8 @@ const names: readonly {
 ];
 
 /**
- * What is taken, by a saved thing or by another of the same change. Asked under the lock, so none
- * is taken in between.
+ * Returns names that a saved record or another record of the same change has. Runs under the lock,
+ * so that no name is taken meanwhile.
  */
 export const takenNames = async (
   tx: pg.PoolClient,

@@ -8,19 +8,19 @@ export type Kind = EntityName | "segments";
 export const kinds: readonly Kind[] = ["clients", "segments", "partners", "campaigns", "links", "contracts", "rules"];
 export const isKind = (text: string): text is Kind => (kinds as readonly string[]).includes(text);
 
-/** As a person reads and saves it: its fields as the platform API names them, with its version. */
+/** A record with the field names of the platform API, and its version. */
 export interface KnownRecord {
-  /** The id, of a segment `<client id>:<code>`. */
+  /** The id, or `<client id>:<code>` for a segment. */
   readonly key: string;
   readonly version: number;
-  /** Clients to whom it belongs. */
+  /** The clients to which it belongs. */
   readonly clients: readonly number[];
   readonly isArchived: boolean;
-  /** Without id and version. */
+  /** The fields without id and version. */
   readonly record: Columns;
 }
 
-/** The field that holds the id; a segment has its code for it. */
+/** The field with the id; for a segment its code. */
 export const idFieldOf = (kind: Kind): string => (kind === "segments" ? "code" : entities[kind].id);
 const tableOf = (kind: Kind): string => (kind === "segments" ? "segments" : entities[kind].table);
 const keyColumns = (kind: Kind): Sql => (kind === "segments" ? sql`client_id, code` : named(idFieldOf(kind)));
@@ -41,8 +41,8 @@ const isArchived = (kind: Kind, row: Columns): boolean =>
   kind === "segments" ? row.active === false : row.status === "archived" || row.archived === true;
 
 /**
- * The newest version of each record of a kind, in the order of their ids; `keys` names some of
- * them. Of every client, so it is asked in the role tributary_reference.
+ * The newest version of each record of a kind, sorted by id; `keys` selects some of them. It reads
+ * all clients, so it needs the role tributary_reference.
  */
 export const newestRecords = async (
   tx: PoolClient,

@@ -1,57 +1,60 @@
-// A change of reference data begins, and gets the moment from which on every process knows it.
+// Begins a change of reference data, and sets the time at which it takes effect in every process.
 import pg from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 /**
- * How long a change may work until its stamp: it holds the lock which orders all of them, and no
- * reader counts on it. Postgres ends a longer session.
+ * How long a change may work before its stamp. It holds the lock that orders all changes, and no
+ * reader depends on it. Postgres ends a longer session.
  */
 const workMs = 2_000;
 /**
- * How old the stamp can be when the commit begins. Readers count on 1 s from the stamp
- * (reference.ts); the commit has what is left.
+ * The greatest age of the stamp when the commit begins. Readers count on a commit within 1 s of the
+ * stamp (reference.ts); the commit has the rest of that second.
  */
 const limitMs = 500;
 const allowanceMs = 1_000;
 /**
- * How far ahead a change takes effect: the 1 s that a commit may take, and the 1 s by which a
- * reader's picture may be old.
+ * How far ahead a change takes effect: 1 s for the commit, and 1 s by which a reader's snapshot may
+ * be old.
  */
 const leadMs = 2_000;
 
-/** What a change of a transaction becomes, once that commits. */
+/** A stamped change; it counts once its transaction has committed. */
 interface StampedChange<T> {
   readonly change_id: number;
   readonly recorded_at: UnixMs;
   readonly result: T;
 }
 
-/** Waits until no other change of reference data is under way; holds the lock until the commit. */
+/**
+ * Waits until no other change of reference data is in progress, and holds the lock until the
+ * commit.
+ */
 export const lockReference = (tx: pg.PoolClient): Promise<void> => lockUntilCommit(tx, "tributary.reference");
 
-/** A change that has begun: its rows bear `change_id`, and its moment comes last. */
+/** A begun change. Its rows carry `change_id`; its time is set last. */
 export interface OpenChange {
   readonly change_id: number;
   readonly now: string;
 }
 
 /**
- * About now, and later than every other change: two never share a moment, and a clock that was set
- * back puts none first.
+ * About now, and later than every other change: no two changes share a time, and a clock that was
+ * set back cannot reorder them.
  */
 const momentBeside = (changeId: number) => sql`greatest(
   date_trunc('milliseconds', clock_timestamp()) + ${leadMs} * interval '1 millisecond',
   (select max(recorded_at) + interval '1 millisecond' from reference_changes where change_id <> ${changeId}))`;
 
 /**
- * Begins a change inside a transaction: others wait until it ends. It has 2 s until `stampChange`;
- * then Postgres ends the session, and nothing is saved.
+ * Begins a change inside a transaction; other changes wait until it ends. It has 2 s until
+ * `stampChange`. After that Postgres ends the session, and nothing is saved.
  */
 export const beginChange = async (tx: pg.PoolClient, actor: string): Promise<OpenChange> => {
   await lockReference(tx);
-  // Only now: waiting for others is not slowness.
+  // The limit starts after the lock, so that waiting for other changes does not count.
   await tx.query(`set local transaction_timeout = '${workMs}ms'`);
   const { rows } = await tx.query<OpenChange>(
     "select nextval('reference_change_ids')::int as change_id, to_jsonb(clock_timestamp()) #>> '{}' as now",
@@ -63,22 +66,23 @@ export const beginChange = async (tx: pg.PoolClient, actor: string): Promise<Ope
 };
 
 /**
- * Gives the change its moment, and answers it. What follows in the transaction has 500 ms, for
- * readers count on a commit within 1 s of the moment.
+ * Sets the time of the change and returns it. The rest of the transaction has 500 ms, because
+ * readers count on a commit within 1 s of that time.
  */
 export const stampChange = async (tx: pg.PoolClient, { change_id }: OpenChange): Promise<UnixMs> => {
   const { rows } = await tx.query<{ recorded_at: UnixMs }>(sql`
     update reference_changes set is_stamped = true, recorded_at = ${momentBeside(change_id)}
     where change_id = ${change_id} returning recorded_at`);
-  // The age of the stamp counts from here. A limit that is set already is not started again.
+  // The age of the stamp counts from here. Postgres does not restart a limit that is already set,
+  // so it is cleared first.
   await tx.query(`set local transaction_timeout = 0; set local transaction_timeout = '${limitMs}ms'`);
   return rows[0]!.recorded_at;
 };
 
 /**
- * Runs `work` as one change in a transaction of its own: others wait. `work` adds rows with
- * `change_id`, and the last statement writes when they take effect. Throws when it is not done in
- * time; then nothing is saved and the same change can be tried again.
+ * Runs `work` as one change in a transaction of its own, while other changes wait. `work` adds rows
+ * with `change_id`; the last statement sets the time at which they take effect. Throws if it takes
+ * too long; nothing is saved then, and the same change can be tried again.
  */
 export const recordChange = async <T>(
   pool: pg.Pool,
@@ -105,8 +109,8 @@ export const recordChange = async <T>(
 };
 
 /**
- * A change was not saved in time, and nothing of its transaction was: the same can be tried again.
- * 25P04 is transaction_timeout; the session was ended, so what arrives may also be the broken
+ * Whether a change was too slow, so that nothing was saved and it can be tried again. 25P04 is
+ * transaction_timeout. Postgres ends the session then, so the error may also be the broken
  * connection.
  */
 export const tookTooLong = (error: unknown): boolean =>

@@ -1,4 +1,4 @@
-// A record as it would be saved, checked before a use case sees it.
+// Validates a record before a use case sees it.
 import { z } from "zod";
 import { type Refusal, RefusalError } from "../../base/refusal.ts";
 import { merged } from "./draft.ts";
@@ -7,8 +7,8 @@ import type { Columns } from "./problem.ts";
 import { segmentRecord } from "./records.ts";
 
 /**
- * The saved record with the given fields, validated; without a saved one the fields alone. Throws
- * RefusalError with every field that is wrong, or that cannot be changed once it is saved.
+ * Returns the saved record with the given fields, validated; without a saved record only the given
+ * fields. Throws RefusalError with every field that is wrong, or that cannot change once saved.
  */
 export const parseRecord = (entity: EntityName, saved: Columns | undefined, fields: Columns): any => {
   const { record, fixed } = entities[entity];
@@ -24,10 +24,10 @@ export const parseRecord = (entity: EntityName, saved: Columns | undefined, fiel
   return parsed;
 };
 
-/** A segment with its client, by whose id and its code it is known. */
+/** A segment with its client; both ids together identify it. */
 const segmentOfClient = segmentRecord.extend({ client_id: z.int("give an integer id") });
 
-/** The same for a segment. */
+/** Does the same for a segment. */
 export const parseSegment = (saved: Columns | undefined, fields: Columns): z.output<typeof segmentOfClient> =>
   parse(segmentOfClient, { ...saved, ...fields });
 

@@ -1,10 +1,10 @@
-// What a record becomes, and why a change of records was refused.
+// The columns of a record, and the problems of a refused change.
 
-/** What a row says, as JSON: column names, plain values. */
+/** A row as JSON: column names and plain values. */
 export type Columns = Readonly<Record<string, any>>;
 
 /**
- * One thing wrong with a change. `field` is its place (`contracts[0].rate`), `message` says what
+ * One problem of a change. `field` is its place (`contracts[0].rate`), and `message` says what
  * would be right.
  */
 export interface ReferenceProblem {
@@ -12,7 +12,7 @@ export interface ReferenceProblem {
   readonly field: string;
   readonly message: string;
 }
-/** The change was refused and nothing of it was saved. */
+/** The change was refused, and none of it was saved. */
 export class ReferenceRefused extends Error {
   readonly problems: readonly ReferenceProblem[];
   constructor(problems: readonly ReferenceProblem[]) {

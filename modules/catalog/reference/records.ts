@@ -1,5 +1,5 @@
 // The records that people and the API save (docs/design/contracts.md, "Records"): their fields and
-// their limits.
+// limits.
 import { z } from "zod";
 import { parseCondition } from "../../../domain/conditions/condition.ts";
 import { digitsOf } from "../../../domain/currencies.ts";
@@ -10,7 +10,7 @@ import { rangeOf } from "../../../processors/score/exclusions.ts";
 import { rules as fraudRules } from "../../../processors/score/rules.ts";
 import { checkTerms, termFields } from "../contracts/contract-terms.ts";
 
-/** Days that calendars of all processes know: one that they refuse would stop their pictures. */
+/** Days that the calendars of all processes support. A day outside would stop their snapshots. */
 const day = z.iso
   .date("give a day as YYYY-MM-DD; it is that day in America/Mexico_City")
   .refine((text) => text >= "1970" && text < "3000", "give a day of the years 1970 to 2999");
@@ -34,7 +34,9 @@ const eventType = z
   .string()
   .regex(/^[a-z][a-z0-9_.:-]{0,63}$/, "give an event name: lower case, digits and _ . : -, up to 64 characters");
 
-/** Undefined when the type can earn, and so has contracts and a hold of its own. */
+/**
+ * Undefined if the type can earn, so that contracts and hold days apply to it; otherwise why not.
+ */
 export const earnsNothing = (type: string): string | undefined => {
   if (EARNING_TYPES.includes(type)) return undefined;
   if (type === "ext_purchase") return "ext_purchase has the contracts and the hold of purchase: give purchase";
@@ -48,7 +50,7 @@ const holdDays = z.record(eventType, z.int().min(0).max(365)).superRefine((days,
   }
 });
 
-/** What the nightly pass calls a finding (docs/fraud.md). */
+/** The limits from which the nightly pass reports a finding (docs/fraud.md). */
 const nightly = z
   .strictObject({
     flood_clicks: z
@@ -60,13 +62,13 @@ const nightly = z
     flat_distance: z.number().min(0).max(1).default(nightlyDefaults.flat_distance),
   })
   .prefault({});
-/** What a client may set of one fraud rule; the unit of a threshold is the rule's. */
+/** The settings of one fraud rule. Each rule defines the unit of its threshold. */
 const fraudRule = z.strictObject({
   active: z.boolean().optional(),
   weight: z.int().min(0).max(100, "100 is a reject by itself: at most 100").optional(),
   threshold: z.int().min(1).max(86_400_000).optional(),
 });
-/** A list that trusts whole countries would be a switch. */
+/** Shorter prefixes would trust whole countries, which would switch the rule off. */
 const SHORTEST_PREFIX = { ipv4: 16, ipv6: 32 };
 const author = words(320);
 const exclusion = z.discriminatedUnion("kind", [
@@ -93,8 +95,8 @@ export const clientRecord = z.strictObject({
   currency: currency.default("MXN"),
   attribution: z
     .strictObject({
-      // 90 days is how long a click is remembered (docs/design/architecture.md, "Memory"): a longer
-      // window would promise what is no longer remembered.
+      // A click is remembered for 90 days (docs/design/architecture.md, "Memory"), so a longer
+      // window would have no effect.
       click_window_days: days(90).default(30),
       install_window_days: days(90).default(7),
       identity_link: z.boolean().default(false),
@@ -106,7 +108,7 @@ export const clientRecord = z.strictObject({
       review: z.int().min(0).max(100).default(40),
       reject: z.int().min(0).max(100).default(70),
       nightly,
-      // Each is compared with every event of the client.
+      // Every event of the client is compared with each of them.
       exclusions: z.array(exclusion).max(100, "at most 100: give a range instead of its addresses").default([]),
       rules: z.partialRecord(z.enum(fraudRules.map(({ code }) => code)), fraudRule).default({}),
     })
@@ -210,7 +212,8 @@ export const contractRecord = z
   })
   .refine(isForwards, backwards)
   .superRefine((terms, context) => {
-    // An archived contract may have any: it may have been saved before this was asked.
+    // An archived contract may have any type, because it may have been saved before this check
+    // existed.
     const why = terms.status === "archived" ? undefined : earnsNothing(terms.event_type);
     if (why !== undefined) context.addIssue({ code: "custom", path: ["event_type"], message: why });
     checkTerms(terms, (path, message) => context.addIssue({ code: "custom", path: [...path], message }));

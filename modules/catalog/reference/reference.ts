@@ -1,5 +1,5 @@
-// The view "reference" of every process: all reference rows in memory, known to be complete up to a
-// moment.
+// The view "reference" of every process: all rows of reference data in memory, complete up to a
+// known time.
 import type pg from "pg";
 import { type Reference, type ReferenceRows, referenceOf } from "../../../domain/reference/reference.ts";
 import { keepSnapshot, type SnapshotAt } from "../../../infra/postgres/snapshot.ts";
@@ -7,12 +7,12 @@ import { transaction } from "../../../infra/postgres/sql.ts";
 import type { Read, UnixMs } from "../../../stream/flow.ts";
 import { joined, noRows, rowsAfter } from "./rows.ts";
 
-/** Answers with a view that holds everything recorded before `asOf`. */
+/** Returns a view that holds everything recorded before `asOf`. */
 export type Source<T = unknown> = (asOf: UnixMs) => Promise<T>;
 
 /**
- * One reader of several views, by name: `readOf({ reference: source, places: () =>
- * Promise.resolve(places) })`. Throws on a name that no source serves.
+ * Combines sources into one reader, by name of view: `readOf({ reference: source, places: () =>
+ * Promise.resolve(places) })`. Throws for a name without a source.
  */
 export const readOf = (sources: Readonly<Record<string, Source>>): Read => {
   return async (view, asOf) => {
@@ -24,13 +24,13 @@ export const readOf = (sources: Readonly<Record<string, Source>>): Read => {
 };
 
 export interface OpenReference {
-  /** For `readOf` beside the views of the app. */
+  /** For `readOf`, beside the other views of the app. */
   readonly source: Source<Reference>;
-  /** Serves the view "reference" alone. */
+  /** Serves only the view "reference". */
   readonly read: Read;
-  /** The picture in use, at most a poll old; undefined until the first load. */
+  /** The current snapshot, at most one poll old; undefined until the first load. */
   readonly reference: () => Reference | undefined;
-  /** Since when (database time) nothing newer is known, while Postgres is away. */
+  /** While Postgres is away: the database time of the last load. */
   readonly staleSince: () => UnixMs | undefined;
   /** Resolves with the first load, however long Postgres is away. */
   readonly ready: Promise<void>;
@@ -44,18 +44,18 @@ interface Picture {
 }
 
 /**
- * What a commit may take after its row got `recorded_at` (2 s ahead) is bounded by 1 s, so a
- * picture taken at database time T holds all that is recorded up to T + 1 s, and an event needs one
- * taken at most 1 s before it was received.
+ * A commit takes at most 1 s after its row got `recorded_at`, which lies 2 s ahead. So a snapshot
+ * taken at database time T holds everything recorded up to T + 1 s, and an event needs a snapshot
+ * that was taken at most 1 s before its receipt.
  *
- * stamped L      committed <= L + 1 s      recorded_at = L + 2 s <= received R      picture T >= R
+ * stamped L      committed <= L + 1 s      recorded_at = L + 2 s <= received R      snapshot T >= R
  * - 1 s >= L + 1 s: it has the row
  */
 const allowanceMs = 1_000;
 
 /**
- * Loads every row, asks for the newest change twice a second and loads what is new. Opens nothing
- * but connections of `pool`; close it first.
+ * Loads every row, then looks for new changes twice a second and loads them. Uses only connections
+ * of `pool`; close it before the pool.
  */
 export const openReference = (
   pool: pg.Pool,
@@ -77,7 +77,8 @@ export const openReference = (
 };
 
 const take = async (pool: pg.Pool, before: SnapshotAt<Picture> | undefined): Promise<SnapshotAt<Picture>> => {
-  // now() is when the statement arrived, before it looked: nothing committed by then is missed.
+  // now() is the time when the statement arrived, before it read, so it covers everything committed
+  // by then.
   const { rows: found } = await pool.query<{ as_of: UnixMs; change: number }>(
     "select now() as as_of, coalesce((select max(change_id) from reference_changes), 0) as change",
   );
@@ -86,8 +87,8 @@ const take = async (pool: pg.Pool, before: SnapshotAt<Picture> | undefined): Pro
     const reference = { ...before.value.reference, asOf: newest.as_of };
     return { asOf: newest.as_of, value: { ...before.value, reference } };
   }
-  // Fewer changes than are known: the database was restored from a backup, and what it holds is the
-  // truth.
+  // Fewer changes than known mean that the database was restored from a backup, whose content then
+  // counts.
   const known =
     before === undefined || before.value.change > newest.change ? { change: 0, rows: noRows } : before.value;
   return transaction(

@@ -1,5 +1,5 @@
-// Reads the rows of reference data as processors know them: times in milliseconds, rates in parts
-// per million.
+// Reads the rows of reference data in the form of the processors: times in milliseconds, rates in
+// parts per million.
 import { hash } from "node:crypto";
 import type pg from "pg";
 import { startOfDay } from "../../../domain/calendar.ts";
@@ -19,11 +19,11 @@ import type { UnixMs } from "../../../stream/flow.ts";
 import { capOf, tiersOf } from "../contracts/contract-terms.ts";
 
 /**
- * Rows hold days of America/Mexico_City as people gave them; the calendar of the processors says
+ * Rows hold days of America/Mexico_City as people entered them; the calendar of the processors says
  * when they begin.
  */
 const startOf = (day: string | null): UnixMs | null => (day === null ? null : startOfDay(day));
-/** The last day belongs to it: over with the first millisecond of the next. */
+/** The last day is included, so the end is the first millisecond of the next day. */
 const endOf = (day: string | null): UnixMs | null => (day === null ? null : startOfDay(nextDay(day)));
 const nextDay = (day: string): string =>
   new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
@@ -116,7 +116,7 @@ const rulesOf = async (read: ReadRows): Promise<readonly Rule[]> => {
 };
 
 /**
- * Everything that was saved after one change, oldest first. Needs a transaction in the role
+ * Reads everything that was saved after a change, oldest first. Needs a transaction in the role
  * tributary_reference, which reads all tenants.
  */
 export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<ReferenceRows> => {
@@ -128,7 +128,7 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
     links: await linksOf(read),
     contracts: await contractsOf(read),
     rules: await rulesOf(read),
-    // A payment that is approved closes its period; there are no payments yet.
+    // An approved payment closes its period; there are no payments yet.
     periods: [],
   };
 };

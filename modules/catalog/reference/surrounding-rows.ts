@@ -1,12 +1,12 @@
-// What the database holds around a wanted change. Asked in the role tributary_reference, under the
-// lock of all changes.
+// Reads the saved rows around a change, in the role tributary_reference and under the lock of all
+// changes.
 import type pg from "pg";
 import { named, type Sql, sql } from "../../../infra/postgres/sql.ts";
 import { isId, type KnownRows, names, type RecordDraft } from "./draft.ts";
 import { type EntityName, entities, type ReferenceChanges } from "./entities.ts";
 import type { Columns } from "./problem.ts";
 
-/** Every new thing gets its id from its sequence. */
+/** Gives every new record an id from its sequence. */
 export const idsFor = async (
   tx: pg.PoolClient,
   changes: ReferenceChanges,
@@ -26,9 +26,7 @@ const ownIds = (changes: ReferenceChanges, entity: EntityName): readonly number[
       .filter((id) => isId(id)),
   ),
 ];
-/**
- * From the sequence: an id that was given is never given again, also when its change is refused.
- */
+/** Takes ids from the sequence, so an id is never used twice, even if its change is refused. */
 export const freshIds = async (tx: pg.PoolClient, entity: EntityName, count: number): Promise<readonly number[]> => {
   if (count === 0) return [];
   const sequence = `${entities[entity].id}s`;
@@ -38,7 +36,7 @@ export const freshIds = async (tx: pg.PoolClient, entity: EntityName, count: num
   return rows.map(({ id }) => id);
 };
 
-/** The newest row of each, as JSON: what an insert takes back. */
+/** The newest row of each as JSON, in the form that an insert takes. */
 const newestRows = async (tx: pg.PoolClient, entity: EntityName, which: Sql): Promise<ReadonlyMap<number, Columns>> => {
   const { table, id } = entities[entity];
   const { rows } = await tx.query<{ row: Columns }>(
@@ -52,7 +50,7 @@ const byId = (tx: pg.PoolClient, entity: EntityName, ids: readonly number[]): Pr
     ? Promise.resolve(new Map())
     : newestRows(tx, entity, sql`${named(entities[entity].id)} = any (${ids}::int[])`);
 
-/** The things that a change names. */
+/** The records that a change names. */
 export const ownRows = async (tx: pg.PoolClient, changes: ReferenceChanges): Promise<KnownRows> => {
   const own: Record<string, ReadonlyMap<number, Columns>> = {};
   for (const entity of names)
@@ -73,7 +71,7 @@ export const ownRows = async (tx: pg.PoolClient, changes: ReferenceChanges): Pro
 };
 
 /**
- * Adds what the drafted records refer to, the segments of their clients, and all contracts of the
+ * Adds the records that the drafts refer to, the segments of their clients, and all contracts of
  * partners that get one.
  */
 export const rowsAround = async (

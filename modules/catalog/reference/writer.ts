@@ -1,5 +1,5 @@
-// Saves a change of reference data, all or nothing, so that it takes effect everywhere at one known
-// moment.
+// Saves a change of reference data, completely or not at all, so that it takes effect everywhere at
+// one known time.
 
 import type pg from "pg";
 import { named, sql } from "../../../infra/postgres/sql.ts";
@@ -17,39 +17,36 @@ import { freshIds, idsFor, ownRows, rowsAround } from "./surrounding-rows.ts";
 
 export interface SavedChange {
   readonly change_id: number;
-  /**
-   * From then on (receive time of an event) the change is what is known. About two seconds ahead.
-   */
+  /** The receive time of events from which on the change applies, about two seconds ahead. */
   readonly recorded_at: UnixMs;
   /**
-   * The commit took longer than the 1 s that readers allow it, as on a disk that stalls: an event
-   * that was received since `recorded_at` may have been decided without the change. Known gap, and
-   * nothing can close it from here: a row has to bear its time before it is committed.
+   * True if the commit took longer than the 1 s that readers allow, e.g. on a stalled disk. An
+   * event received since `recorded_at` may then have been decided without the change. This is a
+   * known gap that cannot be closed here, because a row gets its time before it is committed.
    */
   readonly isLate: boolean;
-  /** The id that a new thing got for its negative one. */
+  /** The id that a new record got in place of its negative one. */
   readonly idOf: (entity: Exclude<EntityName, "contracts">, negative: number) => number;
-  /** Ids of `contracts`, in the order given: some may have been known by their key. */
+  /** Ids of `contracts` in the given order; some may have existed under their key. */
   readonly contractIds: readonly number[];
 }
 
 /**
- * Validates and saves a change by `actor` (who or what asked for it). Throws ReferenceRefused with
- * everything that is wrong, each with its field and its cure. What it saves takes effect at
- * `recorded_at`, in every process at once.
+ * Validates and saves a change by `actor`. Throws ReferenceRefused with all problems, each with its
+ * field and its fix. The saved rows take effect at `recorded_at` in every process.
  */
 export const writeReference = async (pool: pg.Pool, actor: string, changes: ReferenceChanges): Promise<SavedChange> => {
   const { result, ...saved } = await recordChange(pool, actor, (tx, change) => insertChange(tx, changes, change));
   return { ...saved, ...result };
 };
 
-/** What is known of a change before it has its stamp. */
+/** The parts of a saved change that are known before its stamp. */
 export type WrittenIds = Pick<SavedChange, "change_id" | "idOf" | "contractIds">;
 
 /**
- * Validates and inserts the rows of a change that has begun; `clients` are those that the caller
- * may touch (undefined: all). Afterwards the transaction sees the clients of the change alone.
- * Throws ReferenceRefused with everything that is wrong.
+ * Validates and inserts the rows of a begun change; `clients` are those that the caller may change
+ * (undefined: all). Afterwards the transaction sees only the clients of the change. Throws
+ * ReferenceRefused with all problems.
  */
 export const insertChange = async (
   tx: pg.PoolClient,
@@ -95,7 +92,7 @@ export const insertChange = async (
 const contractKey = ({ partner_id, client_id, segment, event_type, effective_from }: Columns): string =>
   JSON.stringify([partner_id, client_id, segment, event_type, effective_from]);
 
-/** Two entries of one key are one contract. */
+/** Two entries with one key are the same contract. */
 const givenTwice = (drafted: readonly RecordDraft[]): readonly ReferenceProblem[] => {
   const seen = new Set<string>();
   const again: RecordDraft[] = [];
@@ -111,7 +108,7 @@ const givenTwice = (drafted: readonly RecordDraft[]): readonly ReferenceProblem[
   }));
 };
 
-/** A contract is known by what it is for and since when: saving that again is its next version. */
+/** A contract is identified by its key; saving the key again makes its next version. */
 const atItsKey = (draft: RecordDraft, contracts: ReadonlyMap<string, Columns>): RecordDraft => {
   if (draft.version > 1) return draft;
   const found = contracts.get(contractKey(draft.record));
@@ -143,7 +140,7 @@ const insertAll = async (
       ...derived(entity, id, record, drafted, around, segmentsOf),
     });
   }
-  // A client's row carries its active segments, so a change of these is also a new row of the
+  // A client's row holds its active segments, so a change of segments also adds a row of the
   // client.
   const isDrafted = new Set(drafted.flatMap(({ entity, id }) => (entity === "clients" ? id : [])));
   for (const clientId of new Set(segments.map(({ client_id }) => client_id))) {
@@ -167,7 +164,7 @@ const insertAll = async (
   await announce(tx, announcedBy(changeId, rows));
 };
 
-/** Columns that no one gives: they follow from other rows. */
+/** Columns that follow from other rows. */
 const derived = (
   entity: EntityName,
   id: number,

@@ -1,11 +1,11 @@
-// Switches a rule off and archives it. What it was credited with stays.
+// Switches a rule off and archives it. Its credits stay.
 import { checkVersion } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { changeReference } from "../reference/change.ts";
 import { entityOf, lockRule } from "./open-rule.ts";
 
 /**
- * Does nothing to one that is archived and off. Throws RefusalError: missing, `client_archived`,
+ * Does nothing if it is archived and off already. Throws RefusalError: missing, `client_archived`,
  * `version_conflict`.
  */
 export const archiveRule = async (
@@ -13,7 +13,7 @@ export const archiveRule = async (
   { rule_id, version }: { readonly rule_id: number; readonly version: number | undefined },
 ): Promise<void> => {
   const before = await lockRule(work, rule_id);
-  // One that was archived while it stayed active is switched off now.
+  // A rule that was archived while active is switched off now.
   if (before.archived && before.status === "inactive") return;
   checkVersion(version, before.version);
   const after = { status: "inactive", archived: true } as const;

@@ -1,12 +1,12 @@
-// Makes a rule; it acts on events that are received from then on.
+// Makes a rule, which applies to events received from then on.
 import type { Work } from "../../base/work.ts";
 import { openClient } from "../clients/open-client.ts";
 import { changeReference } from "../reference/change.ts";
 import { checkRule, entityOf, type RuleFields, recordOf } from "./open-rule.ts";
 
 /**
- * Answers its id. Throws RefusalError: missing or archived client, invalid `partner_not_of_client`,
- * `partner_inactive`, `too_many_rules`, and what is wrong with its fields.
+ * Returns the id. Throws RefusalError: missing or archived client, invalid `partner_not_of_client`,
+ * `partner_inactive`, `too_many_rules`, and refusals of wrong fields.
  */
 export const createRule = async (work: Work, input: RuleFields & { readonly client_id: number }): Promise<number> => {
   const { client_id } = input;

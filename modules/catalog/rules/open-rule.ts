@@ -1,4 +1,4 @@
-// The rule that a use case changes, and what a rule must keep to.
+// Opens the rule that a use case changes, and checks rules.
 import { conflict, missing, type RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { openClient } from "../clients/open-client.ts";
@@ -8,18 +8,18 @@ import { lockReference } from "../reference/open-change.ts";
 import { activeBeside, type SavedRule, savedRule } from "./rule-reads.ts";
 
 type RuleRecord = NonNullable<ReferenceChanges["rules"]>[number];
-/** A rule, whole: what is left out of it is as in a new one. */
+/** The complete rule: fields that are left out get the defaults of a new rule. */
 export type RuleFields = Pick<RuleRecord, "status" | "priority" | "effective_from" | "effective_to"> & {
   readonly name: string;
   readonly when?: unknown;
   readonly then: { readonly partner_id: number; readonly campaign_id?: number | undefined };
 };
 
-/** As a change of reference data takes it. */
+/** The fields in the form of a change of reference data. */
 export const recordOf = (rule: RuleFields): Omit<RuleRecord, "rule_id"> => rule as Omit<RuleRecord, "rule_id">;
 
 /**
- * The rule, archived or not; no other change of reference data until the commit. Throws
+ * Returns the rule, archived or not, and locks reference data until the commit. Throws
  * RefusalError: missing, `client_archived`.
  */
 export const lockRule = async (work: Work, ruleId: number): Promise<SavedRule> => {
@@ -32,15 +32,15 @@ export const lockRule = async (work: Work, ruleId: number): Promise<SavedRule> =
 
 export const ruleArchived = (): RefusalError => conflict("rule_archived", "this rule is archived");
 
-/** How the audit names it. */
+/** The name of a rule in the audit. */
 export const entityOf = (ruleId: number): string => `rule:${ruleId}`;
 
-/** Each is evaluated for every event of its client. */
+/** Every event of the client is evaluated against each of them. */
 const MOST_ACTIVE_RULES = 500;
 
 /**
- * What is switched off may stay with a partner who has paused. `ruleId` is null for a new rule.
- * Throws RefusalError: invalid `partner_not_of_client`, `partner_inactive`, `too_many_rules`.
+ * An inactive rule may belong to a partner that has paused. `ruleId` is null for a new rule. Throws
+ * RefusalError: invalid `partner_not_of_client`, `partner_inactive`, `too_many_rules`.
  */
 export const checkRule = async (
   work: Work,

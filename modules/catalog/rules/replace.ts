@@ -1,4 +1,4 @@
-// Saves the next version of a rule, the whole of it. Former versions stay.
+// Saves the next version of a rule, which replaces all its fields. Former versions stay.
 import { checkVersion } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { changeReference } from "../reference/change.ts";
@@ -7,13 +7,13 @@ import { checkRule, entityOf, lockRule, type RuleFields, recordOf, ruleArchived 
 export interface RuleReplacement {
   readonly rule_id: number;
   readonly rule: RuleFields;
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version: number | undefined;
 }
 
 /**
- * Throws RefusalError: missing, `client_archived`, `rule_archived`, `version_conflict`, and what
- * refuses a new rule.
+ * Throws RefusalError: missing, `client_archived`, `rule_archived`, `version_conflict`, and the
+ * refusals of a new rule.
  */
 export const replaceRule = async (work: Work, { rule_id, rule, version }: RuleReplacement): Promise<void> => {
   const before = await lockRule(work, rule_id);

@@ -1,4 +1,4 @@
-// How often a rule was credited lately.
+// Counts how often a rule was credited lately.
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { bind, cond, count, readRows, scopeOf, unixMs } from "../../../infra/clickhouse/query.ts";
 import { within } from "../../../infra/runtime/timing/time-limit.ts";
@@ -7,8 +7,9 @@ import { between } from "../../../sinks/analytics/reads.ts";
 const DAYS_MS = 30 * 86_400_000;
 
 /**
- * Events of the last 30 days; null when it is not known within `mostMs`, or not at all. Of which
- * stretch is asked of all versions, which is cheap; which version counts, of that stretch alone.
+ * Counts events of the last 30 days; null if the count takes longer than `mostMs` or fails. A cheap
+ * query over all versions finds the time range, and only that range is read for the newest
+ * versions.
  */
 export const ruleHits = (
   clickhouse: Clickhouse,

@@ -1,5 +1,5 @@
-// Attribution rules as the platform API shows them: the newest version of each, in the order in
-// which they win.
+// Reads attribution rules for the platform API: the newest version of each, in the order in which
+// they win.
 import type { PoolClient } from "pg";
 import { phraseOf } from "../../../domain/conditions/sentence.ts";
 import type { Rule } from "../../../domain/reference/reference.ts";
@@ -11,15 +11,17 @@ export interface RuleFilter {
   readonly id?: number | undefined;
   readonly client_id?: number | undefined;
   readonly status?: "active" | "inactive" | undefined;
-  /** Whom it credits. */
+  /** The partner that the rule credits. */
   readonly partner_id?: number | undefined;
-  /** Undefined: both. */
+  /** Undefined: archived and other rules. */
   readonly archived?: boolean | undefined;
 }
 
-/** Strict: else what stands in a list is found twice. */
+/** Strict mode, because otherwise elements of a list are found twice. */
 const leaves = sql`jsonb_array_length(jsonb_path_query_array(r."when", 'strict $.** ? (exists (@.field))'))`;
-/** The order in which rules win: priority, then leaves, of which there are at most 100. */
+/**
+ * The order in which rules win: by priority, then by the number of leaves, which is at most 100.
+ */
 const standing = sql`(r.priority::bigint * 1000 + ${leaves})`;
 
 export const ruleRows = ({ id, client_id, status, partner_id, archived }: RuleFilter): RowsQuery => ({
@@ -60,7 +62,7 @@ export const ruleRows = ({ id, client_id, status, partner_id, archived }: RuleFi
     priority: { by: standing, type: "bigint" },
     updated_at: { by: sql`changed.recorded_at`, type: "timestamptz" },
   },
-  // Of rules that are else equal the lowest id wins, and so comes first where the order falls.
+  // Of equal rules the lowest id wins, so it sorts first in descending order.
   id: { by: sql`(-r.rule_id)`, type: "int" },
 });
 
@@ -76,7 +78,7 @@ const SAVED: readonly (keyof SavedRule)[] = [
   ...(["effective_from", "effective_to", "when", "then", "version"] as const),
 ];
 
-/** These fields of a rule; undefined when it belongs to none of these clients. */
+/** These fields of a rule; undefined if it belongs to none of these clients. */
 export const readRule = async (
   tx: PoolClient,
   ruleId: number,
@@ -85,14 +87,14 @@ export const readRule = async (
 ): Promise<Readonly<Record<string, any>> | undefined> =>
   (await pageOfRows(tx, ruleRows({ id: ruleId }), { names, sort: "priority", clients }, { limit: 1 })).rows[0];
 
-/** The rule as it was saved; undefined when it belongs to none of these clients. */
+/** The saved rule; undefined if it belongs to none of these clients. */
 export const savedRule = async (
   tx: PoolClient,
   ruleId: number,
   clients: readonly number[],
 ): Promise<SavedRule | undefined> => (await readRule(tx, ruleId, clients, SAVED)) as SavedRule | undefined;
 
-/** How many rules of the client are active, but for this one. */
+/** The number of the client's other active rules. */
 export const activeBeside = async (tx: PoolClient, clientId: number, ruleId: number | null): Promise<number> => {
   const { rows } = await tx.query<{ active: number }>(sql`
     select count(*)::int as active from (
@@ -102,7 +104,7 @@ export const activeBeside = async (tx: PoolClient, clientId: number, ruleId: num
   return rows[0]!.active;
 };
 
-/** What it does, in words. */
+/** Describes the rule in words. */
 export const sentenceOf = ({
   when,
   then: { partner_id, campaign_id },

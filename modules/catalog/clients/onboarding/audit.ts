@@ -9,13 +9,13 @@ import type { Plan } from "./plan.ts";
 import type { OnboardingResult } from "./result.ts";
 
 interface OnboardingContext {
-  /** The partners that were there, as they were. */
+  /** The existing partners before the onboarding. */
   readonly known: ReadonlyMap<number, PartnerState>;
   readonly token_id: number;
   readonly invitations: readonly PartnerInvitation[];
 }
 
-/** A row for everything that was made or changed. */
+/** One row for each record that was made or changed. */
 export const entriesOf = (
   { input, contracts }: Plan,
   { client_id, partners, campaigns, contractIds }: OnboardingResult,

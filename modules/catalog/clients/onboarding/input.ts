@@ -1,4 +1,4 @@
-// What an onboarding is asked to make: a client with all that it needs.
+// The input of an onboarding: a client with everything that it needs.
 import type { CampaignFields } from "../../campaigns/campaign-fields.ts";
 import type { Pattern } from "../../campaigns/campaign-reads.ts";
 import type { ContractTerms } from "../../contracts/save.ts";
@@ -7,12 +7,12 @@ import type { PixelPatch } from "../../pixel/change.ts";
 import type { ClientInput } from "../create.ts";
 import type { SegmentInput } from "../create-segment.ts";
 
-/** The key of a new partner of this input, or the id of one that it lists. */
+/** The key of a new partner of this input, or the id of an existing partner that it lists. */
 export type PartnerRef = string | number;
 
 export interface OnboardingInput {
   readonly client: ClientInput;
-  /** None: the six standard ones. */
+  /** If empty, the client gets the six standard segments. */
   readonly segments: readonly SegmentInput[];
   readonly partners: readonly OnboardingPartner[];
   readonly commissions: readonly OnboardingCommission[];
@@ -20,14 +20,14 @@ export interface OnboardingInput {
   readonly pixel_config: PixelPatch;
 }
 
-/** One that is there has its id alone; a new one has a key, a name and an address. */
+/** An existing partner has only an id; a new one has a key, a name and an address. */
 export interface OnboardingPartner {
   readonly id?: number | undefined;
   readonly key?: string | undefined;
   readonly name?: string | undefined;
   readonly email?: string | undefined;
   readonly payout?: PayoutInput | undefined;
-  /** Left out: one is drawn. */
+  /** If left out, a random code is made. */
   readonly referral_code?: string | undefined;
   readonly invite?: boolean | undefined;
 }
@@ -42,8 +42,8 @@ export interface OnboardingCampaign extends Pick<CampaignFields, "name" | "desti
   readonly starts_on?: string | null | undefined;
   readonly ends_on?: string | null | undefined;
   readonly patterns: readonly (Omit<Pattern, "partner_id"> & { readonly partner?: PartnerRef | undefined })[];
-  /** They get a link. */
+  /** Partners that get a link. */
   readonly partners: readonly PartnerRef[];
-  /** False: it is a draft. */
+  /** False: the campaign stays a draft. */
   readonly launch: boolean;
 }

@@ -1,4 +1,4 @@
-// The partners of an onboarding: those that are there, and invitations of those that are new.
+// The partners of an onboarding: checks existing ones, and invites new ones.
 import type { Keyring } from "../../../../infra/runtime/keyring.ts";
 import { createFirstInvitations } from "../../../access/invitations/invitations.ts";
 import { archived } from "../../../access/standing.ts";
@@ -14,8 +14,8 @@ import type { Plan } from "./plan.ts";
 import type { OnboardingResult } from "./result.ts";
 
 /**
- * The partners that are there. Throws RefusalError: invalid `unknown`, `partner_archived`,
- * `partner_inactive` for one that may get no link, and `email_in_use`.
+ * Returns the existing partners. Throws RefusalError: invalid `unknown`, `partner_archived`,
+ * `partner_inactive` for a partner that may not get a link, and `email_in_use`.
  */
 export const knownPartners = async (
   { tx, scope }: Work,
@@ -55,7 +55,7 @@ export interface PartnerInvitation {
   readonly expires_at: number;
 }
 
-/** Invites the new partners that are to be: their mails, and what the log hears of them. */
+/** Invites the new partners that ask for it, by mail, and announces them in the log. */
 export const invitePartners = async (
   { tx, act }: Work,
   { client_id, client_name, change_id, partners }: OnboardingResult,

@@ -1,5 +1,5 @@
-// What an onboarding makes, as one change of reference data, after the checks that need no
-// database: every fault names its place in the input.
+// Turns an onboarding into one change of reference data, after the checks that need no database.
+// Each refusal names its place in the input.
 import type { UnixMs } from "../../../../stream/flow.ts";
 import { invalid } from "../../../base/refusal.ts";
 import { refuseLocked } from "../../budgets/open-month.ts";
@@ -19,17 +19,17 @@ import type {
   PartnerRef,
 } from "./input.ts";
 
-/** Each is a row, a change, an announcement and a mail of one transaction. */
+/** Each link costs a row, a change, an announcement and a mail in one transaction. */
 const MOST_LINKS = 1_000;
-/** In the place of the id that the client will get. */
+/** Stands for the id that the client will get. */
 export const CLIENT = -1;
 
-/** A partner that is made has the negative id by which the change names it. */
+/** A new partner has the negative id under which the change names it. */
 export interface PlannedPartner {
   readonly partner_id: number;
   readonly key: string | null;
   readonly place: string;
-  /** Null: it is there already. */
+  /** Null: the partner exists already. */
   readonly made: NewPartner | null;
 }
 interface NewPartner {
@@ -62,7 +62,7 @@ export interface Plan {
 
 /**
  * Throws RefusalError: invalid `partner_not_of_client`, `duplicate_item`, `too_big`, `too_small`,
- * `ends_in_past`, `foreign_destination` and `bad_amount`; `month_closed` for a first day in a
+ * `ends_in_past`, `foreign_destination` and `bad_amount`; `month_closed` if a first day is in a
  * locked month.
  */
 export const planOf = (input: OnboardingInput, now: UnixMs): Plan => {
@@ -101,7 +101,7 @@ const partnersOf = (partners: readonly OnboardingPartner[]): readonly PlannedPar
       once("id", id, place);
       return { partner_id: id, key: null, place, made: null };
     }
-    // The contract asks for all three of a new one.
+    // The contract of the API requires all three for a new partner.
     once("key", key!, place);
     once("email", email!, place);
     const status = invite ? "invited" : "active";
@@ -112,7 +112,7 @@ const partnersOf = (partners: readonly OnboardingPartner[]): readonly PlannedPar
 };
 
 interface CampaignContext {
-  /** Hosts of the client. */
+  /** The client's hosts. */
   readonly domains: readonly string[];
   readonly idOf: (ref: PartnerRef, path: string) => number;
   readonly now: UnixMs;
@@ -142,7 +142,7 @@ const campaignOf = (
   return { campaign_id, input, patterns, links };
 };
 
-/** Links have ids over all campaigns. */
+/** Numbers the links across all campaigns. */
 const numbered = (campaigns: readonly PlannedCampaign[]): readonly PlannedCampaign[] => {
   let last = 0;
   return campaigns.map((campaign) => ({
@@ -154,7 +154,7 @@ const numbered = (campaigns: readonly PlannedCampaign[]): readonly PlannedCampai
   }));
 };
 
-/** The change, with partners that are there as they are now. */
+/** Returns the change; existing partners keep their current fields. */
 export const changesOf = (plan: Plan, known: ReadonlyMap<number, PartnerState>): ReferenceChanges => {
   const { client, segments, pixel_config } = plan.input;
   const { jurisdiction, consent_default } = pixel_config;
@@ -179,7 +179,7 @@ export const changesOf = (plan: Plan, known: ReadonlyMap<number, PartnerState>):
   };
 };
 
-/** Where an entry of the change stands in the input. */
+/** The place in the input of an entry of the change. */
 export const placeIn =
   ({ campaigns }: Plan) =>
   (entity: string, n: number): string => {
@@ -188,7 +188,7 @@ export const placeIn =
     return `/${entity === "contracts" ? "commissions" : entity}/${n}`;
   };
 
-/** What may be meant otherwise, and is saved all the same. */
+/** Warnings about settings that are saved although they may be a mistake. */
 export const warningsIn = ({ campaigns }: Plan) =>
   campaigns.flatMap(({ patterns, links }, n) =>
     warningsOf(patterns, links.length).map((one) => ({ ...one, pointer: `/campaigns/${n}${one.pointer}` })),

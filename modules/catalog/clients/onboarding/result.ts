@@ -1,4 +1,4 @@
-// What an onboarding has made, with the ids that all of it got.
+// The result of an onboarding: the ids of everything that it made.
 import type { WrittenIds } from "../../reference/writer.ts";
 import type { OnboardingCampaign } from "./input.ts";
 import { CLIENT, type Plan, type PlannedPartner } from "./plan.ts";

@@ -1,4 +1,4 @@
-// What every import begins with: its row, once its client and its partner go together.
+// The first step of every import: checks its client and partner and adds its row.
 import { randomUUID } from "node:crypto";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { archived } from "../../access/standing.ts";
@@ -10,7 +10,7 @@ import { entityOfImport } from "./import-reads.ts";
 
 export interface Sender {
   readonly client_id: number;
-  /** Who gets the credit. */
+  /** The partner that gets the credit. */
   readonly partner_id: number;
 }
 
@@ -23,7 +23,7 @@ export const checkSender = async (work: Work, { client_id, partner_id }: Sender)
 };
 
 /**
- * Begins the import of a few rows, whose file follows. Answers its id. Throws RefusalError, see
+ * Begins the import of a few rows, whose file follows. Returns its id. Throws RefusalError, see
  * `checkSender`.
  */
 export const beginRows = async (work: Work, sender: Sender, rows: number): Promise<string> => {

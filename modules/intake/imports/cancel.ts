@@ -16,8 +16,8 @@ export const cancelImport = async (work: Work, importId: string): Promise<void> 
 };
 
 /**
- * Of one that can be cancelled. One that a process works on ends behind the rows that this process
- * is at, so that all that was sent is counted.
+ * The import must allow cancelling. If a process works on it, it ends after that process's current
+ * rows, so that everything that was sent is counted.
  */
 export const cancelWithin = async (
   tx: PoolClient,

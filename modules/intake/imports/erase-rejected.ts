@@ -1,5 +1,5 @@
-// Takes erased people out of the rejected rows that are kept: an erasure marks the imports of its
-// client, and the importer rewrites their files of errors.
+// Removes erased people from the stored rejected rows. An erasure marks the imports of its client,
+// and the importer rewrites their error files.
 import type { Pool, PoolClient } from "pg";
 import { orderIdOf } from "../../../domain/order-id.ts";
 import type { Identify } from "../../../domain/personal/identify.ts";
@@ -15,11 +15,11 @@ const KINDS: Readonly<Partial<Record<UploadColumn, SubjectKind>>> = {
   order_id: "order_id",
   email_sha256: "email",
 };
-/** A telephone number, as people write it in whatever column. */
+/** A telephone number as people write it, in any column. */
 const PHONE = /^\+?[\d ().-]{7,24}$/;
 const LONGEST = 256;
 
-/** Whom a row names, as the list of erased subjects has them: keyed hashes. */
+/** Returns the people that a row names, as keyed hashes like those of erased subjects. */
 export const subjectsIn = ({ cells }: Row, { names }: Columns, identify: Identify): readonly string[] => {
   const subjects = cells.flatMap((cell, n) => {
     const text = cell.trim();
@@ -30,13 +30,13 @@ export const subjectsIn = ({ cells }: Row, { names }: Columns, identify: Identif
   return [...new Set(subjects)];
 };
 
-/** Inside the transaction of an erasure, which sees the client. */
+/** Runs inside the transaction of an erasure, which sees the client. */
 export const eraseRejected = async (tx: PoolClient, clientId: number): Promise<void> => {
   await tx.query(sql`update imports set errors_erase_at = clock_timestamp()
     where client_id = any (${[clientId]}::int[]) and errors_removed_at is null`);
 };
 
-/** When each erased subject of a client was erased. */
+/** The time of erasure of each erased subject of a client. */
 export type ErasedSubjects = ReadonlyMap<string, UnixMs>;
 
 export const erasedSubjects = (pool: Pool, clientId: number): Promise<ErasedSubjects> =>
@@ -53,14 +53,17 @@ export const erasedSubjects = (pool: Pool, clientId: number): Promise<ErasedSubj
 
 const HASHES = /[0-9a-f]{64}/g;
 
-/** E-mails stand in the row as their hashes; a row that could not be read may name anyone. */
+/** E-mails are in the row as hashes; an unreadable row may name anyone. */
 const isOfErased = ({ row, at, subjects }: RejectedRow, erased: ErasedSubjects): boolean => {
   const wasErased = (subject: string): boolean => at <= (erased.get(subject) ?? -1);
   if (subjects === null) return [...erased.values()].some((since) => at <= since);
   return subjects.some(wasErased) || (row.match(HASHES) ?? []).some(wasErased);
 };
 
-/** The rejected rows that are shown: those of erased people go with the importer's next round. */
+/**
+ * The rejected rows that may be shown. Rows of erased people are hidden until the importer's next
+ * round removes them.
+ */
 export async function* rowsShown(
   objects: Pick<Objects, "get" | "list">,
   importId: string,
@@ -69,10 +72,16 @@ export async function* rowsShown(
   for await (const { rows } of rejectedObjects(objects, importId)) yield rows.filter((row) => !isOfErased(row, erased));
 }
 
-/** More than a client has; what goes on stays marked, and must not stand before the others. */
+/**
+ * More than any client has. An import that is still running stays marked, and must not block the
+ * others.
+ */
 const MOST = 10_000;
 
-/** Of imports that an erasure has marked; one that goes on is looked at again when it has ended. */
+/**
+ * Rewrites the imports that an erasure has marked. A running import is rewritten again after its
+ * end.
+ */
 export const rewriteRejected = async ({
   pool,
   objects,
@@ -98,7 +107,7 @@ export const rewriteRejected = async ({
       if (left.length === 0) await objects.delete(key);
       else if (left.length < rows.length) await objects.put(key, rejectedText(left));
     }
-    // Another erasure meanwhile has marked it again.
+    // The mark stays if another erasure has set it again meanwhile.
     if (has_ended)
       await transaction(
         pool,

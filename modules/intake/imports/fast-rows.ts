@@ -1,4 +1,4 @@
-// A few rows of a request as the file of an import, and what was refused of them.
+// Stores a few rows of a request as the file of an import, and reads the rejections.
 import { Readable } from "node:stream";
 import type { Pool } from "pg";
 import type { Objects } from "../../../infra/objects/objects.ts";
@@ -13,7 +13,7 @@ export interface FastFile {
   readonly rows: readonly FastRow[];
 }
 
-/** Stores the file and queues its import. Rejects when a store is away. */
+/** Stores the file and queues its import. Rejects if a store is away. */
 export const storeRows = async (
   { pool, objects }: { readonly pool: Pool; readonly objects: Pick<Objects, "put"> },
   { import_id, client_id, rows }: FastFile,
@@ -22,7 +22,7 @@ export const storeRows = async (
   await queueUpload(pool, import_id, client_id, file);
 };
 
-/** Each row is answered for itself: a column that all of them lack is missing in each. */
+/** Each row is answered separately, so a column that all rows lack is reported for each. */
 const csvOf = (rows: readonly FastRow[]): Buffer => {
   const names = uploadColumns.filter(
     (name) => purchaseColumns.includes(name) || rows.some((row) => row[name] !== undefined),
@@ -31,7 +31,7 @@ const csvOf = (rows: readonly FastRow[]): Buffer => {
   return Buffer.from(`${names.join(",")}\n${lines.join("\n")}\n`);
 };
 
-/** What was refused, by the number of the row, the first one 1. */
+/** The rejections by row number, from 1. */
 export const rejectionsOf = async (
   objects: Pick<Objects, "get" | "list">,
   importId: string,

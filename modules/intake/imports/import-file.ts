@@ -1,5 +1,5 @@
-// The file of an import in object storage: pieces of one size, so that neither who uploads nor who
-// reads it holds more than one.
+// The file of an import in object storage. It is stored in pieces of one size, so that neither
+// uploading nor reading holds more than one piece in memory.
 import { createHash } from "node:crypto";
 import { pipeline as piped } from "node:stream";
 import { createGunzip } from "node:zlib";
@@ -7,33 +7,35 @@ import type { Objects } from "../../../infra/objects/objects.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { BadFile } from "./csv/csv-head.ts";
 
-/** Of each piece but the last. */
+/** The size of each piece except the last. */
 export const PART_BYTES = 8 * 1024 * 1024;
-/** Inflated. */
+/** The limit of the inflated size. */
 export const MOST_BYTES = 5 * 1024 ** 3;
-/** Rows shrink by 5 to 20 with gzip; a bomb by 1,000. Below 1 MiB it does not matter. */
+/**
+ * Gzip makes rows 5 to 20 times smaller; a zip bomb inflates 1,000 times. Below 1 MiB the ratio
+ * does not matter.
+ */
 const MAX_RATIO = 50;
 const FREE_OF_RATIO = 1024 * 1024;
 
 const folderOf = (importId: string): string => `imports/${importId}`;
-/** The first one is 0. */
+/** The first piece is 0. */
 export const partKey = (importId: string, part: number): string =>
   `${folderOf(importId)}/parts/${String(part).padStart(6, "0")}`;
-/** Named by the first line of its batch, so that doing a batch again replaces it. */
+/** The name contains the first line of the batch, so that a repeated batch replaces the object. */
 export const errorsKey = (importId: string, line: number): string =>
   `${folderOf(importId)}/errors/${String(line).padStart(12, "0")}`;
 
 export interface StoredFile {
   readonly bytes: number;
   readonly parts: number;
-  /** Of the plain file. */
+  /** The hash of the uncompressed file. */
   readonly sha256: string;
 }
 
 /**
- * Stores what comes, inflated when it is gzipped, a piece at a time. Throws BadFile
- * `file_too_large` and `bad_gzip`; rejects when the sender goes away, or object storage does not
- * take a piece.
+ * Stores the body piece by piece, and inflates it if it is gzipped. Throws BadFile `file_too_large`
+ * and `bad_gzip`; rejects if the sender disconnects or object storage fails.
  */
 export const storeFile = async (
   objects: Pick<Objects, "put">,
@@ -77,7 +79,7 @@ async function* plainOf(body: AsyncIterable<Buffer>, isGzip: boolean): AsyncGene
       yield chunk;
     }
   };
-  // The error of either end is seen where the chunks are read.
+  // Errors of either stream surface where the chunks are read.
   const chunks = isGzip ? piped(counted(body), createGunzip(), () => undefined) : counted(body);
   try {
     for await (const chunk of chunks as AsyncIterable<Buffer>) {
@@ -93,7 +95,7 @@ async function* plainOf(body: AsyncIterable<Buffer>, isGzip: boolean): AsyncGene
   }
 }
 
-/** The bytes of the file from `offset` on, a piece at a time. Rejects with ObjectMissing. */
+/** The bytes of the file from `offset` on, piece by piece. Rejects with ObjectMissing. */
 export async function* fileFrom(
   objects: Pick<Objects, "get">,
   importId: string,
@@ -106,7 +108,7 @@ export async function* fileFrom(
   }
 }
 
-/** The pieces of the file, or the rows of it that were rejected. */
+/** Deletes the pieces of the file, or its rejected rows. */
 export const removeObjects = async (
   objects: Pick<Objects, "list" | "delete">,
   importId: string,
@@ -115,24 +117,24 @@ export const removeObjects = async (
   for await (const { key } of objects.list(`${folderOf(importId)}/${what}/`)) await objects.delete(key);
 };
 
-/** A row that was refused, as the file of errors has it. */
+/** A rejected row in the error file. */
 export interface RejectedRow {
   readonly line: number;
   readonly column: string | null;
   readonly code: string;
   readonly message: string;
-  /** As it came, without what personal data shows in it. */
+  /** The row as it came, with recognised personal data removed. */
   readonly row: string;
-  /** When it was refused, Unix milliseconds. */
+  /** When it was rejected, in Unix milliseconds. */
   readonly at: UnixMs;
-  /** Whom it names: keyed hashes; null: it could not be read. */
+  /** Keyed hashes of the people whom it names; null: the row could not be read. */
   readonly subjects: readonly string[] | null;
 }
 
 export const rejectedText = (rows: readonly RejectedRow[]): Buffer =>
   Buffer.from(rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
 
-/** In the order of their lines, those of a batch at once. */
+/** In the order of lines, one list for each batch. */
 export async function* rejectedObjects(
   objects: Pick<Objects, "get" | "list">,
   importId: string,
@@ -143,7 +145,7 @@ export async function* rejectedObjects(
   }
 }
 
-/** Rows of before name no one: they are kept like those that could not be read. */
+/** Rows of earlier releases name no person and are treated like unreadable rows. */
 const rejectedRow = (line: string): RejectedRow => ({ at: 0, subjects: null, ...JSON.parse(line) });
 
 export async function* rejectedRows(

@@ -1,4 +1,4 @@
-// Imports as people read them, and the one that they change.
+// Reads imports for people, and the import that a use case changes.
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
@@ -21,7 +21,7 @@ export interface ImportFilter {
 const inCurrency = sql`coalesce((select currency from clients c where c.client_id = i.client_id
   order by version desc limit 1), 'MXN')`;
 
-/** Sums come as they are stored; `withSums` makes amounts of them. */
+/** Returns sums as stored; `withSums` turns them into amounts. */
 export const importRows = ({ import_id, client_id, partner_id, status, created }: ImportFilter): RowsQuery => {
   const given: readonly (Sql | undefined)[] = [
     import_id === undefined ? undefined : sql`i.import_id = ${import_id}`,
@@ -57,7 +57,7 @@ export const importRows = ({ import_id, client_id, partner_id, status, created }
 type ImportRow = Readonly<Record<string, any>>;
 type Sums = Readonly<Record<string, string>>;
 
-/** In the client's currency, and beside it in each other one that the file has. */
+/** Sums in the client's currency, and separately in each other currency of the file. */
 export const withSums = (row: ImportRow): ImportRow => {
   const {
     file_revenue: file,
@@ -81,7 +81,7 @@ export const withSums = (row: ImportRow): ImportRow => {
   };
 };
 
-/** What a reader of the file needs of its row. */
+/** The fields of an import's row that a reader of its file needs. */
 export interface FileOfImport {
   readonly import_id: string;
   readonly client_id: number;
@@ -104,7 +104,7 @@ export const fileOfImport = async (
   return rows[0];
 };
 
-/** It has not ended, and can be cancelled. */
+/** The states of an import that has not ended and can be cancelled. */
 export const cancellable: readonly ImportState[] = ["pending_upload", "queued", "processing"];
 
 /** Throws RefusalError: missing. */
@@ -118,7 +118,8 @@ export const importToChange = async (
 };
 
 /**
- * What rows hold may be personal, so the audit says who reads them. Throws RefusalError: missing.
+ * Records in the audit who reads the rows, because they may hold personal data. Throws
+ * RefusalError: missing.
  */
 export const recordRead = async (
   { tx, scope, audit }: Work,
@@ -131,5 +132,5 @@ export const recordRead = async (
   return file;
 };
 
-/** How the audit names it. */
+/** The name of an import in the audit. */
 export const entityOfImport = (importId: string): string => `import:${importId}`;

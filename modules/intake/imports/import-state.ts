@@ -1,4 +1,4 @@
-// The states of an import, and what a file of one comes by.
+// The states of an import, and the ways in which its file can arrive.
 export const importStates = [
   ...(["pending_upload", "queued", "processing", "completed", "completed_with_errors"] as const),
   ...(["failed", "cancelled"] as const),

@@ -1,5 +1,5 @@
-// The rows of imports in Postgres: made with the upload, taken by one process at a time under a
-// lease, counted together with the place where the next process goes on.
+// The rows of imports in Postgres. An upload adds a row, one process at a time works on it under a
+// lease, and rows are counted together with the place where the next process continues.
 import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { type Sql, sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -17,9 +17,11 @@ export interface NewImport {
   readonly created_by: string;
 }
 
-/** Where the next process goes on; null: at the head. */
+/** The place where the next process continues; null: at the head. */
 export type Checkpoint = Head;
-/** An import that this process may work on; `fence` says that no other has taken it since. */
+/**
+ * An import that this process may work on. `fence` proves that no other process has taken it since.
+ */
 export interface TakenImport {
   readonly import_id: string;
   readonly client_id: number;
@@ -28,12 +30,14 @@ export interface TakenImport {
   readonly mapping: Mapping | null;
   readonly parts: number;
   readonly checkpoint: Checkpoint | null;
-  /** Of the plain file; null: it came in parts, and no one has read all of it yet. */
+  /**
+   * The hash of the uncompressed file; null: it came in parts and has not been read completely yet.
+   */
   readonly sha256: string | null;
   readonly fence: bigint;
 }
 
-/** Of rows that were all answered; sums in minor units by currency. */
+/** Numbers of answered rows; sums are in minor units by currency. */
 export interface RowCounts {
   readonly accepted: number;
   readonly duplicate: number;
@@ -43,16 +47,16 @@ export interface RowCounts {
   readonly storedSums: ReadonlyMap<string, bigint>;
 }
 
-/** Without a heartbeat for so long the process is gone (docs/import-csv.md). */
+/** After this time without a heartbeat the process counts as gone (docs/import-csv.md). */
 const LEASE = { text: "interval '15 minutes'", values: [] };
-/** Longer than any sender is at one piece of a file that is no longer wanted. */
+/** Longer than a sender needs for one piece of a file that has been cancelled. */
 const LAST_PIECE = { text: "interval '10 minutes'", values: [] };
 const edge = { role: "tributary_edge" } as const;
 
 const within = <T>(pool: Pool, clients: readonly number[] | null, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
   transaction(pool, clients, work, edge);
 
-/** Imports of a partner that have not ended, at most. */
+/** The most open imports of a partner. */
 const MOST_OPEN = 100;
 
 export const hasTooManyOpen = async (tx: PoolClient, partnerId: number): Promise<boolean> => {
@@ -62,7 +66,7 @@ export const hasTooManyOpen = async (tx: PoolClient, partnerId: number): Promise
   return rows[0]!.open >= MOST_OPEN;
 };
 
-/** Undefined: too many of the partner's have not ended yet. */
+/** Undefined: the partner has too many open imports. */
 export const beginUpload = (pool: Pool, wanted: NewImport): Promise<string | undefined> =>
   within(pool, [wanted.client_id], async (tx) => {
     if (await hasTooManyOpen(tx, wanted.partner_id)) return undefined;
@@ -75,8 +79,8 @@ export const beginUpload = (pool: Pool, wanted: NewImport): Promise<string | und
   });
 
 /**
- * All of the file is stored. Answers the import of the same bytes before it, if there is one;
- * undefined when the upload has ended meanwhile.
+ * Marks the file as completely stored. Returns an earlier import with the same bytes if there is
+ * one; undefined if the upload has ended meanwhile.
  */
 export const queueUpload = (
   pool: Pool,
@@ -92,14 +96,14 @@ export const queueUpload = (
     return rows[0]?.same_file_as;
   });
 
-/** An upload that came to nothing. */
+/** Ends an upload that failed. */
 export const endUpload = (pool: Pool, importId: string, error: string): Promise<void> =>
   within(pool, null, async (tx) => {
     await tx.query(sql`update imports set status = 'failed', finished_at = clock_timestamp(), error = ${error}
       where import_id = ${importId} and status = 'pending_upload'`);
   });
 
-/** The oldest that waits, or whose process has gone. Undefined when there is none. */
+/** Takes the oldest import that is waiting or whose process is gone. Undefined if there is none. */
 export const takeImport = (pool: Pool, owner: string): Promise<TakenImport | undefined> =>
   within(pool, null, async (tx) => {
     const { rows } = await tx.query<TakenImport>(sql`
@@ -114,7 +118,7 @@ export const takeImport = (pool: Pool, owner: string): Promise<TakenImport | und
     return rows[0];
   });
 
-/** False: another process has taken it over, or someone has ended it. */
+/** Returns false if another process has taken the import over, or someone has ended it. */
 const change = (pool: Pool, { import_id, fence }: TakenImport, set: Sql): Promise<boolean> =>
   within(pool, null, async (tx) => {
     const { rowCount } = await tx.query(
@@ -123,11 +127,11 @@ const change = (pool: Pool, { import_id, fence }: TakenImport, set: Sql): Promis
     return rowCount === 1;
   });
 
-/** Prolongs the lease. False: the import is another's now. */
+/** Extends the lease. Returns false if another process has the import now. */
 export const beat = (pool: Pool, taken: TakenImport): Promise<boolean> =>
   change(pool, taken, sql`heartbeat_at = clock_timestamp(), lease_until = clock_timestamp() + ${LEASE}`);
 
-/** Gives an import back that cannot be worked on now: the next process that looks takes it. */
+/** Gives an import back that cannot be done now; the next process that looks takes it. */
 export const giveBack = (pool: Pool, taken: TakenImport): Promise<boolean> =>
   change(pool, taken, sql`status = 'queued', lease_until = null, leased_by = null`);
 
@@ -142,12 +146,12 @@ export const failImport = (pool: Pool, taken: TakenImport, error: string): Promi
     return true;
   });
 
-/** `goes on`: there are rows left. */
+/** `goes on`: rows are left. */
 export type ImportStanding = "goes on" | "ended" | "lost";
 
 /**
- * Counts rows and moves the place behind them, both or neither; `isEnd`: they were the last ones.
- * Ends an import whose cancelling was asked for.
+ * Counts rows and moves the place behind them, in one transaction. `isEnd`: they were the last
+ * rows. Ends an import whose cancelling was requested.
  */
 export const countRows = (
   pool: Pool,
@@ -193,7 +197,7 @@ const sameFile = (clientId: number, importId: string, sha256: string): Sql => sq
     and before.import_id <> ${importId} order by created_at desc limit 1)`;
 
 /**
- * Keeps the hash of a file that came in parts. Answers the one that its sender named; null: none.
+ * Stores the hash of a file that came in parts. Returns the hash that its sender named; null: none.
  */
 export const noteHash = (pool: Pool, taken: TakenImport, sha256: string): Promise<string | null> =>
   within(pool, [taken.client_id], async (tx) => {
@@ -206,7 +210,7 @@ export const noteHash = (pool: Pool, taken: TakenImport, sha256: string): Promis
     return rows[0]?.sha256 ?? null;
   });
 
-/** Whether the file of an import is still awaited. */
+/** Whether the file of an import is still expected. */
 export const isPending = (pool: Pool, importId: string): Promise<boolean> =>
   within(pool, null, async (tx) => {
     const { rowCount } = await tx.query(sql`
@@ -216,7 +220,7 @@ export const isPending = (pool: Pool, importId: string): Promise<boolean> =>
 
 const ENDED = { file: sql`file_removed_at`, errors: sql`errors_removed_at` } as const;
 
-/** Some imports that ended so many days ago and whose objects are still named. */
+/** Some imports that ended this many days ago and whose objects are still recorded. */
 export const endedImports = (pool: Pool, what: keyof typeof ENDED, days: number): Promise<readonly string[]> =>
   within(pool, null, async (tx) => {
     const { rows } = await tx.query<{ import_id: string }>(sql`
@@ -226,8 +230,8 @@ export const endedImports = (pool: Pool, what: keyof typeof ENDED, days: number)
   });
 
 /**
- * Where a sender may still store a piece that it is at, as long as that takes, nothing is noted:
- * then its objects are looked for again.
+ * Records that the objects were removed. While a sender may still be storing a piece, nothing is
+ * recorded, so that the objects are looked for again.
  */
 export const noteRemoved = (pool: Pool, importId: string, what: keyof typeof ENDED): Promise<void> =>
   within(pool, null, async (tx) => {
@@ -235,7 +239,7 @@ export const noteRemoved = (pool: Pool, importId: string, what: keyof typeof END
       and (source = 'put' and parts is not null or finished_at < clock_timestamp() - ${LAST_PIECE})`);
   });
 
-/** Ends uploads that no one has finished within 24 hours. */
+/** Ends uploads that were not completed within 24 hours. */
 export const endAbandoned = async (pool: Pool): Promise<void> => {
   const { rows } = await within(pool, null, (tx) =>
     tx.query<{ import_id: string; client_id: number }>(sql`

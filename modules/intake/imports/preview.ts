@@ -1,4 +1,5 @@
-// The first rows of a file as they would be imported: read and admitted, and nothing written.
+// Previews the first rows of a file as they would be imported. Reads and admits them, and writes
+// nothing.
 import type { PoolClient } from "pg";
 import type { Identify } from "../../../domain/personal/identify.ts";
 import { ObjectMissing, type Objects } from "../../../infra/objects/objects.ts";
@@ -20,16 +21,16 @@ interface PreviewRow {
   readonly errors: readonly { readonly column: string | null; readonly code: string; readonly message: string }[];
 }
 export interface Preview {
-  /** As the file names them. */
+  /** The names in the file. */
   readonly columns: readonly string[];
-  /** Ours to theirs, as it would be imported. */
+  /** Our columns mapped to the file's columns, as the import would read them. */
   readonly mapping: Readonly<Partial<Record<UploadColumn, string>>>;
   readonly rows: readonly PreviewRow[];
 }
 
 const MOST_ROWS = 100;
 const SHOWN_CHARACTERS = 1_024;
-/** Ids of rows need no key, and what is admitted here is shown to no one. */
+/** The preview shows no ids, so they need no key. */
 const unkeyed: Identify = { plain: () => "0".repeat(64), hashed: () => "0".repeat(64) };
 
 /**
@@ -47,7 +48,7 @@ export const previewOf = async (tx: PoolClient, objects: Pick<Objects, "get">, f
 
 const fileRemoved = (): RefusalError => conflict("file_removed", "the import has ended, its file is gone");
 
-/** Throws BadFile for a head that cannot be read, ObjectMissing when the file is gone. */
+/** Throws BadFile if the head cannot be read, and ObjectMissing if the file is gone. */
 const readRows = async (
   tx: PoolClient,
   objects: Pick<Objects, "get">,

@@ -1,9 +1,9 @@
-// Queues the imports whose process has not been heard of for 15 minutes.
+// Queues imports again whose process sent no heartbeat for 15 minutes.
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { Work } from "../../base/work.ts";
 import { entityOfImport } from "./import-reads.ts";
 
-/** Of the clients of the caller. Answers their ids, in order. */
+/** Covers the caller's clients. Returns the ids in order. */
 export const resetStuck = async ({ tx, scope, audit }: Work): Promise<readonly string[]> => {
   const { rows } = await tx.query<{ import_id: string; client_id: number }>(sql`
     update imports set status = 'queued', fence = fence + 1, lease_until = null, leased_by = null

@@ -9,8 +9,8 @@ import { entityOfImport, type FileOfImport, importToChange } from "./import-read
 import { invalidStep, notUploaded } from "./import-refusals.ts";
 
 /**
- * Before it is queued: reads the head of a file that waits. Throws RefusalError: conflict
- * `not_uploaded`, and invalid for a head that cannot be imported so.
+ * Reads the head of a waiting file before the import is queued. Throws RefusalError: conflict
+ * `not_uploaded`, and invalid if the head cannot be imported.
  */
 export const checkHead = async (
   objects: Pick<Objects, "get">,
@@ -29,12 +29,12 @@ const textOf = (mapping: Mapping | null): string => JSON.stringify(Object.entrie
 
 export interface ImportStart {
   readonly import_id: string;
-  /** Our columns to theirs; null: the file names them as we do. */
+  /** Maps our columns to the file's columns; null: the file uses our names. */
   readonly mapping: Mapping | null;
 }
 
 /**
- * Again with the same mapping it changes nothing, as long as it waits. Throws RefusalError:
+ * Repeating it with the same mapping changes nothing while the import waits. Throws RefusalError:
  * missing, conflict `invalid_transition`.
  */
 export const startImport = async (work: Work, { import_id, mapping }: ImportStart): Promise<void> => {

@@ -1,28 +1,28 @@
-// What the undo of an import has come to, as its row keeps it and as it is shown.
+// The result of undoing an import, as stored in its row and as shown.
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 
-/** What became of the rows that were accepted: each is one of these. */
+/** The numbers of accepted rows by result; each row has one result. */
 export interface UndoneRows {
-  /** Its sale is credited to no partner any more. */
+  /** The sale was taken away from its partner. */
   readonly taken_back: number;
-  /** No partner was credited for it. */
+  /** No partner was credited with it. */
   readonly uncredited: number;
-  /** A copy of a sale that is counted by another row, or was known from elsewhere. */
+  /** A copy of a sale that another row counts, or that was known from elsewhere. */
   readonly copies: number;
-  /** Credited by a person's decision since, which stands. */
+  /** A person has decided about the credit since, and that decision stays. */
   readonly decided: number;
-  /** No sale: of a type that no partner earns on. */
+  /** No sale: partners earn nothing from this event type. */
   readonly no_sale: number;
-  /** Not stored: it waits behind others, is a dead letter, or of an erased person. */
+  /** Not stored: it waits behind other events, is a dead letter, or belongs to an erased person. */
   readonly not_stored: number;
 }
 export interface UndoTotals extends UndoneRows {
-  /** Of the sales that were taken back, in minor units as text, by currency. */
+  /** Sums of the sales that were taken back, in minor units as text, by currency. */
   readonly sums: Readonly<Record<string, string>>;
 }
-/** As the row of the import keeps it. */
+/** The form in which the row of the import stores it. */
 export interface KeptUndo extends Partial<UndoTotals> {
   readonly reason: string;
   readonly asked_by: string;
@@ -34,19 +34,19 @@ export interface UndoJob {
   readonly reason: string;
 }
 
-/** In the transaction that ends the job. */
+/** Runs in the transaction that ends the job. */
 export const keepUndone = async (tx: PoolClient, import_id: string, undone: UndoTotals): Promise<void> => {
   await tx.query(sql`update imports set undone_at = clock_timestamp(),
     undone = undone || ${JSON.stringify(undone)}::jsonb where import_id = ${import_id}`);
 };
 
-/** Sums by currency as they are shown. */
+/** Sums by currency as answers show them. */
 const amountsIn = (sums: UndoTotals["sums"]): readonly { readonly currency: string; readonly amount: string }[] =>
   Object.entries(sums)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([currency, minor]) => ({ currency, amount: toDecimal(BigInt(minor), currency) }));
 
-/** What is shown of it; null: no one has asked for it. */
+/** The shown result; null: no undo was requested. */
 export const shownUndo = (undone: KeptUndo | null) =>
   undone === null
     ? null

@@ -1,4 +1,4 @@
-// Asks for the undo of an import: its sales lose their credit by decisions, in a job.
+// Requests the undo of an import. A job then takes its sales away from their partners by decisions.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -9,9 +9,9 @@ import { cancellable, entityOfImport, importToChange } from "./import-reads.ts";
 import type { KeptUndo, UndoJob } from "./undo-result.ts";
 
 /**
- * One undo is one job, however often it is asked for; where rows were not stored then, it may be
- * asked for again when it has ended. Answers the job. Throws RefusalError: missing, conflict
- * `not_ended`, `already_undone`.
+ * Repeated requests return the same job. If rows were not stored then, the undo may be requested
+ * again after it has ended. Returns the job. Throws RefusalError: missing, conflict `not_ended`,
+ * `already_undone`.
  */
 export const undoImport = async (
   work: Work,
@@ -26,7 +26,7 @@ export const undoImport = async (
   if (undone !== null && undone_at !== null && !isAgain)
     throw conflict("already_undone", "this import is undone", { details: { job_id: undone.job_id } });
   const round = (undone?.round ?? 1) + (isAgain ? 1 : 0);
-  // The reason of the first who asks stands: it is in the decisions that are made already.
+  // The reason of the first request stays, because decisions already carry it.
   const input: UndoJob = { import_id, reason: undone?.reason ?? reason };
   const key = `${import_id} ${round}`;
   const job_id = await askForJob(tx, { kind: "import_undo", client_id, key, input, created_by: act.actor });

@@ -1,11 +1,11 @@
-// Waits a little for the end of an import that another process works on.
+// Waits briefly for the end of an import that another process runs.
 import { setTimeout as sleep } from "node:timers/promises";
 import { cancellable } from "./import-reads.ts";
 import type { ImportState } from "./import-state.ts";
 
 const LOOK_MS = 100;
 
-/** Looks until the import has ended, for so long at most. Answers its row as it is then. */
+/** Polls until the import has ended, for `waitMs` at most. Returns its row at that time. */
 export const whenEnded = async <Row extends { readonly status: ImportState }>(
   look: () => Promise<Row>,
   waitMs: number,

@@ -1,21 +1,21 @@
-// Erases the leads of a subject: the keys go, and with them what they opened, and every row that
-// said whose it was.
+// Erases the leads of a subject: deletes the keys, which makes the sealed data unreadable, and
+// removes every link from a row to the person.
 import type { PoolClient } from "pg";
 import { leadIdOf } from "../../../domain/lead-key.ts";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { leadsLock } from "./lead-store.ts";
 
-/** As the list of suppressions has them; other kinds have no leads. */
+/** A subject of the list of suppressions; other kinds have no leads. */
 interface ErasedSubject {
   readonly kind: string;
   readonly subject: string;
 }
 
 /**
- * Inside a transaction that sees the client. Leads that name any of them are unreadable from the
- * commit on, for every process and in every later backup; amounts, products and times stay. A push
- * after it is a new one. Answers how many leads.
+ * Needs a transaction that sees the client. From the commit on, leads that name any of the subjects
+ * are unreadable for every process and in every later backup; amounts, products and times stay. A
+ * later push is a new lead. Returns the number of leads.
  */
 export const eraseLeads = async (
   tx: PoolClient,
@@ -39,8 +39,9 @@ interface PersonNames {
 }
 
 /**
- * What is personal of the leads that name any of them, and the keys: those of the named, and those
- * of whom no lead is left. Under the lock of the client's leads. Answers how many leads.
+ * Deletes the personal data of leads that name any of the subjects, and their keys, as well as keys
+ * of other subjects without remaining leads. The caller holds the lock of the client's leads.
+ * Returns the number of leads.
  */
 export const forgetPeople = async (
   tx: PoolClient,

@@ -1,5 +1,5 @@
-// What is personal of a lead, sealed under the keys of all that it names: without any one of them
-// it is noise.
+// Seals the personal data of a lead under the keys of all subjects that it names. Without any one
+// of these keys it cannot be read.
 import { hkdfSync, randomBytes } from "node:crypto";
 import { sealBytes, unsealBytes } from "../../access/secrets/seal.ts";
 
@@ -9,11 +9,11 @@ export interface LeadContent {
   readonly last_name: string | null;
   readonly email: string | null;
   readonly phone: string | null;
-  /** Fields that no contract names, as they were sent. */
+  /** Fields without a meaning in the contract, as they were sent. */
   readonly extra: Readonly<Record<string, unknown>>;
 }
 
-/** A person by an e-mail or a phone (keyed hashes), or the lead itself by its id. */
+/** A person by e-mail or phone (keyed hashes), or the lead itself by its id. */
 export interface LeadSubject {
   readonly kind: "email" | "phone" | "lead";
   readonly subject: string;
@@ -22,7 +22,9 @@ export interface LeadSubject {
 const KEY_BYTES = 32;
 const CONTENT = "tributary lead 1";
 
-/** In this order for good: the key of a lead is made of theirs. */
+/**
+ * The order must never change, because the key of a lead is derived from the keys in this order.
+ */
 export const subjectsIn = (row: {
   readonly lead_id: string;
   readonly email: string | null;
@@ -38,20 +40,20 @@ const placeOfKey = (clientId: number, subject: LeadSubject): string => `lead_key
 const placeOfLead = (clientId: number, leadId: string): string => `lead_people/${clientId}/${leadId}`;
 
 export const newKey = (): Buffer => randomBytes(KEY_BYTES);
-/** Of a subject, under the vault of its client. */
+/** Seals the key of a subject under the vault of its client. */
 export const sealKey = (vault: Buffer, clientId: number, subject: LeadSubject, key: Buffer): Buffer =>
   sealBytes(vault, key, placeOfKey(clientId, subject));
-/** Throws when it was changed or moved. */
+/** Throws if the key was changed or moved. */
 export const unsealKey = (vault: Buffer, clientId: number, subject: LeadSubject, sealed: Buffer): Buffer =>
   unsealBytes(vault, sealed, placeOfKey(clientId, subject));
 
 const keyOf = (keys: readonly Buffer[], leadId: string): Buffer =>
   Buffer.from(hkdfSync("sha256", Buffer.concat(keys), CONTENT, leadId, KEY_BYTES));
 
-/** `keys` are those of `subjectsIn`, in its order. */
+/** `keys` are the keys of `subjectsIn`, in the same order. */
 export const sealLead = (keys: readonly Buffer[], clientId: number, leadId: string, content: LeadContent): Buffer =>
   sealBytes(keyOf(keys, leadId), Buffer.from(JSON.stringify(content)), placeOfLead(clientId, leadId));
 
-/** Throws when it was changed or moved, or sealed under other keys. */
+/** Throws if the data was changed or moved, or sealed under other keys. */
 export const unsealLead = (keys: readonly Buffer[], clientId: number, leadId: string, sealed: Buffer): LeadContent =>
   JSON.parse(unsealBytes(keyOf(keys, leadId), sealed, placeOfLead(clientId, leadId)).toString("utf8"));

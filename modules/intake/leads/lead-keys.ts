@@ -1,5 +1,5 @@
 // The keys of subjects in Postgres, each sealed under the vault of its client. A transaction reads
-// and makes them as tributary_secrets.
+// and makes them in the role tributary_secrets.
 import type { PoolClient } from "pg";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
@@ -7,23 +7,23 @@ import { makeVaultWithin, vaultWithin } from "../../access/secrets/client-secret
 import { type LeadSubject, nameOf, newKey, sealKey, unsealKey } from "./lead-cipher.ts";
 
 const leadVault = (clientId: number) => ({ clientId, vault: "lead_vault" }) as const;
-/** Clients whose vault is remembered; it never changes. */
+/** The number of cached vaults; a client's vault never changes. */
 const MOST_VAULTS = 1_000;
 
-/** Keys by `nameOf` of their subjects. */
+/** Keys by the `nameOf` of their subjects. */
 type KeysByName = ReadonlyMap<string, Buffer>;
 type Ask = (tx: PoolClient, clientId: number, subjects: readonly LeadSubject[]) => Promise<KeysByName>;
 
 export interface LeadKeys {
-  /** Of those subjects that have one. */
+  /** Returns the keys of those subjects that have one. */
   readonly find: Ask;
-  /** Of all: one that has none gets it now. */
+  /** Returns the keys of all subjects, and makes missing ones. */
   readonly findOrMake: Ask;
 }
 
 export const openLeadKeys = (keyring: Keyring): LeadKeys => {
   const vaults = new Map<number, Buffer>();
-  /** One that was made is remembered when it is read the next time: then it has been committed. */
+  /** A new vault is cached only when it is read the next time, because it is committed by then. */
   const savedVault = async (tx: PoolClient, clientId: number): Promise<Buffer | null> => {
     const known = vaults.get(clientId) ?? (await vaultWithin(tx, leadVault(clientId), keyring));
     if (known === null) return null;
@@ -65,7 +65,7 @@ const stored = async (
   { clientId, vault }: Owner,
   subjects: readonly LeadSubject[],
 ): Promise<KeysByName> => {
-  // One look into the index for each: a join may read all keys of the client.
+  // One index look-up each: a join might read all keys of the client.
   const { rows } = await tx.query<LeadSubject & { sealed: Buffer }>(sql`
     select known.* from ${recordsOf(subjects)}, lateral (
       select k.kind, k.subject, k.sealed from lead_keys k where k.client_id = any (${[clientId]}::int[])
@@ -84,13 +84,13 @@ const storedOrMade = async (tx: PoolClient, owner: Owner, subjects: readonly Lea
     ...one,
     sealed: sealKey(vault, clientId, one, made.get(nameOf(one))!).toString("base64"),
   }));
-  // In one order for all, so that two transactions never wait for each other.
+  // Inserts in a fixed order, so that two transactions never deadlock.
   const { rows: mine } = await tx.query<LeadSubject>(sql`
     insert into lead_keys (client_id, kind, subject, sealed)
     select ${clientId}, kind, subject, decode(sealed, 'base64') from ${recordsOf(rows)}
     order by kind, subject on conflict do nothing returning kind, subject`);
   const inserted = new Set(mine.map(nameOf));
-  // Another push may have made some meanwhile, and has committed.
+  // Another push may have made and committed some meanwhile.
   const others = missing.filter((one) => !inserted.has(nameOf(one)));
   const theirs = others.length === 0 ? new Map<string, Buffer>() : await stored(tx, owner, others);
   return new Map([...found, ...[...made].filter(([name]) => inserted.has(name)), ...theirs]);

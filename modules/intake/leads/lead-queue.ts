@@ -1,5 +1,5 @@
-// Gathers pushes that come together: those of one client are one transaction, so that a commit is
-// paid once for many.
+// Collects concurrent pushes: those of one client share a transaction, so that many pushes cost one
+// commit.
 import { classify, Unavailable } from "../../../infra/runtime/errors.ts";
 import type { Lead, PushResult } from "./lead-store.ts";
 
@@ -13,18 +13,26 @@ type Store = (clientId: number, leads: readonly Lead[]) => Promise<readonly Push
 
 const MOST_AT_ONCE = 200;
 const BYTES_AT_ONCE = 1024 * 1024;
-/** Above it a push is answered 503: two seconds of pushes at the pace that is promised. */
+/**
+ * Beyond these limits a push is answered 503. They hold two seconds of pushes at the promised rate.
+ */
 const MOST_WAITING = 4_000;
 const MOST_BYTES = 32 * 1024 * 1024;
-/** Connections to Postgres that pushes may hold at once: reads of the API need some too. */
+/**
+ * The connections to Postgres that pushes may use at once, so that some are left for reads of the
+ * API.
+ */
 const MOST_STORES = 3;
 
 export interface LeadQueue {
-  /** Resolves when the lead is stored for good. `bytes` is what it holds, about. */
+  /** Resolves when the lead is durable. `bytes` is its approximate size. */
   readonly push: (clientId: number, lead: Lead, bytes: number) => Promise<PushResult>;
 }
 
-/** One transaction of a client at a time: the next one takes all that has come meanwhile. */
+/**
+ * Runs one transaction for each client at a time; the next one takes everything that has arrived
+ * meanwhile.
+ */
 export const openLeadQueue = (store: Store): LeadQueue => {
   const waiting = new Map<number, QueuedLead[]>();
   const busy = new Set<number>();
@@ -56,14 +64,18 @@ export const openLeadQueue = (store: Store): LeadQueue => {
         const own = waiting.get(clientId);
         if (own === undefined) waiting.set(clientId, [{ lead, bytes, done, failed }]);
         else own.push({ lead, bytes, done, failed });
-        // All that the loop has read already go together.
+        // Waits for the event loop, so that all pushes that it has already read share a
+        // transaction.
         setImmediate(next);
       });
     },
   };
 };
 
-/** The first of a client that fit into one transaction; the rest of it stands last in line. */
+/**
+ * Takes as many of a client's first pushes as fit into one transaction; the client's remaining
+ * pushes go to the end of the queue.
+ */
 const takeSome = (waiting: Map<number, QueuedLead[]>, clientId: number): readonly QueuedLead[] => {
   const all = waiting.get(clientId)!;
   let bytes = 0;
@@ -77,7 +89,7 @@ const takeSome = (waiting: Map<number, QueuedLead[]>, clientId: number): readonl
   return all.slice(0, end);
 };
 
-/** What the data of one is at fault for must not fail the others. */
+/** A push whose data causes an error must not fail the others. */
 const storeEach = async (store: Store, clientId: number, some: readonly QueuedLead[]): Promise<void> => {
   try {
     const stored = await store(

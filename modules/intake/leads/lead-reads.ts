@@ -1,21 +1,21 @@
-// Leads as the platform API lists them. Personal data is added by modules/intake/leads/leads.ts.
+// Lists leads for the platform API. modules/intake/leads/leads.ts adds the personal data.
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 export interface LeadFilter {
   readonly clientId: number;
-  /** The first moment of receipt, and the first one that is left out. */
+  /** Times of receipt: inclusive start and exclusive end. */
   readonly from: UnixMs;
   readonly to: UnixMs;
   readonly product?: string | undefined;
   readonly stage?: string | undefined;
-  /** Keyed hash. */
+  /** A keyed hash. */
   readonly email?: string | undefined;
   readonly attributed?: boolean | undefined;
 }
 
-/** The lead's own credit, or the one that it gave to the copy which came before it. */
+/** The credit of the lead, or the one that it gave to an earlier copy. */
 const credit = sql`left join lateral (
   select partner_id, campaign_id from conversions
   where client_id = l.client_id and status = 'credited'

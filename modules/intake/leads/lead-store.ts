@@ -1,5 +1,5 @@
-// Stores pushed leads: the first push of an id stands, its personal data sealed, and the log hears
-// of it through the outbox, all in one transaction.
+// Stores pushed leads in one transaction: the first push of an id counts, its personal data is
+// sealed, and the outbox announces it to the log.
 
 import type { Pool, PoolClient } from "pg";
 import { hit } from "#failpoint";
@@ -11,12 +11,12 @@ import { type Announcement, announce } from "../../base/outbox/outbox.ts";
 import { type LeadContent, nameOf, sealLead, subjectsIn } from "./lead-cipher.ts";
 import type { LeadKeys } from "./lead-keys.ts";
 
-/** A push that was admitted. */
+/** An admitted push. */
 export interface Lead {
   readonly lead_id: string;
   readonly event: EventReceived;
   readonly content: LeadContent;
-  /** Keyed hashes of whom it names. */
+  /** Keyed hashes of the person's e-mail and phone. */
   readonly email: string | null;
   readonly phone: string | null;
   readonly hasGoodClick: boolean;
@@ -25,18 +25,18 @@ export interface Lead {
 export interface PushResult {
   readonly status: "created" | "duplicate";
   readonly lead_id: string;
-  /** Credited; of one that is not settled yet, whether its click could be. */
+  /** True if credited; for a lead that is not settled yet, whether its click could be credited. */
   readonly attributed: boolean;
 }
 
-/** A push and an erasure of one client's leads exclude each other. */
+/** The lock under which a push and an erasure of one client's leads exclude each other. */
 export const leadsLock = (clientId: number): string => `tributary.leads:${clientId}`;
 
 /**
- * Of one client, at most some hundred. Of those with one id the first stands, if none is there.
- * Durable together with the commit: the lead, its keys, its sealed part, its event and what
- * webhooks hear. Before it nothing is there and the sender sends again; after it a repeat is a
- * duplicate.
+ * Stores up to some hundred leads of one client. Of leads with one id the first counts, unless one
+ * is stored already. Commits the lead, its keys, its sealed data, its event and the notices for
+ * webhooks together. Before the commit nothing is stored and the sender sends again; after it a
+ * repeated push is a duplicate.
  */
 export const storeLeads = async (
   { pool, keys }: { readonly pool: Pool; readonly keys: LeadKeys },
@@ -75,7 +75,7 @@ const writeLeads = async (
   }));
 };
 
-/** Ids of those that no push had brought before. Waits for pushes of the same id. */
+/** Returns the ids that no earlier push has brought. Waits for concurrent pushes of the same id. */
 const insertLeads = async (tx: PoolClient, clientId: number, leads: readonly Lead[]): Promise<ReadonlySet<string>> => {
   const rows = leads.map(({ lead_id, event, hasGoodClick, receivedAt }) => {
     const { client_lead_id, product, stage } = JSON.parse(event.props) as Readonly<Record<string, string | undefined>>;
@@ -115,7 +115,7 @@ const insertPeople = async (
       as given (lead_id text, email text, phone text, sealed text)`);
 };
 
-/** The event once, and what webhooks hear each time: no personal data is in either. */
+/** Announces the event once, and notices for webhooks each time; neither contains personal data. */
 const announcedBy = (
   client_id: number,
   { lead_id, event, receivedAt }: Lead,
@@ -141,7 +141,7 @@ const announcedBy = (
   },
 ];
 
-/** Until then a lead without a credit may still be on its way. */
+/** Until then a lead without a credit may still get one. */
 const SETTLED_MS = 15 * 60_000;
 
 const creditOf = async (

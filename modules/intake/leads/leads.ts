@@ -1,4 +1,4 @@
-// The lead pushes of clients: who signed one, what becomes of it, and what it says when it is read.
+// Receives the lead pushes of clients: checks signatures, stores leads and reads them.
 import type { Pool, PoolClient } from "pg";
 import { acrossPepperOf, identifyFor, pepperOf } from "../../../domain/device-id.ts";
 import type { Identify } from "../../../domain/personal/identify.ts";
@@ -27,32 +27,32 @@ interface Opening {
 
 const HASHES_OF_A_READ = 8;
 
-/** A lead as it was sent, and the fields beside those that have a meaning here. */
+/** A lead as it was sent, including fields that have no meaning here. */
 interface PushedLead extends SentLead {
   readonly first_name?: string | null | undefined;
   readonly last_name?: string | null | undefined;
   readonly extra: Readonly<Record<string, unknown>>;
 }
 export interface Leads {
-  /** Whether the client has signed these bytes; no client that is archived has. */
+  /** Whether the client has signed these bytes; always false for an archived client. */
   readonly isSigned: (clientId: number, bytes: Buffer, signature: string | undefined) => Promise<boolean>;
-  /** The client's secret was replaced by this process. */
+  /** Call it when this process has replaced the client's secret. */
   readonly forgetSecret: (clientId: number) => void;
   /**
-   * Resolves when the lead is stored for good. `bytes` is how long it was. Throws BadBody with the
-   * place of the fault, Unavailable, and what Postgres throws.
+   * Resolves when the lead is durable. `bytes` is its length. Throws BadBody with the place of the
+   * problem, Unavailable, and errors of Postgres.
    */
   readonly push: (clientId: number, lead: PushedLead, bytes: number) => Promise<PushResult>;
   /**
-   * What is personal of these leads of a client, by their ids, inside a transaction that sees it;
-   * nothing of those that were erased.
+   * Returns the personal data of these leads by id, inside a transaction that sees the client;
+   * erased leads are absent.
    */
   readonly read: (
     tx: PoolClient,
     clientId: number,
     leadIds: readonly string[],
   ) => Promise<ReadonlyMap<string, LeadContent>>;
-  /** How identifiers of a client's leads are hashed. Throws Unavailable. */
+  /** The hash functions for identifiers of a client's leads. Throws Unavailable. */
   readonly identify: (clientId: number) => Identify;
 }
 

@@ -1,4 +1,4 @@
-// Ends what is personal of leads after the months that their client keeps its events.
+// Deletes the personal data of leads after the client's retention period.
 import type { Pool } from "pg";
 import { monthsBefore } from "../../../domain/calendar.ts";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
@@ -13,14 +13,14 @@ const AT_ONCE = 500;
 export interface LeadPurge {
   readonly now: UnixMs;
   readonly isClosing?: () => boolean;
-  /** Leads of a transaction. */
+  /** The number of leads in one transaction. */
   readonly atOnce?: number;
 }
 
 /**
- * Names, addresses, further fields and the client's own id of a lead are gone, and with them the
- * keys of whom no lead is left; amounts, products and times stay, and a repeat of the push is a
- * duplicate for good. Two keepers at once purge what one would. Answers how many leads.
+ * Deletes names, addresses, further fields and the client's own id of a lead, and the keys of
+ * subjects without remaining leads. Amounts, products and times stay, and a repeated push stays a
+ * duplicate. Two keepers may run it at once. Returns the number of leads.
  */
 export const purgeLeads = async (
   pool: Pool,

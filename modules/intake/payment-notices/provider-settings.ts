@@ -9,7 +9,7 @@ import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
 import { openFresh, remembering } from "../../access/secrets/fresh-answers.ts";
 import { seal, unseal } from "../../access/secrets/seal.ts";
 
-/** As the provider shows them to its merchant. */
+/** The settings as the provider shows them to its merchant. */
 export interface ProviderSettings {
   readonly secret: string;
   /** Fetches from the provider's API what a notice only names. */

@@ -27,7 +27,7 @@ export interface Pull {
   readonly pull: unknown;
   readonly pull_secret: string | null;
 }
-/** What a window has brought, with the fields of `last_pull_stats`. */
+/** The counts of a window, with the fields of `last_pull_stats`. */
 export interface PullCounts {
   readonly rows: number;
   readonly new: number;

@@ -1,9 +1,9 @@
-// From which addresses a source may send: single ones, and CIDR blocks.
+// The addresses from which a source may send: single ones and CIDR blocks.
 import ipaddr from "ipaddr.js";
 
 type Block = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
 
-/** Undefined for what is neither an address nor a block of them. */
+/** Undefined if the text is neither an address nor a block. */
 const blockOf = (text: string): Block | undefined => {
   if (ipaddr.isValidCIDR(text)) {
     const [address, bits] = ipaddr.parseCIDR(text);
@@ -16,7 +16,7 @@ const blockOf = (text: string): Block | undefined => {
 
 export const isBlock = (text: string): boolean => blockOf(text) !== undefined;
 
-/** Whether an address is on the list; with none on it every address is. */
+/** Whether an address is on the list; an empty list allows every address. */
 export const allowing = (list: readonly string[]): ((address: string) => boolean) => {
   const blocks = list.map(blockOf).filter((block) => block !== undefined);
   if (list.length === 0) return () => true;

@@ -1,4 +1,4 @@
-// Changes a source; edges follow within a second.
+// Changes a source; edges use the change within a second.
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { checkVersion } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
@@ -13,10 +13,10 @@ import {
 
 export interface SourceChange {
   readonly source_id: number;
-  /** The slug stays: its events are named by it. */
+  /** The slug cannot change, because events of the source carry it. */
   readonly patch: Partial<Omit<SourceSettings, "slug">>;
   readonly secrets: SourceSecrets;
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version?: number | undefined;
 }
 

@@ -1,5 +1,5 @@
-// Raw payloads of sources, as they came and sealed: kept for 48 hours, so that a mapping can be
-// tried on what a source really sends.
+// Raw payloads of sources as they came, sealed and kept for 48 hours, so that a mapping can be
+// tried on real payloads.
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
@@ -12,12 +12,12 @@ export interface TakenPayload {
   readonly clientId: number;
   readonly receivedAt: UnixMs;
   readonly outcome: "accepted" | "duplicate" | "refused";
-  /** Of a refusal. */
+  /** The code of a refusal. */
   readonly code: string | null;
   readonly bytes: Uint8Array;
   readonly vault: Buffer;
 }
-/** One that is kept, as it came. */
+/** A kept payload as it came. */
 export interface KeptPayload {
   readonly payload_id: string;
   readonly received_at: UnixMs;
@@ -27,9 +27,12 @@ export interface KeptPayload {
 }
 
 const AT_ONCE = 200;
-/** On their way: beyond it payloads are not kept, so that a slow database costs no memory. */
+/**
+ * The most payloads that are being stored. Further ones are not kept, so that a slow database costs
+ * no memory.
+ */
 const MOST_WAITING = 4_000;
-/** After Postgres has not answered it is left alone for this long. */
+/** How long Postgres is not used after it has failed to respond. */
 const PAUSE_MS = 5_000;
 const KEPT_HOURS = 48;
 const PURGED_AT_ONCE = 5_000;
@@ -37,8 +40,8 @@ const PURGED_AT_ONCE = 5_000;
 const placeOf = (sourceId: number): string => `source_payloads/${sourceId}`;
 
 /**
- * Resolves when the payload is kept, or cannot be: the event counts all the same, so nothing here
- * ever refuses it.
+ * Resolves when the payload is stored or cannot be stored. The event counts in both cases, so this
+ * never rejects.
  */
 export type KeepPayload = (payload: TakenPayload) => Promise<void>;
 
@@ -89,7 +92,7 @@ const insert = (pool: Pool, payloads: readonly TakenPayload[]): Promise<unknown>
   );
 };
 
-/** The newest ones of a source, newest first, in a transaction that sees its client. */
+/** The newest payloads of a source, newest first, in a transaction that sees its client. */
 export const newestPayloads = async (
   tx: PoolClient,
   source: { readonly source_id: number; readonly client_id: number },
@@ -105,14 +108,17 @@ export const newestPayloads = async (
 };
 
 /**
- * Whose payload is whose is not known without its mapping, so an erasure takes all of its client.
- * Inside a transaction that sees the client.
+ * Deletes all payloads of the client, because only the mapping could tell whose data a payload
+ * holds. Needs a transaction that sees the client.
  */
 export const erasePayloads = async (tx: PoolClient, clientId: number): Promise<void> => {
   await tx.query(sql`delete from source_payloads where client_id = any (${[clientId]}::int[])`);
 };
 
-/** Those of more than 48 hours ago; answers how many. Twice is once, so it needs no lock. */
+/**
+ * Deletes payloads older than 48 hours and returns their number. Deleting twice has the effect of
+ * once, so it needs no lock.
+ */
 export const purgePayloads = async (pool: Pool, now: UnixMs, isClosing = () => false): Promise<number> => {
   let deleted = 0;
   while (!isClosing()) {

@@ -1,12 +1,12 @@
-// Makes another key of a source's address; the former opens nothing within a second.
+// Makes a new key for a source's address; the old one stops working within a second.
 import type { Work } from "../../base/work.ts";
 import { openSource } from "./open-source.ts";
 import { entityOfSource, replaceKey } from "./save-source.ts";
 
 export interface NewKey {
-  /** Shown once: only its hash is kept. */
+  /** Shown once, because only its hash is stored. */
   readonly key: string;
-  /** On the ingest host, with the key. */
+  /** The address on the ingest host, with the key. */
   readonly url: string;
 }
 

@@ -1,4 +1,4 @@
-// Sources as they are made and changed; edges and pulls follow within a second.
+// Creates and changes sources; edges and pulls use the change within a second.
 import { randomBytes } from "node:crypto";
 import type { PoolClient } from "pg";
 import type { RelayMode, SourceKind, SourceMapping, SourceState } from "../../../domain/sources/source.ts";
@@ -8,7 +8,7 @@ import { newSourceVault, sealOfSource } from "../../access/secrets/source-secret
 import { conflict, invalid } from "../../base/refusal.ts";
 import { hashOfKey } from "./source-picture.ts";
 
-/** What people set of a source. */
+/** The settings of a source. */
 export interface SourceSettings extends SourceMapping {
   readonly slug: string;
   readonly name: string;
@@ -16,10 +16,10 @@ export interface SourceSettings extends SourceMapping {
   readonly mode: RelayMode | null;
   readonly state: SourceState;
   readonly allow_ips: readonly string[];
-  /** Where and how its events are pulled (modules/intake/pulls); null: they are not. */
+  /** Where and how its events are pulled (modules/intake/pulls); null: they are not pulled. */
   readonly pull: object | null;
 }
-/** Undefined keeps what is saved, null removes it. */
+/** Undefined keeps the saved value, null removes it. */
 export interface SourceSecrets {
   readonly secret?: string | null | undefined;
   readonly pull_secret?: string | null | undefined;
@@ -30,7 +30,7 @@ export interface SavedSource extends SourceSettings {
   readonly version: number;
 }
 
-/** A key of an address: 256 bits. */
+/** The key in an address, 256 random bits. */
 const newKey = (): string => randomBytes(32).toString("base64url");
 
 /** Throws RefusalError: invalid `bad_mode`, `bad_state`, `incomplete`. */
@@ -58,7 +58,7 @@ const taken = (error: unknown): never => {
   throw conflict("slug_taken", "another source of this client has it", { path: "/slug" });
 };
 
-/** Inside a transaction that sees the client. Throws RefusalError, also conflict `slug_taken`. */
+/** Needs a transaction that sees the client. Throws RefusalError, also conflict `slug_taken`. */
 export const insertSource = async (
   tx: PoolClient,
   clientId: number,
@@ -82,7 +82,7 @@ export const insertSource = async (
   return { ...settings, source_id: sourceId, client_id: clientId, version: 1 };
 };
 
-/** Undefined when there is none. No other change of it until the end of the transaction. */
+/** Returns the source and locks it until the end of the transaction. Undefined if there is none. */
 export const sourceToChange = async (
   tx: PoolClient,
   sourceId: number,
@@ -95,7 +95,7 @@ export const sourceToChange = async (
   return rows[0];
 };
 
-/** `before` is of `sourceToChange`, in the same transaction. Throws RefusalError. */
+/** `before` comes from `sourceToChange` in the same transaction. Throws RefusalError. */
 export const updateSource = async (
   tx: PoolClient,
   before: SavedSource,
@@ -133,7 +133,7 @@ const saveSecrets = async (
     await tx.query(sql`update sources set pull_secret = ${sealed("pull_secret")} where source_id = ${sourceId}`);
 };
 
-/** Another key of its address; the former opens nothing within a second, in every process. */
+/** Makes a new key for its address; the old one stops working in every process within a second. */
 export const replaceKey = async (tx: PoolClient, { source_id: sourceId }: SavedSource): Promise<string> => {
   const key = newKey();
   await tx.query(sql`
@@ -143,5 +143,5 @@ export const replaceKey = async (tx: PoolClient, { source_id: sourceId }: SavedS
   return key;
 };
 
-/** How the audit names it. */
+/** The name of a source in the audit. */
 export const entityOfSource = ({ source_id }: Pick<SavedSource, "source_id">): string => `source:src_${source_id}`;

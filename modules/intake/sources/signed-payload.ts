@@ -1,5 +1,5 @@
-// Whether a payload bears the signature of its source, in either of two schemes: X-Svc-Signature,
-// or the three headers of Standard Webhooks.
+// Verifies the signature of a payload by its source, in one of two schemes: X-Svc-Signature, or the
+// three headers of Standard Webhooks.
 import { isSignatureOf } from "../../../domain/signature.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
@@ -14,7 +14,7 @@ const MOST_SIGNATURES = 10;
 export const SECRET_PREFIX = "whsec_";
 const BASE64 = /^v1,([A-Za-z0-9+/]{43}=)$/;
 
-/** The bytes that a secret of Standard Webhooks stands for; undefined: it is a plain text. */
+/** The bytes that a Standard Webhooks secret encodes; undefined: the secret is plain text. */
 export const keyBytesOf = (secret: string): Buffer | undefined =>
   secret.startsWith(SECRET_PREFIX) ? Buffer.from(secret.slice(SECRET_PREFIX.length), "base64") : undefined;
 

@@ -1,4 +1,4 @@
-// What an edge of sources knows of the payload that a letter has kept: the mapping of now.
+// The facts for admitting a payload from a dead letter again: the current mapping of its source.
 
 import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
 import type { GenericBody, SourceFacts } from "../../../processors/admit/sources/generic.ts";
@@ -6,7 +6,7 @@ import type { OpenSources } from "./source-picture.ts";
 
 const notActive = { code: "source_not_active", message: "its source is not active now" };
 
-/** For payloads that come back: a source that was paused meanwhile takes nothing. */
+/** For payloads that come back: a source that was paused meanwhile accepts nothing. */
 export const sourceFactsOf =
   (sources: Pick<OpenSources, "byId">) =>
   ({ sourceId }: GenericBody, client: RequestFacts): SourceFacts | typeof notActive => {

@@ -1,4 +1,4 @@
-// What a source is saved with: the shapes of its fields, the same for a request and for a file.
+// The schema of a source's fields, for requests and for files.
 import { z } from "zod";
 import { EVENT_NAME, MAX_TEXT } from "../../../domain/sources/map-payload.ts";
 import { readPath } from "../../../domain/sources/path.ts";
@@ -20,7 +20,7 @@ const path = z.string().superRefine((text, context) => {
   const read = readPath(text);
   if ("problem" in read) context.addIssue({ code: "custom", message: read.problem, params: { code: "bad_path" } });
 });
-/** JSON has no undefined: a field that is left out is not there. */
+/** JSON has no undefined, so a field that is left out is absent. */
 const ofFields = <Value extends z.ZodType>(value: Value) =>
   z.strictObject(Object.fromEntries(logicalFields.map((field) => [field, value.optional()]))) as unknown as z.ZodType<
     Readonly<Partial<Record<LogicalField, z.output<Value>>>>
@@ -52,7 +52,8 @@ export const sourceSecrets = {
     .string()
     .min(LEAST_KEY_BYTES, `at least ${LEAST_KEY_BYTES} characters`)
     .max(1_000)
-    // What is no base64 behind the prefix would be a short key, or an empty one that everyone has.
+    // An invalid base64 text behind the prefix would give a short key, or an empty one that
+    // everyone has.
     .refine(
       (text) => (keyBytesOf(text) ?? text).length >= LEAST_KEY_BYTES,
       `behind ${SECRET_PREFIX} give base64 of at least ${LEAST_KEY_BYTES} bytes, as the source shows it`,

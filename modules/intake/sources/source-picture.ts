@@ -1,5 +1,5 @@
-// What edges know of external sources: kept in memory, so that no postback waits for Postgres, and
-// a key that was replaced is good for nothing within a second in every process.
+// Keeps external sources in memory for the edges, so that no postback waits for Postgres. A
+// replaced key stops working within a second in every process.
 import { createHash } from "node:crypto";
 import type pg from "pg";
 import { readMapping } from "../../../domain/sources/map-payload.ts";
@@ -12,14 +12,14 @@ import { sourceVault, unsealOfSource } from "../../access/secrets/source-secrets
 import { allowing } from "./allow-list.ts";
 import type { Source } from "./sources.ts";
 
-/** A source as an edge works with it. */
+/** A source in the form that an edge uses. */
 export interface KnownSource
   extends Pick<Source, "source_id" | "client_id" | "slug" | "kind" | "state" | "mapping" | "event_names"> {
   readonly read: ReadMapping;
   readonly allows: (address: string) => boolean;
-  /** What signs payloads; undefined: they are not signed. Throws CannotUnseal. */
+  /** The secret that signs payloads; undefined: they are not signed. Throws CannotUnseal. */
   readonly secret: () => string | undefined;
-  /** What raw payloads are sealed under. Throws CannotUnseal. */
+  /** The key that seals raw payloads. Throws CannotUnseal. */
   readonly vault: () => Buffer;
 }
 
@@ -27,7 +27,7 @@ export interface OpenSources {
   /** False until the first load. */
   readonly isKnown: () => boolean;
   readonly byId: (sourceId: number) => KnownSource | undefined;
-  /** Of a client, those that are active. */
+  /** The active sources of a client. */
   readonly activeOf: (clientId: number) => readonly KnownSource[];
   readonly byKey: (key: string) => KnownSource | undefined;
   /** Resolves with the first load, however long Postgres is away. */
@@ -39,7 +39,7 @@ interface Picture {
   readonly revision: string;
   readonly byId: ReadonlyMap<number, KnownSource>;
   readonly active: ReadonlyMap<number, readonly KnownSource[]>;
-  /** By the hex of the SHA-256. */
+  /** Sources by the hex SHA-256 of their key. */
   readonly byKey: ReadonlyMap<string, KnownSource>;
 }
 
@@ -47,7 +47,7 @@ const POLL_MS = 500;
 const NONE: readonly KnownSource[] = [];
 export const hashOfKey = (key: string): Buffer => createHash("sha256").update(key).digest();
 
-/** While Postgres is away the newest picture stands. Close it before its pool. */
+/** While Postgres is away, the newest snapshot is used. Close it before its pool. */
 export const openSources = (
   pool: pg.Pool,
   { keyring, onError }: { readonly keyring: Keyring; readonly onError?: (error: unknown) => void },
@@ -68,7 +68,10 @@ type Row = Omit<Source, "key_sha256" | "key_rotated_at" | "name" | "mode" | "ver
   readonly key: string | null;
 };
 
-/** Each change raises the version of one row, so their number and sum say whether there was one. */
+/**
+ * Each change raises the version of one row, so the number of rows and the sum of versions show
+ * whether anything changed.
+ */
 const take = (pool: pg.Pool, keyring: Keyring, before: SnapshotAt<Picture> | undefined): Promise<SnapshotAt<Picture>> =>
   transaction(
     pool,
@@ -114,7 +117,7 @@ const knownOf = (row: Row, keyring: Keyring): KnownSource => {
   };
 };
 
-/** Unsealing costs more than what it is for, and the answer stays the same. */
+/** Caches the value, because unsealing costs more than using it. */
 const remembered = <T>(make: () => T): (() => T) => {
   let made: { readonly value: T } | undefined;
   return () => {

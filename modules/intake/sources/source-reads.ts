@@ -1,4 +1,4 @@
-// Sources as people read them: never what they keep sealed, and of a key only that there is one.
+// Reads sources for people: sealed values are never shown, and of a key only its existence.
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 

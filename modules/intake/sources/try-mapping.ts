@@ -1,4 +1,5 @@
-// A draft mapping on what a source really sent: each payload as it is now, and as it would be.
+// Tries a draft mapping on payloads that a source has sent, and shows each as it is read now and as
+// the draft would read it.
 import type { PoolClient } from "pg";
 import { scrubText, TooMuchPersonalData } from "../../../domain/personal/personal-data.ts";
 import { type MappedPayload, type MappingFault, mapPayload, readMapping } from "../../../domain/sources/map-payload.ts";
@@ -13,19 +14,19 @@ export interface MappingTrial {
   readonly payload_id: string;
   readonly received_at: number;
   readonly outcome: "mapped" | "refused";
-  /** What the draft makes of it, without personal data. */
+  /** The event under the draft, without personal data. */
   readonly event: Readonly<Record<string, string | number>> | null;
-  /** Why the draft makes nothing of it. */
+  /** Why the draft makes no event. */
   readonly field: string | null;
   readonly path: string | null;
   readonly found: string | null;
   readonly hint: string | null;
-  /** What the saved mapping makes of it; null: nothing. */
+  /** The event under the saved mapping; null: none. */
   readonly saved: MappingTrial["event"];
-  /** Fields that the saved mapping reads otherwise. */
+  /** Fields that the saved mapping reads differently. */
   readonly differs: readonly string[];
 }
-/** What is left out is as it is saved. */
+/** Parts that are left out keep their saved value. */
 export interface DraftMapping extends Pick<SourceMapping, "mapping"> {
   readonly constants?: SourceMapping["constants"] | undefined;
   readonly event_names?: SourceMapping["event_names"] | undefined;
@@ -36,8 +37,8 @@ type MappingResult = MappedPayload | MappingFault;
 const isFault = (read: MappingResult): read is MappingFault => "code" in read;
 
 /**
- * The newest 20 payloads of the last 48 hours, newest first, in a transaction that sees the client;
- * writes nothing. Throws CannotUnseal, and RangeError for a path that cannot be read.
+ * Covers the newest 20 payloads of the last 48 hours, newest first. Needs a transaction that sees
+ * the client; writes nothing. Throws CannotUnseal, and RangeError for an invalid path.
  */
 export const tryMapping = async (
   tx: PoolClient,
@@ -59,7 +60,10 @@ export const tryMapping = async (
   });
 };
 
-/** What was refused because it is no JSON is kept too: nothing can be read of it. */
+/**
+ * Payloads that were refused because they are not JSON are kept too, but nothing can be read from
+ * them.
+ */
 const jsonIn = (bytes: Buffer): unknown => {
   try {
     return JSON.parse(bytes.toString("utf8"));

@@ -1,4 +1,5 @@
-// Runs a draft mapping on what a source really sent. That payloads were read is in the audit.
+// Tries a draft mapping on payloads that a source has sent, and records in the audit that payloads
+// were read.
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import type { Work } from "../../base/work.ts";
 import { readSource } from "./open-source.ts";

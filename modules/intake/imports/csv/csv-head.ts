@@ -1,21 +1,21 @@
-// The head of a CSV file: how its cells are separated, and which of its columns are ours.
+// Reads the head of a CSV file: its separator, and which of its columns are ours.
 import type { Columns, UploadColumn } from "../../../../processors/admit/upload/csv-row.ts";
 import { purchaseColumns, uploadColumns } from "../../../../processors/admit/upload/csv-row.ts";
 import { type CsvLine, cellsIn, csvLines } from "./csv-lines.ts";
 
-/** Ours to theirs, where a file names its columns otherwise. */
+/** Maps our columns to the file's columns where their names differ. */
 export type Mapping = Readonly<Partial<Record<UploadColumn, string>>>;
 
-/** Where the rows begin, and what their cells are. */
+/** Where the rows begin, and the form of their cells. */
 export interface Head {
   readonly next: CsvLine["next"];
   readonly delimiter: string;
-  /** As the file names them. */
+  /** The names in the file. */
   readonly columns: readonly string[];
   readonly ours: Columns;
 }
 
-/** The file as a whole cannot be imported; the message says why, and the cure. */
+/** The whole file cannot be imported; the message gives the reason and the fix. */
 export class BadFile extends Error {
   readonly code: string;
   constructor(code: string, message: string) {
@@ -30,8 +30,8 @@ const DELIMITERS = [",", ";", "\t"] as const;
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
 /**
- * Reads no further than the first row. Throws BadFile for a file without rows, of too many columns,
- * a column that is there twice, or one of ours that is missing.
+ * Reads no further than the first row. Throws BadFile if the file has no rows, too many columns, a
+ * duplicate column, or lacks a required one.
  */
 export const readHead = async (chunks: AsyncIterable<Buffer>, mapping: Mapping | null): Promise<Head> => {
   const first = await firstLine(chunks);
@@ -52,7 +52,7 @@ const firstLine = async (chunks: AsyncIterable<Buffer>): Promise<CsvLine | undef
   return undefined;
 };
 
-/** `left` says how many bytes were left out, once some were read. */
+/** `left` is the number of skipped bytes, once some were read. */
 const withoutBom = (chunks: AsyncIterable<Buffer>) => {
   let start = Buffer.alloc(0);
   let left: number | undefined;

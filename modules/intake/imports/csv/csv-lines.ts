@@ -1,21 +1,21 @@
-// Cuts a CSV file into its rows while it is read: each with its line, one that is broken named and
-// left behind, never more in memory than a piece of the file.
+// Splits a CSV file into rows while it is read. Each row has its line number; a broken row is
+// reported and skipped. Holds at most a piece of the file in memory.
 import { isUtf8 } from "node:buffer";
 
-/** Of one row; longer ones are refused alone. */
+/** The longest row; only longer ones are refused. */
 const MAX_ROW_BYTES = 64 * 1024;
 const [LF, CR, QUOTE, NUL] = [10, 13, 34, 0];
 const SLICE_BYTES = 256 * 1024;
-/** Of a row that cannot be read. */
+/** The shown bytes of an unreadable row. */
 const SHOWN_BYTES = 1_024;
 
 export interface CsvLine {
-  /** Where the row begins, from 1. */
+  /** The line on which the row begins, from 1. */
   readonly line: number;
-  /** Bytes of the file up to behind it, and the line that begins there. */
+  /** The offset behind the row, and the number of the line that begins there. */
   readonly next: { readonly offset: number; readonly line: number };
   readonly text: string;
-  /** Why it cannot be read; its text is then the start of it. */
+  /** Why the row cannot be read; `text` is then its beginning. */
   readonly fault: { readonly code: string; readonly message: string } | null;
 }
 
@@ -27,19 +27,19 @@ const faults = {
 } as const;
 type Fault = keyof typeof faults;
 
-/** A row within a piece: where it ends, where the next one begins, how many lines it has. */
+/** A row within a piece: its end, the beginning of the next row, and its number of lines. */
 interface RowSpan {
   readonly end: number;
   readonly next: number;
   readonly lines: number;
   readonly fault: Fault | null;
-  /** It goes on behind `next`. */
+  /** True if the row continues behind `next`. */
   readonly isCut?: boolean;
 }
 
 /**
- * The rows of `chunks`, which begin at `from`; blank lines are none. `delimiters` are the
- * characters of ASCII that may separate cells. One list for each piece of the file that was read.
+ * Yields the rows of `chunks`, which begin at `from`, one list for each piece of the file. Blank
+ * lines are skipped. `delimiters` are the ASCII characters that may separate cells.
  */
 export async function* csvLines(
   chunks: AsyncIterable<Buffer>,
@@ -61,7 +61,7 @@ class Cutter {
   #offset: number;
   #line: number;
   #rest = Buffer.alloc(0);
-  /** A row that is too long, while the rest of it is left out. */
+  /** A row that is too long, while the rest of it is skipped. */
   #long: { readonly line: number; readonly start: Buffer } | undefined;
 
   constructor({ offset, line }: CsvLine["next"], delimiters: string) {
@@ -92,7 +92,7 @@ class Cutter {
     return lines;
   }
 
-  /** The rest of a row that is too long; answers where the next one begins. */
+  /** Skips the rest of a row that is too long; returns where the next one begins. */
   #leaveOut(bytes: Buffer, at: number, lines: CsvLine[]): number {
     if (this.#long === undefined) return at;
     const newline = bytes.indexOf(LF, at);
@@ -117,7 +117,7 @@ class Cutter {
   }
 }
 
-/** Undefined: the rest of the row is not there yet. */
+/** Undefined: the rest of the row has not been read yet. */
 const findRow = (bytes: Buffer, at: number, delimiters: readonly number[], isEnd: boolean): RowSpan | undefined => {
   const newline = bytes.indexOf(LF, at);
   const quote = bytes.indexOf(QUOTE, at);
@@ -138,7 +138,7 @@ const rowEnding = (bytes: Buffer, at: number, stop: number, lines: number, fault
   return { end, next: isLine ? stop + 1 : stop, lines: isLine ? lines : lines - 1, fault };
 };
 
-/** A row that cannot be read ends with its first line; the next one is read as if it were good. */
+/** An unreadable row ends with its first line; the next line is read as a new row. */
 const broken = (bytes: Buffer, at: number, isEnd: boolean, fault: Fault): RowSpan | undefined => {
   const newline = bytes.indexOf(LF, at);
   const stop = newline < 0 ? bytes.length : newline;
@@ -169,7 +169,7 @@ const quotedRow = (bytes: Buffer, at: number, delimiters: readonly number[], isE
   return isQuoted ? broken(bytes, at, isEnd, "unclosed_quote") : rowEnding(bytes, at, bytes.length, lines);
 };
 
-/** The cells of a row that could be read. */
+/** Splits a readable row into cells. */
 export const cellsIn = (text: string, delimiter: string): string[] => {
   if (!text.includes('"')) return text.split(delimiter);
   const cells: string[] = [];
@@ -179,7 +179,7 @@ export const cellsIn = (text: string, delimiter: string): string[] => {
       let end = at + 1;
       for (;;) {
         end = text.indexOf('"', end);
-        // A head is tried with separators that are not its own.
+        // A head may be split with a separator that is not its own, so a quote may lack its end.
         if (end < 0) end = text.length;
         if (text[end + 1] !== '"') break;
         end += 2;

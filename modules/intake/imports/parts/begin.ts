@@ -1,4 +1,4 @@
-// Begins the upload of a file in parts, with the import of the file.
+// Begins the upload of a file in parts, together with its import.
 import { randomUUID } from "node:crypto";
 import { sql } from "../../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../../infra/runtime/keyring.ts";
@@ -13,11 +13,13 @@ import { type Upload, uploadOf } from "./uploads.ts";
 export interface UploadInput extends Sender {
   readonly filename: string;
   readonly size: number;
-  /** Of the whole file; undefined: its sender does not name it. */
+  /** The hash of the whole file; undefined: the sender does not name it. */
   readonly sha256?: string | undefined;
 }
 
-/** Throws RefusalError: see `checkSender`, and limited while too many of the partner's are open. */
+/**
+ * Throws RefusalError: see `checkSender`, and limited while the partner has too many open uploads.
+ */
 export const beginUpload = async (work: Work, keyring: Keyring, input: UploadInput): Promise<Upload> => {
   const { tx, scope, act, audit } = work;
   const { client_id, partner_id, filename, size } = input;

@@ -1,11 +1,12 @@
-// Completes an upload: each part is stored as its sender says it is. Nothing is read of the parts.
+// Completes an upload after checking that each part is stored as the sender says. Does not read the
+// parts.
 import { sql } from "../../../../infra/postgres/sql.ts";
 import { conflict, invalid, missing } from "../../../base/refusal.ts";
 import type { Work } from "../../../base/work.ts";
 import { partsOf, uploadOf } from "./uploads.ts";
 
 interface NamedPart {
-  /** From 1. */
+  /** The number of the part, from 1. */
   readonly part: number;
   readonly sha256: string;
 }
@@ -17,7 +18,7 @@ export interface UploadEnd {
 const MOST_NAMED = 100;
 
 /**
- * The same answer however often it comes: the import. Throws RefusalError: missing, invalid
+ * Returns the import; repeated calls return the same. Throws RefusalError: missing, invalid
  * `bad_part`, conflict `parts_missing`, `checksum_mismatch`, `upload_ended`.
  */
 export const completeUpload = async ({ tx, scope }: Work, { upload_id, parts }: UploadEnd): Promise<string> => {
@@ -48,7 +49,7 @@ export const completeUpload = async ({ tx, scope }: Work, { upload_id, parts }: 
   return import_id;
 };
 
-/** Throws RefusalError `bad_part` for a part that is named twice, or that the file has not. */
+/** Throws RefusalError `bad_part` for a part that is named twice or that the file does not have. */
 const refuseOdd = (parts: readonly NamedPart[], most: number): void => {
   const numbers = parts.map(({ part }) => part);
   const wrong = numbers.findIndex((part, n) => part > most || numbers.indexOf(part) !== n);

@@ -1,5 +1,4 @@
-// Parts of a file as they are sent: each is stored once, whatever is sent again, and in whichever
-// order.
+// Stores the parts of a file, each once, even if parts are repeated or come in another order.
 import type { Pool, PoolClient } from "pg";
 import { hit } from "#failpoint";
 import type { Objects } from "../../../../infra/objects/objects.ts";
@@ -10,7 +9,7 @@ import type { ImportState } from "../import-state.ts";
 const within = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
   transaction(pool, null, work, { role: "tributary_edge" });
 
-/** What the host of uploads needs of one. */
+/** The fields of an upload that the upload host needs. */
 export interface OpenUpload {
   readonly upload_id: string;
   readonly client_id: number;
@@ -18,7 +17,7 @@ export interface OpenUpload {
   readonly size: number;
   readonly token_sha256: Buffer;
   readonly is_complete: boolean;
-  /** Of its import. */
+  /** The state of its import. */
   readonly status: ImportState;
 }
 
@@ -32,19 +31,22 @@ export const findUpload = (pool: Pool, uploadId: string): Promise<OpenUpload | u
   });
 
 export interface SentPart {
-  /** From 1. */
+  /** The number of the part, from 1. */
   readonly part: number;
-  /** Of these bytes, in lower case. */
+  /** The hash of these bytes, in lower case. */
   readonly sha256: string;
   readonly bytes: Buffer;
 }
-/** differs: other bytes came for it before. ended: the import was cancelled, or has expired. */
+/**
+ * differs: the part was sent before with other bytes. ended: the import was cancelled or has
+ * expired.
+ */
 export type StoredPart = "stored" | "differs" | "ended";
 
 /**
- * The order of effects: 1 which bytes the part has, for good, 2 the bytes, 3 that they are there. A
- * sender that hears of no answer sends it again, and finds its own bytes. Rejects when a store is
- * away.
+ * The order of durable effects: 1. the hash of the part, which is final; 2. the bytes; 3. a mark
+ * that they are stored. A sender without an answer sends the part again and finds its own bytes.
+ * Rejects if a store is away.
  */
 export const storePart = async (
   { pool, objects }: { readonly pool: Pool; readonly objects: Pick<Objects, "put"> },
@@ -80,7 +82,7 @@ export const storePart = async (
 
 const FORGOTTEN_DAYS = 7;
 
-/** Uploads that began so many days ago: each has ended by then. Answers how many. */
+/** Deletes uploads that began long enough ago to have ended, and returns their number. */
 export const forgetUploads = (pool: Pool): Promise<number> =>
   transaction(
     pool,

@@ -1,5 +1,5 @@
-// The token that stores the parts of one upload: made again from the secret of the installation
-// when it is shown, so that none is kept. Only its hash is.
+// The token that stores the parts of one upload. It is derived from the installation's secret
+// whenever it is shown, so only its hash is stored.
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { derive } from "../../../../domain/derive.ts";
 import type { Keyring } from "../../../../infra/runtime/keyring.ts";
@@ -10,7 +10,7 @@ const tokenOf = (secret: string, seed: string): string =>
 
 export const hashOfNewToken = ({ newest }: Keyring, seed: string): Buffer => hashOf(tokenOf(newest, seed));
 
-/** Undefined once its secret is no longer among those that are accepted. */
+/** Undefined if its secret is no longer accepted. */
 export const tokenOfUpload = (
   { accepted }: Keyring,
   { seed, token_sha256 }: { readonly seed: string; readonly token_sha256: Buffer },

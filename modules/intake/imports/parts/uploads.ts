@@ -1,5 +1,5 @@
-// Uploads in parts, as the platform API has them: begun with the import of the file, and complete
-// when each part is stored as its sender says it is.
+// Uploads in parts for the platform API. An upload begins with the import of the file, and is
+// complete when each part is stored as the sender says.
 import type { PoolClient } from "pg";
 import { sql } from "../../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
@@ -15,19 +15,19 @@ export interface Upload {
   readonly token_sha256: Buffer;
   readonly completed_at: UnixMs | null;
   readonly created_at: UnixMs;
-  /** Of its import. */
+  /** The state of its import. */
   readonly status: ImportState;
 }
 
-/** What is not in order by then is over. */
+/** An upload that is not complete by then has expired. */
 const EXPIRES_MS = 24 * 3_600_000;
 export const expiresAt = ({ created_at }: Pick<Upload, "created_at">): UnixMs => created_at + EXPIRES_MS;
 
 export const partsOf = (size: number): number => Math.ceil(size / PART_BYTES);
-/** The first part is 1, as in the addresses. */
+/** Parts are numbered from 1, as in their addresses. */
 export const bytesOfPart = (size: number, part: number): number => Math.min(PART_BYTES, size - (part - 1) * PART_BYTES);
 
-/** Of a client that the caller sees; undefined: there is none. */
+/** The upload if the caller sees its client; undefined: there is none. */
 export const uploadOf = async (
   tx: PoolClient,
   uploadId: string,

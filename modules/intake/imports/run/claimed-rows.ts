@@ -1,9 +1,9 @@
-// Which rows of files are taken: the first import that brings a row has it, and a later one has a
+// Claims rows of files. The first import that brings a row owns it; for a later import the row is a
 // duplicate.
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../../../infra/postgres/sql.ts";
 
-/** The import that takes rows; `fence` says that no other process has it since. */
+/** The import that claims rows. `fence` proves that no other process has it since. */
 interface RowTaker {
   readonly import_id: string;
   readonly client_id: number;
@@ -15,14 +15,14 @@ export interface RowOfFile {
 }
 
 /**
- * new: first taken by this row, in any file of the client. under_way: another import has it and has
- * not counted it, so it may not be in the log yet, or ever.
+ * new: this row claims it first, among all files of the client. under_way: another import owns it
+ * and has not counted it, so it may not be in the log yet, or ever.
  */
 export type ClaimResult = "new" | "taken" | "under_way";
 
 /**
- * What each row is: the same answer however often one import asks about a row of its own.
- * Undefined: the import is another's now, or has ended, and nothing is taken.
+ * Returns the result for each row; repeated calls of one import return the same. Undefined: another
+ * process has the import now, or it has ended, and nothing is claimed.
  */
 export const claimRows = (
   pool: Pool,
@@ -33,7 +33,7 @@ export const claimRows = (
     pool,
     [taken.client_id],
     async (tx) => {
-      // Until the commit no one ends the import: its end frees what was not counted.
+      // Locks the import until the commit, because its end frees uncounted rows.
       const { rowCount } = await tx.query(sql`select from imports
         where import_id = ${taken.import_id} and fence = ${taken.fence} and status = 'processing' for share`);
       if (rowCount !== 1) return undefined;
@@ -58,9 +58,9 @@ export const claimRows = (
   );
 
 /**
- * In the transaction that ends an import before its last row: what it took behind the rows that it
- * counted may never have reached the log, so another file may bring it. What did reach it is met
- * there by its id.
+ * Runs in the transaction that ends an import before its last row. Rows that it claimed but did not
+ * count may never have reached the log, so another file may bring them. A row that did reach the
+ * log is recognised there by its id.
  */
 export const freeUncounted = async (
   tx: PoolClient,

@@ -1,5 +1,5 @@
-// What imports leave in object storage: the pieces of a file go when its import has ended, the rows
-// that were rejected 30 days later.
+// Deletes what imports leave in object storage: the pieces of a file after its import has ended,
+// and the rejected rows 30 days later.
 import type { Pool } from "pg";
 import type { Objects } from "../../../../infra/objects/objects.ts";
 import { transaction } from "../../../../infra/postgres/sql.ts";
@@ -12,7 +12,7 @@ export interface LeftOverPorts {
   readonly objects: Pick<Objects, "get" | "put" | "list" | "delete">;
 }
 
-/** The archive is rewritten without an erased person as late as that. */
+/** The archive also takes up to 30 days until it is rewritten without an erased person. */
 const ERRORS_DAYS = 30;
 
 export const removePieces = async ({ pool, objects }: LeftOverPorts, importId: string): Promise<void> => {
@@ -21,8 +21,8 @@ export const removePieces = async ({ pool, objects }: LeftOverPorts, importId: s
 };
 
 /**
- * Also what a process that was killed has left; uploads that were begun and left end first, and
- * erased people leave the rows that were rejected.
+ * Also covers killed processes. It first ends abandoned uploads, and removes erased people from
+ * rejected rows.
  */
 export const removeLeftOver = async (ports: LeftOverPorts): Promise<void> => {
   const { pool, objects } = ports;
@@ -37,7 +37,10 @@ export const removeLeftOver = async (ports: LeftOverPorts): Promise<void> => {
 
 const MOST_AT_ONCE = 100_000;
 
-/** Some of the rows that were taken 24 months ago: their events are gone. Answers how many. */
+/**
+ * Deletes some of the rows that were claimed 24 months ago, whose events are gone, and returns
+ * their number.
+ */
 export const forgetRows = (pool: Pool): Promise<number> =>
   transaction(
     pool,

@@ -1,4 +1,4 @@
-// What follows when an import has ended: word of it in the log.
+// Announces the end of an import in the log.
 import type { PoolClient } from "pg";
 import { sql } from "../../../../infra/postgres/sql.ts";
 import { announce } from "../../../base/outbox/outbox.ts";
@@ -24,8 +24,8 @@ const TYPES: Readonly<Partial<Record<ImportState, string>>> = {
 };
 
 /**
- * In the transaction that ends it, which sees its client and no other tenant; nothing follows where
- * a person has cancelled it. Leaves the role of the transaction.
+ * Runs in the transaction that ends the import, which sees its client and no other tenant. A
+ * cancelled import is not announced. Resets the role of the transaction.
  */
 export const followEnd = async (tx: PoolClient, importId: string): Promise<void> => {
   await tx.query("set local role none");

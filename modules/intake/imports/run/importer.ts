@@ -1,4 +1,4 @@
-// Works imports off, one after the other, while their leases last.
+// Runs imports one after the other while their leases last.
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { hit } from "#failpoint";
@@ -16,13 +16,13 @@ export interface ImporterPorts extends ImportPorts {
 }
 
 const LOOK_MS = 500;
-/** Of a store that is away. */
+/** The pause after an outage of a store. */
 const PAUSE_MS = 2_000;
 const BEAT_MS = 60_000;
 const SWEEP_MS = 60_000;
 const MOST_LETTERS = 500;
 
-/** `stop` leaves the import that it is at to the process that comes next. */
+/** `stop` leaves the current import to the next process. */
 export const openImporter = (ports: ImporterPorts): Resource<null> => {
   const owner = randomUUID();
   const closing = new AbortController();
@@ -53,7 +53,7 @@ export const openImporter = (ports: ImporterPorts): Resource<null> => {
   };
 };
 
-/** False: a store is away, and the import waits. */
+/** Returns false if a store is away; the import then waits. */
 const workOn = async (ports: ImporterPorts, taken: TakenImport, isClosing: () => boolean): Promise<boolean> => {
   const { pool, objects, log } = ports;
   const fields = { import_id: taken.import_id, client_id: taken.client_id };

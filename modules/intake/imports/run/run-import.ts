@@ -1,5 +1,5 @@
-// Works one import off: rows are admitted as every event is, those that are new go the way of every
-// event, those that are refused into the file of errors; then all of them are counted.
+// Runs one import: admits its rows like any event, sends new ones to the log, writes refused ones
+// to the error file, and then counts all of them.
 import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import { hit } from "#failpoint";
@@ -31,15 +31,15 @@ export interface ImportPorts {
   readonly clock: () => UnixMs;
 }
 
-/** Of one send to the log; what a kill makes this process do again. */
+/** The rows of one send to the log, which are repeated after a crash. */
 const BATCH_ROWS = 1_000;
 const SHOWN_CHARACTERS = 1_024;
 
 /**
- * Resolves when the import has ended, or is another's. Throws BadFile, Unavailable, and what a
- * store throws that is away. The order of effects: rows are claimed, events are in the log,
- * errors are stored; then they are counted. Killed before that it does the batch again, with the
- * same ids, lines and answers.
+ * Resolves when the import has ended or another process has it. Throws BadFile, Unavailable, and
+ * errors of unreachable stores. The order of durable effects: rows are claimed, events are in the
+ * log, errors are stored; then all are counted. A crash before the count repeats the batch with the
+ * same ids, lines and results.
  */
 export const runImport = async (
   ports: ImportPorts,
@@ -60,7 +60,7 @@ export const runImport = async (
       const standing = await before;
       if (standing !== "goes on" || isClosing()) return standing;
       before = finish(ports, taken, admitted, { ...head, next: last }, false);
-      // Its failure is seen when the next batch is ready.
+      // Its error surfaces when the next batch is ready.
       before.catch(() => undefined);
     }
   } finally {
@@ -71,7 +71,7 @@ export const runImport = async (
   return finish(ports, taken, nothing, { ...head, next: last }, true);
 };
 
-/** Of a file that came in parts. Throws BadFile where its sender named another one. */
+/** Checks the hash of a file that came in parts. Throws BadFile if the sender named another one. */
 const checkHash = async ({ pool, objects }: ImportPorts, taken: TakenImport): Promise<void> => {
   const hash = createHash("sha256");
   for await (const piece of fileFrom(objects, taken.import_id, taken.parts, 0)) hash.update(piece);
@@ -178,7 +178,8 @@ const finish = async (
   if (rowsAre === undefined) return "lost";
   hit("import-claimed");
   const fresh = rows.filter((_row, n) => rowsAre[n] === "new");
-  // The log keeps one event of an id, so what another import may never send is sent here too.
+  // The log keeps one event for each id, so rows that another import may never send are sent here
+  // too.
   const sent = rows.filter((_row, n) => rowsAre[n] !== "taken");
   if (sent.length > 0)
     await path.store(

@@ -1,4 +1,4 @@
-// Credits a partner for the lines of a sale that are credited to none.
+// Credits a partner with the lines of a sale that no partner is credited with.
 import { conflict, type RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { checkCredit } from "./creditable.ts";
@@ -21,8 +21,8 @@ export const alreadyCredited = (): RefusalError =>
   conflict("already_credited", "a partner is credited: reattribute it");
 
 /**
- * Throws RefusalError: missing, `client_id_required`, conflict `already_credited`, and what
- * `checkCredit` refuses.
+ * Throws RefusalError: missing, `client_id_required`, conflict `already_credited`, and the refusals
+ * of `checkCredit`.
  */
 export const assignSale = async (work: Work, ports: DecisionPorts, input: Assignment): Promise<DecidedSales> => {
   const { partner_id, campaign_id = null, reason, actor } = input;
@@ -46,8 +46,8 @@ export const assignSale = async (work: Work, ports: DecisionPorts, input: Assign
 };
 
 /**
- * An assignment takes lines that no partner has. Throws RefusalError `already_credited` when there
- * are none of these, unless all of them are the partner's: then the same is decided again.
+ * An assignment affects only lines without a partner. Throws RefusalError `already_credited` if
+ * there are none, unless all lines belong to this partner; the same decision is then made again.
  */
 export const refuseCredited = (lines: readonly { readonly partner_id: number | null }[], partnerId: number): void => {
   const isCredited = lines.every(({ partner_id }) => partner_id !== null);

@@ -1,4 +1,5 @@
-// Credits a partner for each of many sales; what cannot be done of it is answered in its place.
+// Credits a partner with each of many sales. A sale that cannot be credited gets its refusal as its
+// outcome.
 import { codeOf, missing } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { creditables, creditRefusal, refuseArchivedClient } from "./creditable.ts";
@@ -21,7 +22,7 @@ export interface Attributions extends DecisionWords {
   readonly items: readonly Attribution[];
 }
 
-/** What the input names, as `findSales` finds it. */
+/** The input in the form of `findSales`. */
 export const namedByItems = ({ client_id, items }: Pick<Attributions, "client_id" | "items">) => ({
   ...{ client_id, named: items, placeOf: (n: number) => `/items/${n}` },
 });

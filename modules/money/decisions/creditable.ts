@@ -1,4 +1,4 @@
-// Whether a partner may be credited for sales of a client now, by the newest rows of each.
+// Checks whether a partner may be credited with sales of a client now, by the newest rows of each.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { archived } from "../../access/standing.ts";
@@ -6,11 +6,11 @@ import { invalid, type RefusalError } from "../../base/refusal.ts";
 import { notOfClient } from "../../catalog/partners/named-partners.ts";
 
 export interface Creditable {
-  /** Undefined: there is no such client in scope. */
+  /** The client's status; undefined: there is no such client in scope. */
   readonly client: string | undefined;
-  /** Its status; undefined: it does not work for the client. */
+  /** The partner's status; undefined: it does not work for the client. */
   readonly partner: string | undefined;
-  /** Its status; undefined: it is not one of the client, or none is asked for. */
+  /** The campaign's status; undefined: the client has no such campaign, or none was requested. */
   readonly campaign: string | undefined;
 }
 
@@ -20,7 +20,7 @@ export interface Credit {
   readonly campaign_id: number | null;
 }
 
-/** The statuses of those that a credit names, inside the transaction that gives it. */
+/** Reads the statuses of what a credit names, inside the transaction that gives it. */
 const creditable = async (tx: PoolClient, clientId: number, named: Credit): Promise<Creditable> => {
   const { rows } = await tx.query<Record<keyof Creditable, string | null>>(sql`
     select
@@ -36,7 +36,7 @@ const creditable = async (tx: PoolClient, clientId: number, named: Credit): Prom
   return { client: client ?? undefined, partner: partner ?? undefined, campaign: campaign ?? undefined };
 };
 
-/** As `creditable`; each pair is looked up once. */
+/** Does the same, and looks up each pair only once. */
 export const creditables = (tx: PoolClient, clientId: number): ((named: Credit) => Promise<Creditable>) => {
   const known = new Map<string, Promise<Creditable>>();
   return (named) => {
@@ -47,7 +47,10 @@ export const creditables = (tx: PoolClient, clientId: number): ((named: Credit) 
   };
 };
 
-/** Why these may not be credited; undefined: they may. An ended campaign may: sales of its time. */
+/**
+ * Returns why these may not be credited; undefined: they may. An ended campaign may still be
+ * credited with sales of its time.
+ */
 export const creditRefusal = (
   { partner, campaign }: Creditable,
   campaignId: number | null,
@@ -58,14 +61,14 @@ export const creditRefusal = (
   return invalid("/campaign_id", "campaign_not_of_client", "this campaign is not one of the client");
 };
 
-/** Throws RefusalError `client_archived`: no sale of an archived client is decided about. */
+/** Sales of an archived client cannot be decided about. Throws RefusalError `client_archived`. */
 export const refuseArchivedClient = ({ client }: Creditable): void => {
   if (client === "archived") throw archived("client", { message: "the client is archived" });
 };
 
 /**
- * Throws RefusalError unless the client is in use and these may be credited for its sales: conflict
- * `client_archived`, `partner_archived`, invalid `partner_not_of_client`,
+ * Throws RefusalError unless the client is not archived and these may be credited with its sales:
+ * conflict `client_archived`, `partner_archived`, invalid `partner_not_of_client`,
  * `campaign_not_of_client`.
  */
 export const checkCredit = async (tx: PoolClient, clientId: number, named: Credit): Promise<void> => {

@@ -1,5 +1,5 @@
-// What a person decides about an order or one of its lines, a refund too: as a claim, and in the
-// audit. The platform API and the command line decide by this.
+// Turns a person's decision about an order or one of its lines, including a refund, into a claim
+// and an audit row. The platform API and the command line both use it.
 import { toDecimal } from "../../../domain/money.ts";
 import { orderIdOf } from "../../../domain/order-id.ts";
 import {
@@ -15,7 +15,7 @@ import type { UnixMs } from "../../../stream/flow.ts";
 import type { LineOfEvent } from "../orders/line-of-event.ts";
 
 /**
- * All of an order, one product of it (refunds alone), or the line that an event made: leads,
+ * A whole order, one product of it (only for refunds), or the line that an event made: leads,
  * installs and custom sales have no order.
  */
 export type Subject =
@@ -23,18 +23,18 @@ export type Subject =
   | { readonly line: LineOfEvent };
 
 interface DecisionWords {
-  /** A UUID; the same decision made again has the same id, and counts once. */
+  /** A UUID. A repeated decision has the same id, and counts once. */
   readonly decision_id: string;
   readonly client_id: number;
   readonly subject: Subject;
   readonly actor: string;
-  /** In words, for the audit. */
+  /** A sentence for the audit. */
   readonly reason: string;
   readonly at: UnixMs;
 }
 export interface CreditDecision extends DecisionWords {
   readonly kind: Extract<DecisionKind, "assign" | "reattribute" | "take_back" | "release" | "reject">;
-  /** Of assign and reattribute. */
+  /** For assign and reattribute. */
   readonly partner_id: number | null;
   readonly campaign_id: number | null;
 }
@@ -43,10 +43,10 @@ export interface RefundDecision extends DecisionWords, Pick<PersonsRefund, "amou
 }
 export type PersonsDecision = CreditDecision | RefundDecision;
 
-/** A copy of a whole order is about each of its lines, which settle alone knows. */
+/** A copy of a whole order concerns each of its lines, which only settle knows. */
 const namedBy = ({ event, copy }: LineOfEvent): LineOfEvent["event"] => copy ?? event;
 
-/** No score is reached from here on: a person decides about no findings. */
+/** No score reaches this value, so a person's decision never triggers a review or a reject. */
 const NEVER = 101;
 
 export const claimOf = (decided: PersonsDecision): Claim =>
@@ -74,7 +74,7 @@ const refundOf = ({
     : refundOfLine(client_id, { order_key: subject.line.order_key, event: namedBy(subject.line) }, refund);
 };
 
-/** Under which settle remembers it. */
+/** The key under which settle remembers the order. */
 export const memoryKeyOf = ({ client_id, subject }: Pick<PersonsDecision, "client_id" | "subject">): string =>
   `${client_id}:${"order_id" in subject ? `o:${orderIdOf(subject.order_id)}` : subject.line.order_key}`;
 
@@ -85,13 +85,13 @@ export const linesOf = (subject: Subject, lines: readonly Line[]): readonly Line
   const linesNamed = (eventId: string): readonly Line[] =>
     lines.filter(({ event_id, copied }) => event_id === eventId || copied.includes(eventId));
   const named = linesNamed(namedBy(subject.line).event_id);
-  // A line remembers its newest copies alone.
+  // A line remembers only its newest copies.
   return named.length > 0 ? named : linesNamed(subject.line.event.event_id);
 };
 
 const entityOfOrder = (clientId: number, orderId: string): string => `order:${clientId}:${orderIdOf(orderId)}`;
 
-/** What the audit calls the order, or the event without an order, that decisions are about. */
+/** The name in the audit of the order, or of the event without an order, that decisions concern. */
 export const entityOf = (clientId: number, orderId: string | null | undefined, eventId: string): string =>
   orderId == null ? `event:${clientId}:${eventId}` : entityOfOrder(clientId, orderId);
 
@@ -110,7 +110,7 @@ const ACTIONS = {
   refund: "sale.refunded",
 } as const;
 
-/** What the audit keeps of it; `lines` are those that it is about, as they were before. */
+/** The audit row of a decision; `lines` are the lines concerned, as they were before. */
 export const auditOf = (decided: PersonsDecision, lines: readonly Line[], action: string = ACTIONS[decided.kind]) => {
   const { client_id, subject, decision_id, kind, reason } = decided;
   return {

@@ -1,4 +1,4 @@
-// Decisions as messages of the log, for the processes that make them: the keeper, the command line.
+// Decisions as messages for the log. The keeper and the command line make them.
 
 import { edges } from "../../../edges.ts";
 import type { Claim } from "../../../schemas/generated.ts";
@@ -9,7 +9,7 @@ import { feedNamed, messageOf } from "../../base/feed.ts";
 
 const edge = feedNamed(edges, "decisions");
 
-/** What a wire must have been opened for to publish decisions. */
+/** The topic for which a wire must be open to publish decisions. */
 export const decisionTopic: Topic<Claim> = edge.to;
 
 export const decisionMessages = (wire: Wire, decisions: readonly Claim[]): readonly OutputMessage[] =>

@@ -1,4 +1,4 @@
-// What people decided about an order, or about an event without one, as the audit has it.
+// Reads from the audit what people decided about an order, or about an event without one.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -9,17 +9,17 @@ export interface DecisionMade {
   readonly by: string;
   readonly kind: string;
   readonly reason: string;
-  /** The event whose line it is about; null: all of the order. */
+  /** The event of the line concerned; null: the whole order. */
   readonly event_id: string | null;
   /** The partners that were credited before. */
   readonly from: readonly number[];
   readonly to: number | null;
-  /** Of a refund: a decimal, or "all". */
+  /** For a refund: a decimal, or "all". */
   readonly amount: string | null;
   readonly currency: string | null;
 }
 
-/** Oldest first, each once; `entity` as entityOf names it. */
+/** Oldest first, each decision once; `entity` is a name from entityOf. */
 export const decisionsAbout = async (
   tx: PoolClient,
   clientId: number,

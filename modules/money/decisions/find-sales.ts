@@ -1,5 +1,4 @@
-// The sales that a decision names: an order, or an event of one, of those clients that the caller
-// sees.
+// Finds the sales that a decision names, as an order or an event, among the caller's clients.
 import { orderIdOf } from "../../../domain/order-id.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { emptyOrder, type Line, type OrderState } from "../../../processors/settle/order.ts";
@@ -12,14 +11,14 @@ import { linesOf, memoryKeyOf, type Subject } from "./decide.ts";
 export interface Sale {
   readonly client_id: number;
   readonly subject: Subject;
-  /** Those that it is about; none of a sale that is still to come. */
+  /** The lines concerned; empty for a sale that has not arrived yet. */
   readonly lines: readonly Line[];
   readonly order: Pick<OrderState, "refunds">;
 }
-/** undefined: nothing that the caller sees; several: more than one client has it. */
+/** undefined: the caller sees no such sale; several: more than one client has it. */
 export type SaleMatch = Sale | "several" | undefined;
 
-/** One of both ids; a product is one of the order. */
+/** Exactly one of the ids must be given; a product belongs to the order. */
 export interface SaleName {
   readonly event_id?: string | undefined;
   readonly order_id?: string | undefined;
@@ -27,16 +26,16 @@ export interface SaleName {
 }
 export interface SaleNames {
   readonly named: readonly SaleName[];
-  /** Whose sales they are; undefined: of any client of the caller. */
+  /** The client of the sales; undefined: any client of the caller. */
   readonly client_id?: number | undefined;
-  /** Where the n-th stands in the input, e.g. "/items/3". */
+  /** The place of the n-th sale in the input, e.g. "/items/3". */
   readonly placeOf?: (n: number) => string;
 }
 export type SaleReader = Pick<Work, "tx" | "scope">;
 
 /**
- * What each names, in their order. Throws RefusalError: invalid `one_of` for one that names both or
- * none.
+ * Returns the sales in the given order. Throws RefusalError: invalid `one_of` for a name with both
+ * ids or none.
  */
 export const findSales = async (
   clickhouse: Clickhouse,
@@ -68,18 +67,20 @@ export const findSales = async (
   });
 };
 
-/** Throws RefusalError: missing, or invalid `client_id_required` where several clients have it. */
+/**
+ * Throws RefusalError: missing, or invalid `client_id_required` if several clients have the sale.
+ */
 export const onlySale = (match: SaleMatch): Sale => {
   if (match === "several") throw invalid("/client_id", "client_id_required", "several clients have that: name one");
   if (match === undefined) throw missing();
   return match;
 };
 
-/** The one sale that a decision is about. */
+/** The single sale that a decision concerns. */
 export interface NamedSale extends SaleName {
-  /** Needed where several clients of the caller have that order or event. */
+  /** Required if several of the caller's clients have the order or event. */
   readonly client_id?: number | undefined;
-  /** An order of the client that is unknown yet: what is decided waits for its sale. */
+  /** Allows an order that is unknown yet; the decision waits for its sale. */
   readonly isAwaited?: boolean | undefined;
 }
 
@@ -91,10 +92,10 @@ export const saleNamed = async (clickhouse: Clickhouse, reader: SaleReader, name
   return { client_id, subject: { order_id: orderIdOf(order_id) }, lines: [], order: emptyOrder };
 };
 
-/** Of each line a name of its own: two sales that share one are about the same. */
+/** A unique name for each line; two sales that share a name concern the same line. */
 export const lineNames = (sale: Sale): readonly string[] =>
   sale.lines.map(({ event_id }) => `${memoryKeyOf(sale)} ${event_id}`);
 
-/** Null: it has no line yet. */
+/** Null: the sale has no line yet. */
 export const newestVersion = (lines: readonly Line[]): number | null =>
   lines.length === 0 ? null : Math.max(...lines.map(versionOf));

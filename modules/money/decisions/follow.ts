@@ -1,4 +1,4 @@
-// How decisions stand once settle has applied them, or after 5 s.
+// Returns the outcomes of decisions once settle has applied them, or after 5 s.
 import type { Pool } from "pg";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import type { Line } from "../../../processors/settle/order.ts";
@@ -12,17 +12,19 @@ import { noReview } from "./reattribute.ts";
 import type { DecidedSales, DecisionOutcome } from "./record-decisions.ts";
 
 export interface FollowSettings {
-  /** The partner to which the n-th is assigned, for whom only lines without a credit are taken. */
+  /**
+   * The partner to which the n-th sale is assigned; only its lines without a credit are affected.
+   */
   readonly assignedTo?: (n: number) => number;
-  /** All that was decided is that a review ends. */
+  /** True if the only decision is to end a review. */
   readonly isRelease?: boolean;
-  /** One that came too late is answered in its place, and is no refusal of all. */
+  /** If true, a decision that came too late only rejects its own item, not the whole request. */
   readonly isEach?: boolean;
 }
 
 /**
- * After the commit. Throws RefusalError where another decision about the sale came first: conflict
- * `already_credited`, `no_review`.
+ * Runs after the commit. Throws RefusalError if another decision about the sale came first:
+ * conflict `already_credited`, `no_review`.
  */
 export const followDecisions = async (
   pool: Pool,
@@ -47,7 +49,7 @@ export const followDecisions = async (
   });
 };
 
-/** The lines of each sale, as they are now. */
+/** The current lines of each sale. */
 const linesNow = async (pool: Pool, matches: readonly SaleMatch[]): Promise<readonly (readonly Line[])[]> => {
   const sales = matches.map((match): Sale | undefined => (typeof match === "object" ? match : undefined));
   const keys = [...new Set(sales.flatMap((sale) => (sale === undefined ? [] : [memoryKeyOf(sale)])))];

@@ -1,4 +1,4 @@
-// Moves sales to a partner, or ends their review, or both.
+// Moves sales to another partner, ends their review, or both.
 import { conflict, invalid, type RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { settledWithin } from "../orders/order-lines.ts";
@@ -15,9 +15,9 @@ import {
 } from "./record-decisions.ts";
 
 export interface Reattribution extends Omit<NamedSale, "event_id" | "product_id">, DecisionWords {
-  /** Of one sale or several. */
+  /** Events of one sale or of several. */
   readonly event_ids?: readonly string[] | undefined;
-  /** May be left out where a review ends. */
+  /** May be left out if a review ends. */
   readonly partner_id?: number | null | undefined;
   readonly campaign_id?: number | null | undefined;
   readonly review?: "release" | "reject" | undefined;
@@ -26,20 +26,20 @@ export interface Reattribution extends Omit<NamedSale, "event_id" | "product_id"
 export const noReview = (): RefusalError =>
   conflict("no_review", "no fraud review of it is open: it has ended, or there was none");
 
-/** All it asks for is that a review ends. */
+/** True if the input only ends a review. */
 export const isRelease = ({ review, partner_id = null }: Reattribution): boolean =>
   review === "release" && partner_id === null;
 
-/** What the input names, as `findSales` finds it. */
+/** The input in the form of `findSales`. */
 export const namedByReattribution = ({ client_id, event_ids, order_id }: Reattribution) => ({
   client_id,
   named: event_ids === undefined ? [{ order_id }] : event_ids.map((event_id) => ({ event_id, order_id })),
 });
 
 /**
- * Two events of one line are decided about once, and both are answered by that decision. Throws
- * RefusalError: missing, `client_id_required`, invalid `required`, conflict `no_review`, and what
- * `checkCredit` refuses.
+ * Two events of one line cause one decision, which answers both. Throws RefusalError: missing,
+ * `client_id_required`, invalid `required`, conflict `no_review`, and the refusals of
+ * `checkCredit`.
  */
 export const reattributeSales = async (
   work: Work,
@@ -58,7 +58,7 @@ export const reattributeSales = async (
   const made = [...decisions.values()].flat();
   if (isRelease(input) && sales.some(({ lines }) => lines.length > 0)) await refuseEnded(work, made);
   await recordDecisions(work, ports, made);
-  // The last decision of a sale is what the others lead to.
+  // The last decision about a sale determines the result.
   const lastOf = (sale: Sale): string => decisions.get(nameOf(sale))!.at(-1)!.decided.decision_id;
   return { outcomes: sales.map((sale) => acceptedOutcome(lastOf(sale), sale.lines)), sales };
 };
@@ -72,7 +72,7 @@ const salesOf = async (
   return (await findSales(clickhouse, work, namedByReattribution({ event_ids, ...input }))).map(onlySale);
 };
 
-/** By the name of the sale. */
+/** Returns the decisions by the name of the sale. */
 const decisionsOf = (
   work: Work,
   { partner_id = null, campaign_id = null, review, reason, actor }: Reattribution,
@@ -100,8 +100,8 @@ const decisionsOf = (
 };
 
 /**
- * Unless these decisions ended it in an earlier attempt of the request. Throws RefusalError
- * `no_review`.
+ * Accepts a review that these decisions ended in an earlier attempt of the same request. Throws
+ * RefusalError `no_review`.
  */
 const refuseEnded = async ({ tx }: Work, made: readonly NewDecision[]): Promise<void> => {
   if (made.some(({ lines }) => lines.some(({ review }) => review !== null))) return;

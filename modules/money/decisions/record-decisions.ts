@@ -1,4 +1,4 @@
-// Makes decisions durable: the audit, then the log, then the commit of the caller.
+// Makes decisions durable: first the audit, then the log, then the caller's commit.
 import { dayOf, lockedFrom } from "../../../domain/calendar.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Line } from "../../../processors/settle/order.ts";
@@ -13,42 +13,46 @@ export interface DecisionPorts {
   readonly decide: (decisions: readonly Claim[]) => Promise<void>;
 }
 
-/** Who decides, and why: the same of every decision. */
+/** The actor and the reason, which all decisions of a request share. */
 export interface DecisionWords {
-  /** In words, for the audit. */
+  /** A sentence for the audit. */
   readonly reason: string;
-  /** As the claim names the person: user:7, operator:ana. */
+  /** The person in the claim: user:7, operator:ana. */
   readonly actor: string;
 }
 
-/** A decision with the lines that it is about, as they were before. */
+/** A decision with the lines concerned, as they were before. */
 export interface NewDecision {
   readonly decided: PersonsDecision;
   readonly lines: readonly Line[];
 }
 
 export interface DecisionOutcome {
-  /** Null: nothing was decided. */
+  /** Null: no decision was made. */
   readonly decision_id: string | null;
-  /** accepted: the log has it; applied: settle has, too. unchanged, rejected: of one of many. */
+  /**
+   * accepted: the log has it; applied: settle has applied it. unchanged and rejected occur only for
+   * one item of many.
+   */
   readonly status: "accepted" | "applied" | "unchanged" | "rejected";
-  /** Of the newest row of its lines; null: there is none yet. */
+  /** The newest version of its lines; null: there is none yet. */
   readonly version: number | null;
-  /** A month of its lines is locked. */
+  /** True if the month of a line is locked. */
   readonly closed_period?: boolean;
-  /** Where one of many stands in the input, and why it is rejected. */
+  /** For one item of many: its place in the input, and why it was rejected. */
   readonly index?: number;
   readonly code?: string | null;
 }
 export interface DecidedSales {
-  /** One for each sale, in their order. */
+  /** One outcome for each sale, in their order. */
   readonly outcomes: readonly DecisionOutcome[];
   readonly sales: readonly SaleMatch[];
 }
 
 /**
- * The audit first, then the log, and then the commit. A process that dies between the last two has
- * decided without an audit row; the same request with its key is the same decision, and writes it.
+ * Writes the audit, then the log; the caller commits. A process that dies before the commit has
+ * decided without an audit row. Repeating the request with its key makes the same decision again
+ * and writes the row.
  */
 export const recordDecisions = async (
   { audit }: Pick<Work, "audit">,
@@ -60,7 +64,7 @@ export const recordDecisions = async (
   if (made.length > 0) await decide(made.map(({ decided }) => claimOf(decided)));
 };
 
-/** How a decision about these lines stands before settle has applied it. */
+/** The outcome of a decision that settle has not applied yet. */
 export const acceptedOutcome = (decision_id: string, lines: readonly Line[]): DecisionOutcome => ({
   decision_id,
   status: "accepted",

@@ -1,4 +1,4 @@
-// Gives back what was sold: all of an order, a product of it, or the line of an event.
+// Refunds a sale: a whole order, a product of it, or the line of an event.
 import { conflict, invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { checkCredit } from "./creditable.ts";
@@ -13,13 +13,13 @@ import {
 } from "./record-decisions.ts";
 import { refundable } from "./refundable.ts";
 
-/** A sale that is unknown has nothing to give back, and its refund would wait unseen. */
+/** An unknown sale cannot be refunded, because its refund would wait unnoticed. */
 export interface RefundInput extends Omit<NamedSale, "isAwaited">, DecisionWords {
-  /** A decimal; undefined: all that is left. */
+  /** A decimal; undefined: everything that is left. */
   readonly amount?: string | undefined;
   readonly currency?: string | undefined;
   readonly cause: RefundDecision["cause"];
-  /** By which it meets what the shop reports of it. */
+  /** The id by which the refund is matched with the shop's report of it. */
   readonly refund_id?: string | null | undefined;
 }
 
@@ -49,7 +49,7 @@ export const refundSale = async (work: Work, ports: DecisionPorts, input: Refund
   return { outcomes: [acceptedOutcome(decision_id, lines)], sales: [sale] };
 };
 
-/** Throws RefusalError for what cannot be given back. */
+/** Throws RefusalError if the amount cannot be refunded. */
 const amountOf = (...given: Parameters<typeof refundable>): RefundDecision["amount"] => {
   const answer = refundable(...given);
   if (answer.kind === "ok") return answer.amount;

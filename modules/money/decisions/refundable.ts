@@ -1,4 +1,4 @@
-// What can still be given back of the lines of a sale, and whether a refund asks for no more.
+// Computes how much of a sale's lines can still be refunded, and checks a refund against it.
 import { digitsOf } from "../../../domain/currencies.ts";
 import { toDecimal, toMinor } from "../../../domain/money.ts";
 import type { Line, OrderState, Refund } from "../../../processors/settle/order.ts";
@@ -8,7 +8,7 @@ export interface RefundableAmount {
   readonly minor: bigint;
 }
 
-/** By currency, in the order of the lines. */
+/** The amounts by currency, in the order of the lines. */
 export const leftOf = (lines: readonly Line[]): readonly RefundableAmount[] =>
   [...new Set(lines.map(({ currency }) => currency))].map((currency) => ({
     currency,
@@ -33,7 +33,7 @@ const refused = (
   detail: string,
 ): Refundable => ({ kind: "refused", field, code, detail });
 
-/** `amount`: a decimal; undefined: all that is left. */
+/** `amount` is a decimal; undefined: everything that is left. */
 export interface AskedBack {
   readonly decision_id: string;
   readonly amount?: string | undefined;
@@ -41,8 +41,8 @@ export interface AskedBack {
 }
 
 /**
- * `lines`: at least one, as they are now, of the order with these refunds. A refund that was taken
- * already is asked for again by a caller that did not hear so: it stays what it is.
+ * `lines` are the current lines, at least one, of the order with these refunds. A caller that did
+ * not get the answer may repeat a refund that was accepted; the refund then stays as it is.
  */
 export const refundable = (
   { lines, refunds }: Pick<OrderState, "lines" | "refunds">,

@@ -1,4 +1,4 @@
-// Takes the credit of a sale back, to no partner.
+// Takes the credit of a sale away from its partner, so that no partner is credited.
 import type { Work } from "../../base/work.ts";
 import { checkCredit } from "./creditable.ts";
 import type { CreditDecision } from "./decide.ts";

@@ -78,11 +78,12 @@ const find = async (clickhouse: Clickhouse, id: string, clientIds: readonly numb
       rows: await eventVersions(clickhouse, scopeOf(clientId), event_id, times),
     })),
   );
-  // Drops events that their device's consent no longer lets anyone see; they are still stored.
+  // Drops events that the consent of their device no longer allows to be shown; they are still
+  // stored.
   return found.filter(({ rows }) => rows.length > 0);
 };
 
-/** What is left of a sale whose event is no longer stored: its decisions and earnings. */
+/** The remains of a sale whose event is no longer stored: its decisions and earnings. */
 export interface SaleRemains extends Pick<Explanation, "event_id" | "conversions" | "entries" | "commissions"> {
   readonly client_id: number;
   readonly order_id: string | null;

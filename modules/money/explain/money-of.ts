@@ -74,7 +74,7 @@ export interface MoneyOf {
   readonly conversions: readonly ConversionOf[];
   readonly entries: readonly EntryOf[];
   readonly commissions: readonly CommissionOf[];
-  /** What settle remembers of the order; null for an order that it never read. */
+  /** The order as settle remembers it; null if settle never read it. */
   readonly order: OrderState | null;
 }
 

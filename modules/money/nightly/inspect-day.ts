@@ -25,7 +25,7 @@ export interface FoundConversion extends FlaggedConversion {
 }
 export interface InspectedDay {
   readonly findings: readonly Finding[];
-  /** Conversions of the day, for every partner with a finding. */
+  /** The day's conversions for every partner with a finding. */
   readonly conversions: readonly FoundConversion[];
   readonly decisions: readonly Claim[];
 }

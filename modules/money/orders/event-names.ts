@@ -1,4 +1,4 @@
-// What an event is called in the log: two clients may have sent the same id.
+// Finds the log's id of an event. Two clients may have sent the same id.
 import { sentEventId } from "../../../domain/ids.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../../infra/clickhouse/query.ts";
@@ -10,15 +10,15 @@ export interface EventName {
 }
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Of each client the event that its sender calls so, then the one that the log calls so. */
+/** For each client the id derived from the sender's id, then the log's own id. */
 export const eventNames = (id: string, clientIds: readonly number[]): readonly EventName[] =>
   clientIds.flatMap((client_id) =>
     [sentEventId(client_id, id), ...(UUID.test(id) ? [id] : [])].map((event_id) => ({ client_id, event_id })),
   );
 
 /**
- * The event of that id of each client that has one, copies too, with its times; the sender's id
- * wins. Empty when no such event was sent, or it is not stored yet.
+ * The stored event with that id for each client that has one, including copies, with its times; the
+ * sender's id has precedence. Empty if no such event was sent, or if it is not stored yet.
  */
 export const storedAs = async (
   clickhouse: Clickhouse,

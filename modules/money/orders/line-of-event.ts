@@ -1,5 +1,5 @@
-// The line that an event made or is a copy of, under the key by which settle remembers it: an order
-// id, or what a lead, an install or a custom sale goes by.
+// Finds the line that an event made or is a copy of, under the key by which settle remembers it: an
+// order id, or the key of a lead, an install or a custom sale.
 import type { Pool, PoolClient } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../../infra/clickhouse/query.ts";
@@ -13,9 +13,9 @@ import { type EventName, eventNames } from "./event-names.ts";
 
 export interface LineOfEvent {
   readonly order_key: string;
-  /** The first copy, as far as it names the line. */
+  /** The first copy, with the fields that identify the line. */
   readonly event: NamedEvent;
-  /** What was asked for, where it names no product: then it may be a copy of several lines. */
+  /** The requested event if it names no product; it may then be a copy of several lines. */
   readonly copy: NamedEvent | null;
 }
 type NamedEvent = Pick<EventReceived, "event_id" | "t"> & Partial<EventReceived>;
@@ -27,12 +27,14 @@ interface Stores {
   readonly tx: PoolClient;
 }
 
-/** Each event has two names for each client: as many are asked for at a time. */
+/** The most names that are looked up at once; each event has two names for each client. */
 const NAMES_AT_ONCE = 5_000;
 
 const textOf = ({ client_id, event_id }: EventName): string => `${client_id}:${event_id}`;
 
-/** Where refunds wait for an event that lies elsewhere there is a key without a line. */
+/**
+ * A key may exist without a line, where refunds wait for an event that is stored under another key.
+ */
 const hasLine = (key: string, stored: Buffer): boolean =>
   orderFrom(key, (one) => (one === key ? unpacked(stored) : undefined))!.lines.length > 0;
 
@@ -42,8 +44,8 @@ const named = ({ event_id, sender_event_id, t, custom_name, order_id, product_id
 });
 
 /**
- * By the sender's id or the log's own. Undefined: no such event is stored, or settle knows no line
- * of it, as of a page view.
+ * Accepts the sender's id or the log's id. Undefined: no such event is stored, or settle has no
+ * line for it, e.g. for a page view.
  */
 export const lineOfEvent = async (
   { clickhouse, pool }: { readonly clickhouse: Clickhouse; readonly pool: Pool },
@@ -57,8 +59,8 @@ export const lineOfEvent = async (
 };
 
 /**
- * Of each id the line of every client that has such an event, in the order of the ids; none of an
- * id that no client knows. Ids may repeat.
+ * For each id the lines of every client that has such an event, in the order of the ids; empty for
+ * an unknown id. Ids may repeat.
  */
 export const linesOfEvents = async (
   stores: Stores,
@@ -85,7 +87,7 @@ const some = async (
     return new Map((await newestOfEvents(clickhouse, scope, eventIds)).map((row) => [textOf(row), row]));
   };
   const stored = await newest(names.flat());
-  // The sender's own id wins over the log's.
+  // The sender's id has precedence over the log's.
   const meant = names.map((own) =>
     clientIds.flatMap((clientId) => {
       const name = own.find((one) => one.client_id === clientId && stored.has(textOf(one)));
@@ -119,7 +121,7 @@ interface LineNamed {
   readonly event: EventNames;
 }
 
-/** A custom event that came before its order counted stands by itself, also beside that order. */
+/** A custom event that came before its order counted has a key of its own, besides that order. */
 const keysOf = (event: EventNames): readonly [own: string, alone: string] => [
   orderKeyOf(event as unknown as EventReceived),
   `e:${event.event_id}`,

@@ -1,4 +1,4 @@
-// One order as it lies in Postgres: its sales and refunds, who is credited for each line and what
+// Reads one order from Postgres: its sales and refunds, who is credited with each line, and what
 // that earns.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
@@ -36,12 +36,12 @@ type EarnedRow = { readonly [Name in keyof Commission]: Commission[Name] | null 
   readonly commission_currency: string | null;
 };
 /**
- * A line, a second copy of one or of a refund (`merged_into`), or a refund, with what its line
- * earns.
+ * A line, a second copy of a line or refund (`merged_into`), or a refund, with the earnings of its
+ * line.
  */
 export interface RowOfOrder extends Sale, EarnedRow {}
 
-/** Which of the clients have an order of that id. */
+/** Those of the clients that have an order with this id. */
 export const clientsWithOrder = async (
   tx: PoolClient,
   clients: readonly number[],
@@ -61,7 +61,10 @@ export const clientsWithOrder = async (
 
 const keyOf = (client_id: number, order_id: string): string => memoryKeyOf({ client_id, subject: { order_id } });
 
-/** Every sale and refund of the order, oldest first; custom sales are known to settle alone. */
+/**
+ * Every sale and refund of the order, oldest first. Custom sales are left out, because only settle
+ * knows them.
+ */
 export const rowsOfOrder = async (
   tx: PoolClient,
   clientId: number,
@@ -100,8 +103,8 @@ const nothing: EarnedRow = {
 };
 
 /**
- * By event and partner. A line that came back to a partner has a conversion for each time: the one
- * that is credited counts.
+ * Earnings by event and partner. A line that returned to a partner has a conversion for each time;
+ * the credited one counts.
  */
 const earnedBy = async (
   tx: PoolClient,

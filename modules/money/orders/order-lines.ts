@@ -1,5 +1,5 @@
-// The present state of an order: its lines, who is credited for each, and what it earns; and
-// whether a claim has been settled.
+// The current state of an order: its lines, who is credited with each, and what it earns. Also
+// tells whether a claim has been settled.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient } from "pg";
 import { decodeOutcome } from "../../../infra/avro/outcome.ts";
@@ -15,7 +15,7 @@ export interface OrderLine
   readonly commission_status: StoredCommission["status"] | null;
 }
 
-/** Lines of an order without second copies; none of an unknown order. */
+/** The lines of an order without second copies; empty for an unknown order. */
 export const orderLines = (pool: Pool, clientId: number, orderId: string): Promise<readonly OrderLine[]> =>
   transaction(
     pool,
@@ -35,13 +35,13 @@ export const orderLines = (pool: Pool, clientId: number, orderId: string): Promi
     { isReadOnly: true },
   );
 
-/** Of a claim that settle has decided about. */
+/** The result of a claim that settle has processed. */
 export interface SettledClaim {
-  /** False: it said nothing that was not so, or something else had come first. */
+  /** False: the claim changed nothing, or something else came first. */
   readonly hasChanged: boolean;
 }
 
-/** What partners have earned by the lines of these events so far. */
+/** The partner's current earnings from the lines of these events. */
 export interface EarnedNow {
   readonly partner_id: number;
   readonly currency: string;
@@ -63,11 +63,11 @@ export const earnedBy = (pool: Pool, clientId: number, eventIds: readonly string
     { isReadOnly: true },
   );
 
-/** Of these claims those that settle has decided about: their outcomes are recorded for good. */
+/** Those of the claims that settle has processed; their outcomes are final. */
 export const settledOf = (pool: Pool, claims: readonly string[]): Promise<ReadonlyMap<string, SettledClaim>> =>
   transaction(pool, null, (tx) => settledWithin(tx, claims), { isReadOnly: true });
 
-/** The same, inside a transaction of the caller. */
+/** Does the same inside the caller's transaction. */
 export const settledWithin = async (
   tx: PoolClient,
   claims: readonly string[],
@@ -82,13 +82,11 @@ export const settledWithin = async (
   );
 };
 
-/**
- * As long as a caller waits for a decision to be applied (docs/design/contracts.md, "Decisions").
- */
+/** How long a caller waits until a decision is applied (docs/design/contracts.md, "Decisions"). */
 const APPLIED_WITHIN_MS = 5_000;
 const ASKED_EVERY_MS = 100;
 
-/** Waits until settle has decided about all of them, 5 s at most; those that it has. */
+/** Waits at most 5 s until settle has processed all of them, and returns the processed ones. */
 export const whenSettled = async (
   pool: Pool,
   claims: readonly string[],
@@ -102,8 +100,8 @@ export const whenSettled = async (
 };
 
 /**
- * Whether an assignment to this partner came too late: it changed nothing, and the lines, as they
- * are now, are credited to others. A sale that is still to come has none.
+ * Whether an assignment to this partner came too late: it changed nothing, and the current lines
+ * are credited to others. A sale that has not arrived yet has no lines.
  */
 export const isOvertaken = (
   settled: SettledClaim | undefined,

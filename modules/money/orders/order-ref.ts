@@ -1,12 +1,12 @@
-// The id of an order in lists and paths: opaque, and the same whenever it is made.
+// The id of an order in lists and paths. It is opaque, and always the same for an order.
 
 const REF = /^ord_([1-9]\d{0,9})_([A-Za-z0-9_-]{1,700})$/;
 
-/** `ord_` with the client and the shop's own id, which may hold any character. */
+/** `ord_` with the client and the shop's own id, which may contain any character. */
 export const orderRef = (clientId: number, orderId: string): string =>
   `ord_${clientId}_${Buffer.from(orderId, "utf8").toString("base64url")}`;
 
-/** What `orderRef` was made of; undefined for any other text, which is a shop's own id. */
+/** Decodes an `orderRef`; undefined for any other text, which is then a shop's own id. */
 export const orderOfRef = (ref: string): { readonly client_id: number; readonly order_id: string } | undefined => {
   const [, client, encoded] = REF.exec(ref) ?? [];
   if (client === undefined || encoded === undefined) return undefined;

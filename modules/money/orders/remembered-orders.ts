@@ -1,4 +1,4 @@
-// Orders as settle remembers them, read where its memory lies.
+// Reads the orders that settle remembers from its memory in Postgres.
 import type { PoolClient } from "pg";
 import { unpacked } from "../../../infra/postgres/packed-values.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
@@ -12,7 +12,7 @@ const valuesOf = async (tx: PoolClient, keys: readonly string[]): Promise<Readon
   return new Map(rows.map((row) => [row.key, unpacked(row.value)]));
 };
 
-/** By key, e.g. `7:o:A-1001`; an order that settle never met is not in it. */
+/** Returns orders by key, e.g. `7:o:A-1001`; an order unknown to settle is absent. */
 export const rememberedOrders = async (
   tx: PoolClient,
   keys: readonly string[],
@@ -28,5 +28,5 @@ export const rememberedOrders = async (
   return found;
 };
 
-/** Of the row that the line was last written as. */
+/** The version of the row in which the line was last written. */
 export const versionOf = (line: Line): number => rowOf(line).version;

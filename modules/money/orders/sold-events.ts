@@ -1,4 +1,4 @@
-// What the analytics store knows of the events behind sales, beside what Postgres has of them.
+// Reads fields of sold events that only the analytics store has, and Postgres lacks.
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { pickColumns } from "../../../infra/clickhouse/columns.ts";
 import { bind, type Condition, cond, readRows, scopeOf } from "../../../infra/clickhouse/query.ts";
@@ -14,7 +14,7 @@ interface SoldEventId {
   readonly event_id: string;
 }
 export interface SoldEventName extends SoldEventId {
-  /** The earlier of the sender's time and the receipt; undefined: of any time. */
+  /** The earlier of the sender's time and the receipt; undefined: any time. */
   readonly occurred_at?: UnixMs | undefined;
 }
 export interface SoldEvent extends SoldEventId {
@@ -33,11 +33,13 @@ const columns = pickColumns(
 );
 const keyOf = (clientId: number, eventId: string): string => `${clientId}:${eventId}`;
 
-/** What takes longer is left out: what only this store knows is the least of a sale. */
+/**
+ * The longest wait. A slow answer is left out, because these fields are the minor part of a sale.
+ */
 const WITHIN_MS = 1_000;
 const LATE = "the events of the sales are not known in time";
 
-/** As soldEvents; none while the store does not answer in time. */
+/** Does the same as soldEvents, but returns nothing if the store does not answer in time. */
 export const soldEventsOrNone = async (
   clickhouse: Clickhouse,
   events: readonly SoldEventName[],
@@ -51,7 +53,7 @@ export const soldEventsOrNone = async (
   }
 };
 
-/** So far ahead of its receipt a sender's time may lie. */
+/** How far a sender's time may lie after the receipt. */
 const AHEAD_MS = 24 * 3_600_000;
 const timesOf = (events: readonly SoldEventName[]): readonly Condition[] => {
   const times = events.flatMap(({ occurred_at }) => occurred_at ?? []);
@@ -59,7 +61,7 @@ const timesOf = (events: readonly SoldEventName[]): readonly Condition[] => {
   return [between({ first: Math.min(...times), last: Math.max(...times) + AHEAD_MS })];
 };
 
-/** Of each event the version that counts, by `soldEvent`; copies too. */
+/** The valid version of each event by `soldEvent`, including copies. */
 export const soldEvents = async (
   clickhouse: Clickhouse,
   events: readonly SoldEventName[],
@@ -71,7 +73,7 @@ export const soldEvents = async (
     from: "events",
     columns,
     where: [cond`event_id in ${bind("Array(UUID)", ids)}`, ...timesOf(events)],
-    // The row that counts comes last: merges may not have dropped the others yet.
+    // The valid row sorts last, because merges may not have dropped the older rows yet.
     orderBy: ["rank", "stored_at"],
   });
   return new Map(

@@ -1,4 +1,5 @@
-// Brings refunds that name an event to the line of that event, wherever settle remembers it.
+// Moves refunds that name an event to the line of that event, under whichever key settle remembers
+// it.
 import type { Pool } from "pg";
 import { refundedIdIn } from "../../../domain/refunds.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
@@ -11,15 +12,15 @@ import { keyOf, unsettledOrders } from "./waiting-items.ts";
 interface Moves {
   /** The order where the refund waits. */
   readonly key: string;
-  /** In the order in which they are to be published; made again they have the same ids. */
+  /** In the order of publishing; repeated, they have the same ids. */
   readonly claims: readonly Claim[];
 }
 
 const namedBy = ({ event_id, order_id = null }: LineOfEvent["event"]) => ({ event_id, order_id });
 
 /**
- * One for each stray refund, without claims as long as its event has not been settled and stored.
- * `after`: begins behind this key.
+ * Yields a move for each stray refund; without claims until its event is settled and stored.
+ * `after`: starts behind this key.
  */
 export async function* movesOfStrayRefunds(
   stores: { readonly clickhouse: Clickhouse; readonly pool: Pool },

@@ -1,4 +1,4 @@
-// Sale lines for which no partner is credited: copies and refunds are none.
+// Lists sale lines that no partner is credited with, without copies and refunds.
 import type { PoolClient } from "pg";
 import { codesByDigits } from "../../../domain/currencies.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
@@ -10,14 +10,14 @@ export interface UnattributedFilter {
   readonly client_id?: number | undefined;
   readonly reason?: string | undefined;
   readonly segment?: string | undefined;
-  /** A decimal, in the currency of each line. */
+  /** A decimal in the currency of each line. */
   readonly min_value?: string | undefined;
-  /** The first moment, and the first one that is left out. */
+  /** Inclusive start and exclusive end. */
   readonly from: UnixMs;
   readonly to: UnixMs;
 }
 
-/** Minor units of one: 100 of most currencies. */
+/** Minor units of one major unit: 100 for most currencies. */
 const scale: Sql = [...codesByDigits].reduce(
   (otherwise, [digits, codes]) =>
     digits === 2
@@ -26,7 +26,7 @@ const scale: Sql = [...codesByDigits].reduce(
   sql`100::numeric`,
 );
 
-/** What every figure below counts, credited or not. */
+/** The condition for all figures below, credited or not. */
 const sold = ({ client_id, segment, min_value, from, to }: UnattributedFilter): readonly Sql[] => [
   sql`s.t <> 'refund' and s.merged_into is null`,
   sql`s.occurred_at >= ${new Date(from)} and s.occurred_at < ${new Date(to)}`,
@@ -39,7 +39,7 @@ const unattributed = ({ reason }: UnattributedFilter): Sql =>
     ? sql`s.credit_status = 'unattributed'`
     : sql`s.credit_status = 'unattributed' and s.credit_reason = ${reason}`;
 
-/** `value` and `refunded` are minor units; id, source and candidate come from elsewhere. */
+/** `value` and `refunded` are in minor units; the caller adds id, source and candidate. */
 export const unattributedRows = (filter: UnattributedFilter): RowsQuery => ({
   columns: {
     client_id: sql`s.client_id`,
@@ -67,13 +67,13 @@ export const unattributedRows = (filter: UnattributedFilter): RowsQuery => ({
 export interface SumOfSales {
   readonly currency: string;
   readonly reason: string | null;
-  /** Whether the filter takes these lines; the others were sold beside them. */
+  /** True if the filter includes these lines; the other lines were also sold. */
   readonly isMeant: boolean;
   readonly count: number;
   readonly value_minor: bigint;
 }
 
-/** The days of a span are whole ones. */
+/** The span consists of whole days. */
 const countedDays = ({ client_id, segment, reason, from, to }: UnattributedFilter): Sql => sql`
   select client_id, currency, n, amount_minor as value_minor, reason,
     status = 'unattributed' and ${reason === undefined ? sql`true` : sql`reason = ${reason}`} as is_meant
@@ -81,13 +81,13 @@ const countedDays = ({ client_id, segment, reason, from, to }: UnattributedFilte
     and ${client_id === undefined ? sql`true` : sql`client_id = ${client_id}`}
     and ${segment === undefined ? sql`true` : sql`segment = ${segment}`}`;
 
-/** Where lines are left out by their value, each is looked at. */
+/** With a minimum value every line has to be read. */
 const countedLines = (filter: UnattributedFilter): Sql => sql`
   select s.client_id, coalesce(s.currency, 'MXN') as currency, 1 as n, coalesce(s.value_minor, 0) as value_minor,
     s.credit_reason as reason, ${unattributed(filter)} as is_meant
   from product_sales s where ${sold(filter).reduce((all, one) => sql`${all} and (${one})`)}`;
 
-/** Sums over all rows of the filter, and of what else was sold. */
+/** Sums over all lines of the filter, and over the other sold lines. */
 export const sumsOfSales = async (
   tx: PoolClient,
   clients: readonly number[],
@@ -102,7 +102,7 @@ export const sumsOfSales = async (
   return rows;
 };
 
-/** Of the client, as it is now; undefined when it is not among these. */
+/** The client's current currency; undefined if the client is not among these. */
 export const currencyOf = async (
   tx: PoolClient,
   clients: readonly number[],

@@ -1,4 +1,4 @@
-// What waits for its sale or for a person, over all orders that settle remembers.
+// Lists everything that waits for its sale or for a person, over all orders that settle remembers.
 import type { Pool } from "pg";
 import { unpacked } from "../../../infra/postgres/packed-values.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
@@ -16,29 +16,32 @@ export interface WaitingOfOrder extends WaitingItem, Omit<RememberedOrder, "stat
 export interface WaitingKind {
   readonly kind: WaitingItem["kind"];
   readonly count: number;
-  /** Since the oldest of them waits; 0 when none does. */
+  /** The age of the oldest item; 0 if none waits. */
   readonly seconds: number;
 }
 interface Scan {
   readonly clientId?: number;
   readonly isClosing?: () => boolean;
-  /** Begins behind this key, as `keyOf` writes it. */
+  /** Starts behind this key, in the form of `keyOf`. */
   readonly after?: string;
 }
 
 export const keyOf = ({ client_id, order_key }: Pick<RememberedOrder, "client_id" | "order_key">): string =>
   `${client_id}:${order_key}`;
 
-/** So many orders are looked through by one statement, about 50 ms. */
+/** The number of orders that one statement reads, which takes about 50 ms. */
 const ORDERS_AT_ONCE = 5_000;
 
-/** Parts of large orders lie behind all orders: keys of orders begin with a digit. */
+/** Parts of large orders sort behind all orders, because keys of orders begin with a digit. */
 const nextPage = `
 select key, value from memory_state where stage = 'settle' and key > $1 and key not like 'part/%'
 order by key limit ${ORDERS_AT_ONCE}`;
 const partsOf = "select key, value from memory_state where stage = 'settle' and key = any ($1)";
 
-/** A review, refund or decision, or parts that may hold some; texts of a row may look like one. */
+/**
+ * Signs of a review, refund or decision, or of parts that may contain some. Other texts of a row
+ * may look alike.
+ */
 const signs = ['"review":"', '"refunds":[{', '"decisions":[{', '"parts":{'];
 const mayWait = (value: Buffer): boolean => signs.some((sign) => value.includes(sign));
 
@@ -55,8 +58,8 @@ const orderOf = async (pool: Pool, key: string, head: Buffer): Promise<OrderStat
 };
 
 /**
- * Orders of which anything may wait, in the order of their keys; of one client when it is named.
- * Ends early when `isClosing` says so.
+ * Orders with anything that may wait, sorted by key; of one client if it is named. Ends early if
+ * `isClosing` returns true.
  */
 export async function* unsettledOrders(
   pool: Pool,
@@ -77,7 +80,7 @@ export async function* unsettledOrders(
   }
 }
 
-/** As unsettledOrders, each thing that waits by itself. */
+/** Like unsettledOrders, but yields each waiting item separately. */
 export async function* waitingOrders(pool: Pool, now: number, scan: Scan = {}): AsyncGenerator<WaitingOfOrder> {
   for await (const { state, ...of } of unsettledOrders(pool, scan))
     for (const one of waitingOf(state, now)) yield { ...of, ...one };

@@ -14,7 +14,7 @@ import { openToday } from "./todays-facts.ts";
 export interface Difference {
   readonly lines: LineCounts;
   readonly events: RecomputedCounts;
-  /** What --yes writes: one decision each. */
+  /** The changes that --yes writes, one decision each. */
   readonly changes: readonly Change[];
   /** Counts by the credit before and after, most frequent first. */
   readonly byReason: readonly {

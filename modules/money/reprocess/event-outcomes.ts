@@ -16,7 +16,10 @@ export interface RecomputedCounts {
   readonly events: number;
   /** Events that are in no store: not processed yet, or lost. */
   readonly not_stored: number;
-  /** Custom events that today's contracts would make conversions, or no longer. */
+  /**
+   * Custom events that would become conversions under today's contracts, and conversions that would
+   * not.
+   */
   readonly would_be_claims: number;
   readonly would_be_no_claims: number;
   /** Stored events that today's consent or code would drop. */

@@ -16,7 +16,7 @@ export interface MoneyMove {
   readonly year: number;
   readonly month: number;
   readonly currency: string;
-  /** What the partner's commission of that month gains or loses. */
+  /** The gain or loss of the partner's commission in that month. */
   readonly commission_minor: bigint;
 }
 export interface MovedMoney {

@@ -1,5 +1,5 @@
-// Reads a span of a topic: what Kafka has removed from the archive, then the remainder from Kafka,
-// each partition in the order of its offsets.
+// Reads a span of a topic: first the archive for what Kafka has removed, then Kafka, each partition
+// in the order of its offsets.
 
 import type { Admin, Kafka } from "../../../infra/kafka/kafka.ts";
 import { CommandRefused } from "../../../infra/runtime/command-errors.ts";
@@ -27,9 +27,9 @@ export interface SpanSettings {
   };
   /** The archived part of a topic from a time on; null: this installation has no archive. */
   readonly archived: ArchiveReader | null;
-  /** Every message from then on must be found. Earlier ones may be missing, and are reported. */
+  /** Every message from this time on must be found. Missing earlier messages are only reported. */
   readonly needed: UnixMs;
-  /** Makes one progress for each topic that is read. */
+  /** Makes a progress for each topic that is read. */
   readonly progress: (unit: string) => Progress;
 }
 
@@ -43,7 +43,7 @@ interface ArchivedPart {
   readonly isWhole: boolean;
 }
 
-/** Reads what the archive holds of a partition before `low`, where Kafka begins. */
+/** Reads the archived messages of a partition before `low`, where Kafka begins. */
 const readArchived = async (
   batches: AsyncIterable<PastBatch> | readonly PastBatch[],
   low: number,
@@ -67,7 +67,7 @@ interface Missing {
   readonly lost: readonly number[];
 }
 
-/** Throws CommandRefused when a part of the needed time was found nowhere, and notes any other. */
+/** Throws CommandRefused if a part of the needed time is missing; notes any other missing part. */
 const reportMissing = (topic: string, { short, lost }: Missing, needed: UnixMs, note: Progress["note"]): void => {
   const since = new Date(needed).toISOString();
   if (lost.length > 0)
@@ -81,7 +81,7 @@ const reportMissing = (topic: string, { short, lost }: Missing, needed: UnixMs, 
     );
 };
 
-/** Reads where the span begins and ends in each partition, and where `needed` lies. */
+/** Reads the offsets at which the span begins and ends in each partition, and those of `needed`. */
 const offsetsIn = async (
   kafka: SpanSettings["kafka"],
   topic: string,
@@ -124,7 +124,7 @@ const readLostBeginnings = async (
   return { short, lost };
 };
 
-/** The span rejects with CommandRefused when a part of the needed time was found nowhere. */
+/** The span rejects with CommandRefused if a part of the needed time is missing. */
 export const spansOf =
   ({ kafka, archived, needed, progress }: SpanSettings): ReadSpan =>
   async (topic: AnyTopic, { from, until }, onBatch) => {

@@ -1,5 +1,4 @@
-// Decides about the pages of a backfill, and stores the progress that a following process continues
-// from.
+// Decides about the pages of a backfill, and stores the progress for the process that continues it.
 import { hit } from "#failpoint";
 import type { HistoryPlace } from "../../../sinks/analytics/history.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -100,7 +99,7 @@ const begunOf = (page: Page, changes: readonly Change[], trigger_recalc: boolean
   return { ids, books };
 };
 
-/** What the decisions book that were not overtaken. */
+/** The bookings of decisions that were not overtaken. */
 const bookingsOf = (books: BegunPage["books"], overtaken: ReadonlySet<string>): readonly Booking[] =>
   books
     .filter(({ decision_id }) => !overtaken.has(decision_id))

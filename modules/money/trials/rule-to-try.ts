@@ -1,10 +1,10 @@
-// The saved rule that is tried on history, or applied there.
+// Finds the saved rule that is tried on history or applied to it.
 import type { PoolClient } from "pg";
 import { missing } from "../../base/refusal.ts";
 import { savedRule } from "../../catalog/rules/rule-reads.ts";
 import { type TriedRule, triedRule } from "./try-rule.ts";
 
-/** Throws RefusalError: missing, also for a rule that is archived. */
+/** Throws RefusalError: missing, also if the rule is archived. */
 export const ruleToTry = async (
   tx: PoolClient,
   ruleId: number,

@@ -1,4 +1,4 @@
-// Asks for a job that applies a rule to history.
+// Starts a job that applies a rule to history.
 import { checkVersion } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { openClient } from "../../catalog/clients/open-client.ts";
@@ -11,7 +11,7 @@ export interface BackfillInput {
   readonly rule_id: number;
   readonly window: EventWindow;
   readonly trigger_recalc: boolean;
-  /** That the caller has seen; undefined: any. */
+  /** The version that the caller has seen; undefined: any. */
   readonly version: number | undefined;
 }
 export interface StartedBackfill {
@@ -23,8 +23,8 @@ export interface StartedBackfill {
 }
 
 /**
- * The same backfill is one job. Throws RefusalError: missing, `client_archived`,
- * `version_conflict`.
+ * Repeating the same backfill returns the same job. Throws RefusalError: missing,
+ * `client_archived`, `version_conflict`.
  */
 export const startBackfill = async (
   work: Work,

@@ -1,5 +1,5 @@
-// Undoes an import: page by page of its rows, each sale that it brought is taken back by a decision
-// of its own.
+// Undoes an import: goes through its rows page by page and takes back each sale that it brought, by
+// a decision of its own.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import { hit } from "#failpoint";
@@ -30,7 +30,7 @@ export interface UndoPorts {
   readonly produce: Produce;
 }
 
-/** What a process leaves to the one that follows it. */
+/** The progress for the process that continues the job. */
 interface UndoCheckpoint {
   /** Rows up to this line are done. */
   readonly line: number;
@@ -43,7 +43,7 @@ const NOTHING: UndoTotals = {
 
 const PAGE_ROWS = 500;
 const LOOK_MS = 500;
-/** Rows of an import that has just ended are stored within seconds, as a rule. */
+/** Rows of an import that has just ended are normally stored within seconds. */
 const YOUNG_MS = 10 * 60_000;
 const QUIET_MS = 15_000;
 
@@ -53,17 +53,18 @@ interface Context {
   readonly import_id: string;
   readonly partner_id: number;
   readonly reason: string;
-  /** When the job was asked for: the time of each decision. */
+  /** When the job was requested; the time of every decision. */
   readonly at: UnixMs;
   readonly endedAt: UnixMs;
-  /** Prolongs the lease. Throws when another process has the job. */
+  /** Extends the lease. Throws if another process has the job. */
   readonly goOn: () => Promise<void>;
 }
 
 /**
- * The order of durable effects: 1 the decisions of a page in `claims`, each with an id of the
- * import and its sale, 2 settle answers each once, 3 what came of it in the row of the job. Killed
- * before that the page is done again: what settle has answered is counted by its answer.
+ * The order of durable effects: 1. the decisions of a page in `claims`, each with an id of the
+ * import and its sale; 2. settle processes each once; 3. the totals in the row of the job. After a
+ * crash before 3 the page is done again; decisions that settle has processed count by their
+ * outcome.
  */
 export const runUndo = async (ports: UndoPorts, job: TakenJob, report: Report): Promise<UndoTotals> => {
   const { import_id, reason } = job.input as UndoJob;
@@ -116,7 +117,7 @@ const added = (one: UndoTotals, more: UndoTotals): UndoTotals => {
   return { ...sum, sums: Object.fromEntries(sums) };
 };
 
-/** What is known of one row of the page. */
+/** The state of one row of the page. */
 interface RowState {
   readonly event_id: string;
   readonly named: FoundLine | undefined;
@@ -157,7 +158,7 @@ const undoPage = async (context: Context, page: readonly RowOfFile[]): Promise<U
   return { ...counts, sums: Object.fromEntries([...sums].map(([currency, minor]) => [currency, String(minor)])) };
 };
 
-/** One for each sale, so that a row which comes again, or is a copy, is no second decision. */
+/** One id for each sale, so that a repeated row or a copy makes no second decision. */
 const decisionId = ({ import_id }: Context, { event_id }: Line): string => uuidOf("import-undo", import_id, event_id);
 
 const whatOf = (
@@ -176,8 +177,8 @@ const whatOf = (
 };
 
 /**
- * Which row of the import counts a sale: the one that made it, or of its copies the one that comes
- * first in the file.
+ * The row of the import that counts a sale: the one that made it, or else the first of its copies
+ * in the file.
  */
 const countedBy = async (
   { ports, job, import_id }: Context,
@@ -228,7 +229,7 @@ const claimFor = (context: Context, { named, line }: RowState): Claim => {
   return claimOf(decided);
 };
 
-/** Those of the events that are stored, once all are or no more come. */
+/** Those of the events that are stored, once all are stored or no more are to be expected. */
 const whenStored = async (
   { ports: { clickhouse }, job: { client_id }, endedAt, goOn }: Context,
   ids: readonly string[],
@@ -246,7 +247,7 @@ const whenStored = async (
   }
 };
 
-/** However long settle takes: its decisions are in the log. */
+/** Waits without a limit, because the decisions are in the log. */
 const whenAnswered = async ({ pool }: UndoPorts, ids: readonly string[], goOn: Context["goOn"]) => {
   for (;;) {
     const answers = await settledOf(pool, ids);

@@ -33,7 +33,7 @@ export const saidOf = ({ from, to, stage, clientId, overridesDecisions, reason }
   commit: commitOf(),
 });
 
-/** The same for the same decisions, in whatever order they were found. */
+/** A digest that is equal for equal decisions, in whatever order they were found. */
 export const digestOf = ({ changes }: Difference): string => {
   const ids = changes.map(({ decision_id }) => decision_id).sort();
   return createHash("sha256").update(ids.join("\n")).digest("base64url");
@@ -47,7 +47,7 @@ interface ApplyInput {
   readonly onProgress: (done: number, total: number) => void;
 }
 
-/** Runs before anything is written. Throws Refused when money of closed months would move. */
+/** Runs before anything is written. Throws CommandRefused if money of closed months would move. */
 export const refuseClosedMonths = (difference: Difference, isAllowed: boolean): void => {
   const closed = closedMonthsOf(difference);
   if (closed.length > 0 && !isAllowed)

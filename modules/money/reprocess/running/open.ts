@@ -86,7 +86,9 @@ const readFacts = (
   });
 };
 
-/** The caller owns the pool. Throws WrongPepper, Refused, and errors of unreachable servers. */
+/**
+ * The caller owns the pool. Throws WrongPepper, CommandRefused, and errors of unreachable servers.
+ */
 export const openReprocessing = async (
   pool: pg.Pool,
   installation: Installation,

@@ -71,7 +71,7 @@ interface Picture {
   readonly revision: number;
   readonly subjects: ReadonlyMap<string, SuppressedSubject>;
   readonly hides: Hides | undefined;
-  /** Time of this process's clock before the database was queried. */
+  /** The time on this process's clock before the query. */
   readonly askedAt: number;
 }
 

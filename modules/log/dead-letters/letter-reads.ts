@@ -18,8 +18,8 @@ export interface LetterFilter {
   readonly since?: UnixMs;
 }
 /**
- * Whose letters are visible: those of some clients by row-level security, or all (`null`: operators
- * only), unreadable ones included.
+ * The clients whose letters row-level security shows; null: all letters, unreadable ones included,
+ * which only operators may see.
  */
 export type LetterScope = readonly number[] | null;
 

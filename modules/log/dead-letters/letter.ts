@@ -40,8 +40,8 @@ export interface Failure {
   /** Id of the first refusal; a record that is sent again carries it in a header. */
   readonly root: string;
   /**
-   * Id of what would be sent again, where it can be decoded. It finds the letter of a failure whose
-   * header was lost on the way.
+   * The id of the event that would be sent again, if the record can be decoded. It finds the letter
+   * of a failure whose header was lost on the way.
    */
   readonly subject: string | null;
   readonly stage: string;
@@ -53,7 +53,7 @@ export interface Failure {
   readonly kept: Position;
   readonly event_id: string | null;
   readonly client_id: number | null;
-  /** Whose settings read it: a source (src_7) or a payment provider; null: neither. */
+  /** The source (src_7) or payment provider with whose settings it was read; null: neither. */
   readonly sender: string | null;
   readonly first_failed_at: UnixMs;
   readonly failed_at: UnixMs;

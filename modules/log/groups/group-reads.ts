@@ -21,7 +21,7 @@ export interface GroupRead {
   readonly topic: string;
   /** Stages or sinks, in the order of the chain. */
   readonly nodes: readonly string[];
-  /** The same names for people, with the revision where it is recorded. */
+  /** The nodes as people read them, with the revision if it is recorded. */
   readonly hosts: readonly string[];
   readonly state: string;
   readonly members: readonly { readonly clientId: string; readonly host: string }[];

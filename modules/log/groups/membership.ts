@@ -94,8 +94,9 @@ const member = ({ group, join, sessionTimeoutMs, log }: Omit<MembershipSettings,
 type HeldGroups = ReadonlyMap<string, string>;
 
 /**
- * Returns a reader of the held groups that answers null while they cannot be read. A failure is
- * logged once per outage: the last result stays in force, and the next query follows in a second.
+ * Returns a function that reads the held groups, and returns null while they cannot be read. A
+ * failure is logged once per outage: the last result stays in force, and the next query follows in
+ * a second.
  */
 const openReader = (heldAmong: () => Promise<HeldGroups>, log: Pick<Log, "warn">) => {
   let isUnanswered = false;

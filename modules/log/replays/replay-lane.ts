@@ -126,7 +126,7 @@ const paceOf = (traffic: LanePorts["traffic"], isOver: () => boolean) => {
   };
 };
 
-/** What is read of these ranges, each from its position to its end. */
+/** The settings for reading these ranges, each from its position to its end. */
 const readingOf = (left: readonly Segment[], positionOf: (range: Segment) => number) => ({
   topics: [...new Set(left.map(({ topic }) => topic))],
   from: offsetsOf(left, positionOf),

@@ -12,7 +12,7 @@ export interface ReplaySinkPorts extends Pick<SinkPorts, "wire" | "stores" | "re
   readonly withholds: () => Promise<WithholdFilter | undefined>;
 }
 
-/** What the sinks did not write of a batch. */
+/** The records of a batch that the sinks did not write. */
 export interface Unwritten {
   withheld: number;
   readonly refused: Letter[];

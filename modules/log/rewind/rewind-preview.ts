@@ -6,7 +6,7 @@ type RewindPlanned = Awaited<ReturnType<typeof planRewind>>;
 export interface RewindPreview extends RewindPlanned {
   /** Why it is refused; null when it is allowed. */
   readonly problem: string | null;
-  /** What is written again, one sentence each. */
+  /** What the stages and sinks write again, one sentence each. */
   readonly rewrites: readonly string[];
 }
 

@@ -4,7 +4,7 @@ import type { Demo } from "./seed.ts";
 
 export interface Example {
   readonly name: string;
-  /** What it shows, and who sends it. */
+  /** The kind of event and its sender. */
   readonly says: string;
   readonly command: string;
 }

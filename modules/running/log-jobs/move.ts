@@ -16,7 +16,7 @@ export interface Reprocess {
   readonly reason: string;
   /** The user that decisions name. */
   readonly user_id: number;
-  /** What is written; null: the job only compares. */
+  /** The comparison whose result the job writes; null: the job only compares. */
   readonly writes: {
     /** The comparison, and the digest of its result. */
     readonly of: string;
@@ -55,7 +55,7 @@ export interface MovedPartition {
   readonly to: number;
 }
 export interface MovePlan {
-  /** What no two open jobs may change at once: the group, or the sinks of a replay. */
+  /** The group, or the sinks of a replay, that no two open jobs may change at once. */
   readonly subject: string;
   /** Stages and sinks that read again. */
   readonly nodes: readonly string[];

@@ -4,7 +4,9 @@ import { type Kafka, lastingAdmin } from "../../../infra/kafka/kafka.ts";
 
 /** Declared in topics.yaml; it has no schema, so the probe needs no registry. */
 const topic = "probe";
-/** Together shorter than a probe's 10 s, so that the log's own error is reported. */
+/**
+ * Both limits together are shorter than a probe's 10 s, so that the log's own error is reported.
+ */
 const SEND_MS = 4_000;
 const FETCH_MS = 5_000;
 /**

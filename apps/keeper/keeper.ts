@@ -23,7 +23,7 @@ import { openProviders, postbackFactsOf } from "../../modules/intake/payment-not
 import { sourceFactsOf } from "../../modules/intake/sources/source-facts.ts";
 import { openSources } from "../../modules/intake/sources/source-picture.ts";
 import { letterSources } from "../../modules/log/dead-letters/failure.ts";
-import { openSuppressions } from "../../modules/privacy/suppressions.ts";
+import { openSuppressions, type Suppressions } from "../../modules/privacy/suppressions.ts";
 import { feedsOf } from "../../stream/topology.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
@@ -128,10 +128,10 @@ const openStores = async ({ config, scope }: Frame) => {
   return { pool, clickhouse, ofHours, objects };
 };
 
-const beginWork = async (frame: Frame): Promise<void> => {
-  const { config, log, scope, metrics, kafka, begin } = frame;
+/** What the schedules share: the stores, the log, and the schemas of the topics that they write. */
+const openWork = async (frame: Frame) => {
+  const { config, scope, kafka } = frame;
   const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
-  const produce = producer.send;
   const registry = openRegistry({
     url: config.SCHEMA_REGISTRY_URL,
     topicPrefix: config.KAFKA_TOPIC_PREFIX,
@@ -139,15 +139,34 @@ const beginWork = async (frame: Frame): Promise<void> => {
   });
   const written = [...new Set([...feedsOf(pipeline).map(({ to }) => to), ...letterSources])];
   const { wire, opened } = lateWire(written, registry);
-  const withWire = (schedule: Schedule): Schedule => ({
-    ...schedule,
-    work: async (isClosing) => {
-      await opened();
-      return schedule.work(isClosing);
-    },
-  });
-  const { pool, clickhouse, ofHours, objects } = await openStores(frame);
-  await begin(withWire(outbox(pool, wire, produce)));
+  /** Begins a schedule that needs the wire: its runs fail until the registry answers. */
+  const beginWired = (schedule: Schedule): Promise<void> => frame.begin(after(opened, schedule));
+  return { ...frame, ...(await openStores(frame)), produce: producer.send, registry, wire, beginWired };
+};
+type Work = Awaited<ReturnType<typeof openWork>>;
+
+const after = (opened: () => Promise<void>, schedule: Schedule): Schedule => ({
+  ...schedule,
+  work: async (isClosing) => {
+    await opened();
+    return schedule.work(isClosing);
+  },
+});
+
+const beginWork = async (frame: Frame): Promise<void> => {
+  const work = await openWork(frame);
+  await beginBooks(work);
+  await beginRetention(work);
+  const suppressions = await work.scope.open("suppressions", () => closing(openSuppressions(work.pool)));
+  await beginLogWork(work, suppressions);
+  await beginJobs(work);
+  await beginIntake(work, suppressions);
+};
+
+/** The outbox, and all that is computed from the books: money, rollups, nightly inspections. */
+const beginBooks = async (work: Work): Promise<void> => {
+  const { pool, clickhouse, ofHours, wire, produce, metrics, log, begin, beginWired } = work;
+  await beginWired(outbox(pool, wire, produce));
   await begin(forgetting(pool));
   await begin(forgettingRequests(pool));
   await begin(moneyDays(pool));
@@ -155,41 +174,50 @@ const beginWork = async (frame: Frame): Promise<void> => {
   await begin(rollups(pool, clickhouse));
   await begin(rollupHours(pool, ofHours));
   await begin(waiting(pool, metrics, Date.now));
-  await begin(withWire(strayRefunds({ pool, clickhouse, wire, produce, clock: Date.now })));
-  await begin(withWire(nightly({ pool, clickhouse, wire, produce, log, clock: Date.now })));
+  await beginWired(strayRefunds({ pool, clickhouse, wire, produce, clock: Date.now }));
+  await beginWired(nightly({ pool, clickhouse, wire, produce, log, clock: Date.now }));
+};
+
+const beginRetention = async ({ pool, objects, log, begin }: Work): Promise<void> => {
   await begin(archiveRetention(objects, Date.now));
   await begin(archivePurge({ pool, objects, log, clock: Date.now }));
   await begin(refusedRetention(objects, Date.now));
   await begin(recordingRetention(pool, objects, Date.now));
   await begin(identityRetention(pool, Date.now));
   await begin(leadRetention(pool, Date.now));
+};
+
+/** Work on the log itself: events of the last resort, replays, and moves of groups. */
+const beginLogWork = async (work: Work, suppressions: Suppressions): Promise<void> => {
+  const { config, scope, objects, registry, wire, produce, kafka, metrics, log, begin } = work;
   const setAside = refusedByLog({ send: produce, objects, wire: () => wire, log });
   await begin(lastResort(objects, sendWithSchemaIds(registry, produce, setAside)));
-  const suppressions = await scope.open("suppressions", () => closing(openSuppressions(pool)));
   const ofReplays = { config, topology: pipeline, kafka, registry, produce, suppressions, metrics, log };
   await begin(await scope.open("replay lane", () => openReplayLane(ofReplays)));
   const ofMoves = { config, topology: pipeline, kafka, registry, produce, log };
   await begin(await scope.open("moves", () => openMoves(ofMoves)));
-  const everything = lateWire(Object.values(topics), registry);
-  const jobs = await scope.open("jobs work", () => openJobs({ config, pool, wire: everything.wire, produce, log }));
-  await begin({
-    ...jobs,
-    work: async (isClosing) => {
-      await everything.opened();
-      return jobs.work(isClosing);
-    },
-  });
-  const { hides } = suppressions;
-  const facts = await openFacts(frame, pool);
+};
+
+/** Jobs read and write every topic, so they have a wire of their own. */
+const beginJobs = async ({ config, scope, pool, registry, produce, log, begin }: Work): Promise<void> => {
+  const { wire, opened } = lateWire(Object.values(topics), registry);
+  const jobs = await scope.open("jobs work", () => openJobs({ config, pool, wire, produce, log }));
+  await begin(after(opened, jobs));
+};
+
+/** Dead letters and pulls: both admit events, as an edge does. */
+const beginIntake = async (work: Work, { hides }: Suppressions): Promise<void> => {
+  const { config, scope, pool, kafka, wire, produce, metrics, log, begin, beginWired } = work;
   const { TRIBUTARY_SECRET: keyring } = config;
-  const moreFacts = await openMoreFacts(frame, pool);
+  const facts = await openFacts(work, pool);
+  const moreFacts = await openMoreFacts(work, pool);
   const readmit: LetterPorts["readmit"] = (kept, root) =>
     readmitted({ keyring, wire, facts, moreFacts, clock: Date.now }, kept, root);
   const ofLetters = { topology: pipeline, pool, kafka, wire, produce, readmit, hides, metrics, log };
   for (const open of [deadLetterIndex, deadLetterRetries])
-    await begin(withWire(await scope.open("dead letters", () => open(ofLetters))));
+    await beginWired(await scope.open("dead letters", () => open(ofLetters)));
   const ofPulls = { pool, kafka, wire, produce, keyring, facts, hides, log, signal: scope.closing };
-  await begin(withWire(await scope.open("pulls", () => pulls(ofPulls))));
+  await beginWired(await scope.open("pulls", () => pulls(ofPulls)));
   await begin(forgettingPulls(pool));
   await begin(payloadPurge(pool, Date.now));
 };

@@ -62,36 +62,40 @@ const stagesOf = ({ nodes }: Topology): Readonly<Record<ProbedStore, readonly st
 const JOINED_WITHIN_MS = 60_000;
 
 /**
- * The consumer of the index lives beside the schedules and is joined again by the next run when
- * it has ended: a log that is away must not end the process that reports it.
+ * Joins the group of the index. Deleted records and a lost end of the log are skipped, because
+ * continuing where the log begins changes nothing in the index; letters may be lost, so an operator
+ * is alerted. A gap inside the log ends the consumer.
  */
-export const deadLetterIndex = ({ pool, kafka, wire, log }: LetterPorts): Resource<Schedule> => {
+const joinIndex = ({ pool, kafka, wire, log }: LetterPorts, onCrash: (error: Error) => void): Promise<Consumer> =>
+  kafka.consumer({
+    group: INDEX_GROUP,
+    topics: Object.values(letterTopics),
+    onOutOfRange: (lost) => log.error("dead_letters.out_of_range", { ...lost, alert: true }),
+    reading: indexReading,
+    onBatch: indexing(wire, (failures) => indexInPostgres(pool, failures)),
+    onCrash,
+  });
+
+/**
+ * The consumer of the index lives beside the schedules. When it has ended, the next run joins
+ * again, because a log that is away must not end the process that reports it.
+ */
+export const deadLetterIndex = (ports: LetterPorts): Resource<Schedule> => {
   let consumer: Consumer | undefined;
   let joining: { readonly since: number } | undefined;
   let endedBy: Error | undefined;
   let isStopped = false;
-  const onBatch = indexing(wire, (failures) => indexInPostgres(pool, failures));
   const join = async (): Promise<void> => {
     let hasEnded = false;
-    const joined = await kafka.consumer({
-      group: INDEX_GROUP,
-      topics: Object.values(letterTopics),
-      // Records that were deleted, or a lost end of the log, are no reason to stand still: reading
-      // on from where the log begins changes nothing in the index. Letters may be lost, so an
-      // operator must know. A gap inside of the log is something else and ends the consumer.
-      onOutOfRange: (lost) => log.error("dead_letters.out_of_range", { ...lost, alert: true }),
-      reading: indexReading,
-      onBatch,
-      onCrash: (error) => {
-        hasEnded = true;
-        endedBy = error;
-        consumer = undefined;
-      },
+    const joined = await joinIndex(ports, (error) => {
+      hasEnded = true;
+      endedBy = error;
+      consumer = undefined;
     });
     if (isStopped) await joined.stop();
     else if (!hasEnded) consumer = joined;
   };
-  const begun = (): { readonly since: number } => {
+  const startJoining = (): { readonly since: number } => {
     join()
       .catch((error) => {
         endedBy = error;
@@ -106,13 +110,13 @@ export const deadLetterIndex = ({ pool, kafka, wire, log }: LetterPorts): Resour
       name: "dead-letter-index",
       pauseMs: 1_000,
       work: async () => {
-        // Logged and counted as a run that failed; the next one joins again.
+        // The error is logged and counted as a failed run; the next run joins again.
         const error = endedBy;
         endedBy = undefined;
         if (error !== undefined) throw error;
         if (consumer !== undefined) return 0;
-        // Not waited for: a process that is to stop must not stand here.
-        joining ??= begun();
+        // Not awaited: a process that is to stop must not wait here.
+        joining ??= startJoining();
         if (performance.now() - joining.since > JOINED_WITHIN_MS)
           throw new Error(`${INDEX_GROUP} is not joined after ${JOINED_WITHIN_MS / 1_000} s`);
         return 0;
@@ -125,10 +129,9 @@ export const deadLetterIndex = ({ pool, kafka, wire, log }: LetterPorts): Resour
   };
 };
 
-export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
-  const { topology, pool, kafka, wire, produce, readmit, hides, metrics } = ports;
-  const admin = lastingAdmin(kafka, ADMIN_MS);
-  const see = confirmReprocessed(topology, {
+/** Confirms sent letters once every group that reads them has passed them. */
+const confirmSent = ({ topology, pool }: LetterPorts, admin: ReturnType<typeof lastingAdmin>) =>
+  confirmReprocessed(topology, {
     admin: {
       watermarks: (topic) => admin.ask((one) => one.watermarks(topic)),
       committed: (group, topic) => admin.ask((one) => one.committed(group, topic)),
@@ -142,20 +145,27 @@ export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
     underWay: () => lettersUnderWay(pool),
     passed: (letters) => markPassed(pool, letters, Date.now()),
   });
-  const retrying = {
-    claims: {
-      claim: (most: number, now: number, leaseMs: number) => claimLetters(pool, most, now, leaseMs),
-      sent: (letters, now) => markSent(pool, letters, now),
-      park: (letters, message) => parkLetters(pool, letters, message),
-      discard: (letters, reason, now) => discardClaimed(pool, letters, reason, now),
-    },
+
+const claimsIn = (pool: Pool): RetryPorts["claims"] => ({
+  claim: (most, now, leaseMs) => claimLetters(pool, most, now, leaseMs),
+  sent: (letters, now) => markSent(pool, letters, now),
+  park: (letters, message) => parkLetters(pool, letters, message),
+  discard: (letters, reason, now) => discardClaimed(pool, letters, reason, now),
+});
+
+export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
+  const { topology, pool, kafka, wire, produce, readmit, hides, metrics } = ports;
+  const admin = lastingAdmin(kafka, ADMIN_MS);
+  const confirm = confirmSent(ports, admin);
+  const retrying: RetryPorts = {
+    claims: claimsIn(pool),
     pick: (places) => kafka.pick(places),
     produce,
     wire,
     readmit,
     hides,
     clock: Date.now,
-  } satisfies Parameters<typeof sendDue>[0];
+  };
   const stages = stagesOf(topology);
   return {
     value: {
@@ -170,7 +180,7 @@ export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
           done += sent;
           if (sent < LETTERS_AT_ONCE) break;
         }
-        await see();
+        await confirm();
         metrics.setOpenLetters(await openLetters(pool));
         return done;
       },

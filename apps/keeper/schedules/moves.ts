@@ -68,11 +68,10 @@ const installationOf = ({ config, kafka, log }: MoveSettings): Installation => (
 });
 
 /**
- * With connections of its own: a move holds one for as long as it takes. A run takes a move and
- * returns; what is under way goes on beside it, and is left when the schedule is stopped.
+ * Connections for moves alone, because a move holds one for as long as it takes. The log and the
+ * registry are opened for the first move.
  */
-export const openMoves = (settings: MoveSettings): Resource<Schedule> => {
-  const { config, topology, kafka, registry, produce, log } = settings;
+const openSources = ({ config, topology, kafka, registry, produce }: MoveSettings) => {
   const pool = openPool(config.POSTGRES_URL, {
     name: `tributary-${config.INSTANCE_NAME}-moves`,
     max: 2 * AT_ONCE,
@@ -80,18 +79,35 @@ export const openMoves = (settings: MoveSettings): Resource<Schedule> => {
   });
   const redis = new Redis(config.REDIS_URL, { lazyConnect: true, maxRetriesPerRequest: 1, commandTimeout: STORE_MS });
   redis.on("error", () => undefined);
-  // Of this process alone: one that was killed is followed by another when its lease ends.
+  let wire: Wire | undefined;
+  let admin: Admin | undefined;
+  return {
+    pool,
+    redis,
+    rewinding: async (): Promise<RewindSources> => {
+      wire ??= await openWire([topics.operations], registry);
+      admin ??= await kafka.admin();
+      return { pool, kafka, admin, audit: { wire, produce }, topology };
+    },
+    close: async (): Promise<void> => {
+      redis.disconnect();
+      await Promise.all([pool.end(), admin?.close()]);
+    },
+  };
+};
+
+/**
+ * A run takes a move and returns. Moves under way continue beside it, and are left to another
+ * keeper when the schedule stops.
+ */
+export const openMoves = (settings: MoveSettings): Resource<Schedule> => {
+  const { config, log } = settings;
+  const { pool, redis, rewinding, close } = openSources(settings);
+  // Every process has its own: another follows a killed one when its lease ends.
   const owner = randomUUID();
   const closing = new AbortController();
   const underWay = new Set<Promise<void>>();
-  let wire: Wire | undefined;
-  let admin: Admin | undefined;
 
-  const rewinding = async (): Promise<RewindSources> => {
-    wire ??= await openWire([topics.operations], registry);
-    admin ??= await kafka.admin();
-    return { pool, kafka, admin, audit: { wire, produce }, topology };
-  };
   const start = (taken: TakenMove, opened: RewindSources): void => {
     const going = carryOut(taken, {
       rewinding: opened,
@@ -101,7 +117,7 @@ export const openMoves = (settings: MoveSettings): Resource<Schedule> => {
       closing,
       log,
     })
-      // Postgres is away: the lease ends by itself, and the next keeper goes on.
+      // Postgres is away: the lease ends by itself, and the next keeper continues.
       .catch((error) => log.warn("move.left", { operation_id: taken.operation_id, error }))
       .finally(() => underWay.delete(going));
     underWay.add(going);
@@ -122,8 +138,7 @@ export const openMoves = (settings: MoveSettings): Resource<Schedule> => {
     stop: async () => {
       closing.abort(new MoveGivenUp("the keeper closes"));
       await Promise.all(underWay);
-      redis.disconnect();
-      await Promise.all([pool.end(), admin?.close()]);
+      await close();
     },
   };
 };

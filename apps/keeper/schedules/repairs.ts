@@ -21,7 +21,7 @@ import { LOG_INTERVAL_MS, type ProbeName, probeNames } from "../../../modules/ru
 import { openLogProbe } from "../../../modules/running/repair/log-probe.ts";
 import { releaseProbes, saveProbe, takeProbe } from "../../../modules/running/repair/probe-states.ts";
 import { openProbes } from "../../../modules/running/repair/probes.ts";
-import { type Restart, restartOf } from "../../../modules/running/repair/restarts.ts";
+import { restartOf } from "../../../modules/running/repair/restarts.ts";
 import { type Repair, selfRepair } from "../../../modules/running/repair/self-repair.ts";
 import { syncLagOf } from "../../../modules/running/repair/sync-lag.ts";
 import { pipeline } from "../../../topology.ts";
@@ -63,7 +63,7 @@ const LEVELS = { healthy: 0, failing: 1, restarting: 2, down: 3 } as const;
 
 /** Connects to nothing yet: a store that is away when the keeper starts is what this is for. */
 export const openRepairs = (ports: RepairPorts) => {
-  const { config, log, metrics, timing } = ports;
+  const { config, log } = ports;
   const stores = openStores(ports);
   const { pool } = stores;
   const mailer = openMailer(config.SMTP_URL);
@@ -71,32 +71,11 @@ export const openRepairs = (ports: RepairPorts) => {
   const { report, ensureToken } = openReporting(ports, pool, mailer, stack);
   const lag = openSyncLag(ports, pool);
   const logProbe = openLogProbe(ports.kafka, config.INSTANCE_NAME);
-  const { INSTANCE_NAME: instance, KAFKA_TOPIC_PREFIX: topicPrefix, RESTART_COMMAND: command } = config;
+  const { INSTANCE_NAME: instance, KAFKA_TOPIC_PREFIX: topicPrefix } = config;
   const looks = openProbes({ instance, topicPrefix, ...stores, syncLag: lag.ask, eventLog: logProbe.look });
-  const book: Repair["book"] = {
-    take: (probe, leaseMs) => takeProbe(pool, probe, instance, leaseMs),
-    save: (row, alerts, leaseMs) => saveProbe(pool, row, alerts, instance, leaseMs),
-    unmailed: (probe) => (mailer === undefined ? Promise.resolve([]) : unmailedAlerts(pool, probe)),
-  };
-  const restartCounted = (probe: ProbeName) => (): Restart | undefined => {
-    const restart = restartOf(probe, { command, stack: stack?.restart, log });
-    if (restart === undefined) return undefined;
-    return () => {
-      metrics.countRestart(probe);
-      return restart();
-    };
-  };
-  const schedules: readonly Schedule[] = probeNames.map((probe) =>
-    selfRepair({
-      name: probe,
-      look: looks[probe],
-      restart: restartCounted(probe),
-      book,
-      report,
-      log,
-      show: ({ state }) => metrics.setProbe(probe, LEVELS[state]),
-      timing: { ...(probe === "event_log" && { intervalMs: LOG_INTERVAL_MS }), ...timing },
-    }),
+  const book = bookIn(pool, instance, mailer !== undefined);
+  const schedules = probeNames.map((probe) =>
+    repairOf(probe, ports, { look: looks[probe], restart: restartCounted(probe, ports, stack), book, report }),
   );
   const { ingestUrls = [] } = ports;
   const ingest = addressChecks({
@@ -117,6 +96,38 @@ export const openRepairs = (ports: RepairPorts) => {
     },
   };
 };
+
+/** Without a mailer no alert counts as unmailed. */
+const bookIn = (pool: Pool, instance: string, canMail: boolean): Repair["book"] => ({
+  take: (probe, leaseMs) => takeProbe(pool, probe, instance, leaseMs),
+  save: (row, alerts, leaseMs) => saveProbe(pool, row, alerts, instance, leaseMs),
+  unmailed: async (probe) => (canMail ? unmailedAlerts(pool, probe) : []),
+});
+
+/** How the store of a probe is restarted, if this process can; each restart is counted. */
+const restartCounted =
+  (probe: ProbeName, { config, log, metrics }: RepairPorts, stack: LocalStack | undefined): Repair["restart"] =>
+  () => {
+    const restart = restartOf(probe, { command: config.RESTART_COMMAND, stack: stack?.restart, log });
+    if (restart === undefined) return undefined;
+    return () => {
+      metrics.countRestart(probe);
+      return restart();
+    };
+  };
+
+const repairOf = (
+  probe: ProbeName,
+  { log, metrics, timing }: RepairPorts,
+  means: Pick<Repair, "look" | "restart" | "book" | "report">,
+): Schedule =>
+  selfRepair({
+    name: probe,
+    ...means,
+    log,
+    show: ({ state }) => metrics.setProbe(probe, LEVELS[state]),
+    timing: { ...(probe === "event_log" && { intervalMs: LOG_INTERVAL_MS }), ...timing },
+  });
 
 const openStores = ({ config, log }: RepairPorts) => {
   const name = `tributary-${config.INSTANCE_NAME}-probe`;

@@ -27,6 +27,7 @@ import {
   claimReplay,
   LaneLost,
   leaseMs,
+  type OwnedReplay,
   ownedReplay,
   type Replay,
   readReplay,
@@ -41,6 +42,7 @@ import type { Produce } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
 import { topics } from "../../../topics.ts";
 import type { Config } from "../config.ts";
+import { keepLease } from "../lease.ts";
 
 /**
  * Then the next turn goes on: a schedule that does not return counts as dead. Joining the log again
@@ -55,27 +57,65 @@ interface ReplaySchedulePorts {
   readonly log: Pick<Log, "info">;
 }
 
-/**
- * One replay at a time, whatever processes run. What it does is said in the audit before it begins
- * and when it ends.
- */
-const replays = ({ pool, lane, log }: ReplaySchedulePorts): Schedule => {
-  // Of this process alone: one that was killed is taken over when its lease ends.
-  const owner = randomUUID();
-  /** Begun here and not ended yet. */
-  let begunHere: { readonly replay_id: string; readonly operation: RunningOperation } | undefined;
+/** The audit of the replay under way: a replay takes several turns and is begun once. */
+const openReplayAudit = () => {
+  /** The replay that this process has begun and not ended. */
+  let current: { readonly replay_id: string; readonly operation: RunningOperation } | undefined;
+  const forget = (): void => {
+    current = undefined;
+  };
+  return {
+    begin: async (ports: OperationPorts, replay: Replay): Promise<RunningOperation> => {
+      if (current?.replay_id === replay.replay_id) return current.operation;
+      const { replay_id, actor, from_at, to_at, sinks, positions } = replay;
+      const window = `${new Date(from_at).toISOString()}/${to_at === null ? "" : new Date(to_at).toISOString()}`;
+      const operation = await beginOperation(
+        ports,
+        { kind: "replay", actor, target: replay_id },
+        { window, sinks, positions },
+      );
+      current = { replay_id, operation };
+      return operation;
+    },
+    /** Writes nothing when the replay was begun by another process. */
+    fail: async (replay_id: string, message: string): Promise<void> => {
+      await current?.operation.end("failed", { replay_id, message });
+      forget();
+    },
+    forget,
+  };
+};
 
-  const begun = async (ports: OperationPorts, replay: Replay): Promise<RunningOperation> => {
-    if (begunHere?.replay_id === replay.replay_id) return begunHere.operation;
-    const { replay_id, actor, from_at, to_at, sinks, positions } = replay;
-    const window = `${new Date(from_at).toISOString()}/${to_at === null ? "" : new Date(to_at).toISOString()}`;
-    const operation = await beginOperation(
-      ports,
-      { kind: "replay", actor, target: replay_id },
-      { window, sinks, positions },
-    );
-    begunHere = { replay_id, operation };
-    return operation;
+/** Ends the operation of a replay that is done, with its report. */
+const reportDone = async (
+  { pool, log }: ReplaySchedulePorts,
+  replay: Replay,
+  operation: RunningOperation,
+): Promise<void> => {
+  const { ok: _, state: __, ...report } = reportOf((await readReplay(pool, replay.replay_id)) ?? replay);
+  await operation.end("succeeded", report);
+  log.info("replay.done", {
+    replay_id: report.replay_id,
+    requeued: report.events_requeued,
+    suppressed: report.events_suppressed,
+  });
+};
+
+/**
+ * Works on one replay at a time, however many processes run. The audit has a record before a replay
+ * begins and one when it ends.
+ */
+const replays = (opened: ReplaySchedulePorts): Schedule => {
+  const { pool, lane } = opened;
+  // Every process has its own: the replay of a killed one is taken over when its lease ends.
+  const owner = randomUUID();
+  const audit = openReplayAudit();
+  /** A transient failure leaves the replay to the next turn; any other ends it. */
+  const giveUp = async ({ replay_id }: Replay, owned: OwnedReplay, error: unknown): Promise<void> => {
+    if (classify(error) === "transient") return await owned.release().catch(() => undefined);
+    const { message } = error as Error;
+    await owned.end("failed", { file: "", message }).catch(() => undefined);
+    await audit.fail(replay_id, message).catch(audit.forget);
   };
 
   return {
@@ -86,50 +126,28 @@ const replays = ({ pool, lane, log }: ReplaySchedulePorts): Schedule => {
       if (replay === undefined) return 0;
       if (replay === "busy") return "busy";
       const owned = ownedReplay(pool, replay.replay_id, owner);
-      let isLost = false;
-      const renewing = setInterval(() => {
-        owned.renew().catch((error) => {
-          isLost ||= error instanceof LaneLost;
-        });
-      }, leaseMs / 3);
-      const end = performance.now() + TURN_MS;
+      const lease = keepLease(owned.renew, leaseMs, LaneLost);
+      const turnEnds = performance.now() + TURN_MS;
       try {
         const ports = await lane();
-        const operation = await begun(ports, replay);
-        const became = await workOff(replay, owner, ports, () => isLost || isClosing() || performance.now() > end);
-        if (became === "interrupted") {
-          if (!isLost) await owned.release();
+        const operation = await audit.begin(ports, replay);
+        const isOver = () => lease.isLost() || isClosing() || performance.now() > turnEnds;
+        if ((await workOff(replay, owner, ports, isOver)) === "interrupted") {
+          if (!lease.isLost()) await owned.release();
           return 0;
         }
-        begunHere = undefined;
-        const { ok: _, state: __, ...said } = reportOf((await readReplay(pool, replay.replay_id)) ?? replay);
-        await operation.end("succeeded", said);
-        log.info("replay.done", {
-          replay_id: said.replay_id,
-          requeued: said.events_requeued,
-          suppressed: said.events_suppressed,
-        });
+        audit.forget();
+        await reportDone(opened, replay, operation);
         return 1;
       } catch (error) {
-        // Cancelled, or taken over by a process that found this one asleep.
         if (error instanceof LaneLost) {
-          await begunHere?.operation.end("failed", {
-            replay_id: replay.replay_id,
-            message: "cancelled, or taken over",
-          });
-          begunHere = undefined;
+          await audit.fail(replay.replay_id, "cancelled, or taken over");
           return 0;
         }
-        if (classify(error) === "transient") await owned.release().catch(() => undefined);
-        else {
-          const message = (error as Error).message;
-          await owned.end("failed", { file: "", message }).catch(() => undefined);
-          await begunHere?.operation.end("failed", { replay_id: replay.replay_id, message }).catch(() => undefined);
-          begunHere = undefined;
-        }
+        await giveUp(replay, owned, error);
         throw error;
       } finally {
-        clearInterval(renewing);
+        lease.stop();
       }
     },
   };
@@ -151,12 +169,8 @@ export interface ReplayLaneSettings {
   readonly log: Log;
 }
 
-/**
- * With connections of its own, made when the first replay comes: what it writes waits for nothing
- * else that the keeper does.
- */
-export const openReplayLane = (settings: ReplayLaneSettings): Resource<Schedule> => {
-  const { config, topology, kafka, registry, produce, suppressions, metrics, log } = settings;
+/** The stores that replays write, over connections that nothing else of the keeper uses. */
+const openLaneStores = ({ config, metrics }: ReplayLaneSettings) => {
   const name = `tributary-${config.INSTANCE_NAME}-replay`;
   const pool = openPool(config.POSTGRES_URL, { name, max: 5, timeoutMs: STORE_MS });
   const clickhouse = openClickhouse(config.CLICKHOUSE_URL, { name });
@@ -164,6 +178,35 @@ export const openReplayLane = (settings: ReplayLaneSettings): Resource<Schedule>
   // The command that meets a broken connection fails and is tried again; without a listener the
   // error would be printed as well.
   redis.on("error", () => undefined);
+  const stores = {
+    clickhouse: clickhouseStore(clickhouse),
+    postgres: postgresStore(pool),
+    redis: redisStore(redis, hintPrefixOf(config), { has: () => true, shed: metrics.countShed }),
+  };
+  const close = async (): Promise<void> => {
+    redis.disconnect();
+    await Promise.all([pool.end(), clickhouse.close()]);
+  };
+  return { pool, stores, close };
+};
+
+/** Tries a step of a replay again until its deadline; each try is counted and logged. */
+const retryStep =
+  ({ metrics, log }: ReplayLaneSettings): LanePorts["retry"] =>
+  (step, work, between) =>
+    retry(work, {
+      deadlineMs: STEP_DEADLINE_MS,
+      beforeWait: async (error, tries) => {
+        metrics.countRetry(step);
+        log.warn("step.retried", { step, tries, error });
+        await between();
+      },
+    });
+
+/** Opens the log and the registry when the first replay comes. */
+export const openReplayLane = (settings: ReplayLaneSettings): Resource<Schedule> => {
+  const { topology, kafka, registry, produce, suppressions, log } = settings;
+  const { pool, stores, close } = openLaneStores(settings);
   const read = replayableSinks(topology).map(({ from }) => from);
   let wire: Wire | undefined;
   let admin: Admin | undefined;
@@ -171,40 +214,20 @@ export const openReplayLane = (settings: ReplayLaneSettings): Resource<Schedule>
   const lane: ReplaySchedulePorts["lane"] = async () => {
     wire ??= await openWire([...new Set([...read, topics.operations])], registry);
     admin ??= await kafka.admin();
-    // Subjects erased before a replay was asked for do not come back with it.
+    // A replay does not bring back subjects that were erased before it was requested.
     await suppressions.hides("now");
     return {
-      pool,
-      kafka,
-      admin,
-      topology,
-      wire,
-      produce,
+      ...{ pool, kafka, admin, topology, wire, produce, stores, log },
       traffic: liveTrafficOf(admin, topology),
-      stores: {
-        clickhouse: clickhouseStore(clickhouse),
-        postgres: postgresStore(pool),
-        redis: redisStore(redis, hintPrefixOf(config), { has: () => true, shed: metrics.countShed }),
-      },
       withholds: () => withholdsOf(suppressions),
       knownRefusals: (letters) => knownRefusals(pool, letters),
-      retry: (step, work, between) =>
-        retry(work, {
-          deadlineMs: STEP_DEADLINE_MS,
-          beforeWait: async (error, tries) => {
-            metrics.countRetry(step);
-            log.warn("step.retried", { step, tries, error });
-            await between();
-          },
-        }),
-      log,
+      retry: retryStep(settings),
     };
   };
   return {
     value: replays({ pool, lane, log }),
     stop: async () => {
-      redis.disconnect();
-      await Promise.all([pool.end(), clickhouse.close(), admin?.close()]);
+      await Promise.all([close(), admin?.close()]);
     },
   };
 };

@@ -15,6 +15,7 @@ import { claimPull, knownRows, leaseMs, PullLost, schedulePulls } from "../../..
 import { hostings } from "../../../../modules/log/groups/group-holds.ts";
 import { hostsNow } from "../../../../modules/log/groups/hosts.ts";
 import { pipeline } from "../../../../topology.ts";
+import { keepLease } from "../../lease.ts";
 
 export interface PullSettings extends Pick<PullPorts, "facts" | "hides" | "wire" | "produce" | "keyring" | "signal"> {
   readonly pool: Pool;
@@ -28,10 +29,12 @@ const TURN_MS = 30_000;
 const SOURCES_AT_ONCE = 4;
 const ADMIN_MS = 10_000;
 
-/** Any number of keepers may run it: each window has one lane, by its lease. */
-export const pulls = ({ pool, kafka, log, ...given }: PullSettings): Resource<Schedule> => {
-  const admin = lastingAdmin(kafka, ADMIN_MS);
-  const asked = {
+/** The ports of a lane; `admin` answers how much of what was pulled still waits in the log. */
+const lanePorts = (
+  { pool, kafka: _, log: __, ...given }: PullSettings,
+  admin: ReturnType<typeof lastingAdmin>,
+): PullPorts => {
+  const log = {
     watermarks: (topic: string) => admin.ask((one) => one.watermarks(topic)),
     offsetsAt: (topic: string, at: number) => admin.ask((one) => one.offsetsAt(topic, at)),
     committed: (group: string, topic: string) => admin.ask((one) => one.committed(group, topic)),
@@ -42,43 +45,44 @@ export const pulls = ({ pool, kafka, log, ...given }: PullSettings): Resource<Sc
       recorded: () => hostings(pool),
       describeGroups: (groups) => admin.ask((one) => one.describeGroups(groups)),
     });
-  const ports: PullPorts = {
+  return {
     ...given,
     known: (pull, hashes) => knownRows(pool, pull, hashes),
     allowed: () => allowedNetworks(pool),
-    waiting: () => waitingEvents({ admin: async () => asked, hosts }),
+    waiting: () => waitingEvents({ admin: async () => log, hosts }),
     clock: Date.now,
   };
+};
 
-  /** One turn of one window; answers how many rows it brought, undefined when none waits. */
-  const turn = async (isOver: () => boolean): Promise<number | undefined> => {
-    const owner = randomUUID();
-    const pull = await claimPull(pool, owner);
-    if (pull === undefined) return undefined;
-    const owned = ownedPull(pool, pull, owner);
-    let isLost = false;
-    const renewing = setInterval(() => {
-      owned.renew().catch((error) => {
-        isLost ||= error instanceof PullLost;
-      });
-    }, leaseMs / 3);
-    try {
-      const rows = await workPull(pull, owned, ports, () => isLost || isOver());
-      if (rows > 0) log.info("pull.moved", { pull_id: pull.pull_id, source_id: pull.source_id, rows });
-      return rows;
-    } catch (error) {
-      // Taken over by a process that found this one asleep.
-      if (error instanceof PullLost) return 0;
-      const { message } = error as Error;
-      if (classify(error) === "transient" || error instanceof Unavailable)
-        await owned.release(1_000).catch(() => undefined);
-      else await owned.end("failed", { code: "internal", field: null, message }).catch(() => undefined);
-      throw error;
-    } finally {
-      clearInterval(renewing);
-    }
-  };
+/** One turn of one window: returns how many rows it brought, 0 when no window waits. */
+const turn = async ({ pool, log }: PullSettings, ports: PullPorts, isOver: () => boolean): Promise<number> => {
+  const owner = randomUUID();
+  const pull = await claimPull(pool, owner);
+  if (pull === undefined) return 0;
+  const owned = ownedPull(pool, pull, owner);
+  const lease = keepLease(owned.renew, leaseMs, PullLost);
+  try {
+    const rows = await workPull(pull, owned, ports, () => lease.isLost() || isOver());
+    if (rows > 0) log.info("pull.moved", { pull_id: pull.pull_id, source_id: pull.source_id, rows });
+    return rows;
+  } catch (error) {
+    // Another process found this one asleep and has taken the window over.
+    if (error instanceof PullLost) return 0;
+    const { message } = error as Error;
+    if (classify(error) === "transient" || error instanceof Unavailable)
+      await owned.release(1_000).catch(() => undefined);
+    else await owned.end("failed", { code: "internal", field: null, message }).catch(() => undefined);
+    throw error;
+  } finally {
+    lease.stop();
+  }
+};
 
+/** Any number of keepers may run it: the lease of a window gives it one lane. */
+export const pulls = (settings: PullSettings): Resource<Schedule> => {
+  const { pool, kafka } = settings;
+  const admin = lastingAdmin(kafka, ADMIN_MS);
+  const ports = lanePorts(settings, admin);
   return {
     value: {
       name: "pulls",
@@ -87,10 +91,12 @@ export const pulls = ({ pool, kafka, log, ...given }: PullSettings): Resource<Sc
         await schedulePulls(pool, EVERY_MS);
         const end = performance.now() + TURN_MS;
         const isOver = () => isClosing() || performance.now() > end;
-        const turns = await Promise.allSettled(Array.from({ length: SOURCES_AT_ONCE }, () => turn(isOver)));
+        const turns = await Promise.allSettled(
+          Array.from({ length: SOURCES_AT_ONCE }, () => turn(settings, ports, isOver)),
+        );
         const failed = turns.find((one) => one.status === "rejected");
         if (failed !== undefined) throw failed.reason;
-        return turns.reduce((sum, one) => sum + (one.status === "fulfilled" ? (one.value ?? 0) : 0), 0);
+        return turns.reduce((sum, one) => sum + (one.status === "fulfilled" ? one.value : 0), 0);
       },
     },
     stop: admin.close,

@@ -1,7 +1,9 @@
 // The ingest host: opens what it needs by name, serves, and closes in reverse.
 import { openRegistry } from "../../infra/avro/registry.ts";
+import { pingClickhouse } from "../../infra/clickhouse/ping.ts";
 import { type App, openApp, serve } from "../../infra/http/app/open-app.ts";
 import { authenticator } from "../../infra/http/tokens.ts";
+import { pingPostgres } from "../../infra/postgres/ping.ts";
 import { need } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Scope } from "../../infra/runtime/scope.ts";
@@ -21,7 +23,7 @@ import { openTrials, type TrialSettings } from "../../modules/money/trials/open-
 import { batchIdKey } from "../../processors/admit/batch-id.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
-import { openEdges } from "./edges.ts";
+import { type EdgeParts, openEdges } from "./edges.ts";
 import { backfillRoute } from "./routes/backfill.ts";
 import { healthOf } from "./routes/health.ts";
 import { pullTriggerRoute } from "./routes/pull-trigger.ts";
@@ -57,37 +59,15 @@ interface IngestParts {
 
 const openRoutes = async (opening: Opening, opened: IngestParts): Promise<Routes> => {
   const { scope, config, log } = opening;
-  const { app, edge, stores } = opened;
+  const { edge, stores } = opened;
   const { pool, way } = edge;
-  const authenticate = authenticator(stores.tokens, "ingest");
-  const { newest, accepted } = config.TRIBUTARY_SECRET;
   const hosts = hostsOf(opening, edge);
+  const authenticate = authenticator(stores.tokens, "ingest");
   return {
-    edges: await openEdges({
-      authenticate,
-      uploads: {
-        authenticate: authenticator(stores.tokens, "upload"),
-        pool,
-        objects: way.objects,
-        reference: stores.reference.reference,
-      },
-      limit: stores.rateLimit.take,
-      facts: factsOf(edge.secrets.pepper, stores.reference.reference),
-      clientFacts: clientFactsOf(edge.secrets.pepper, stores.reference.reference),
-      processors: openProviders(pool, config.TRIBUTARY_SECRET),
-      lookUp: openLookUp(log),
-      sources: stores.sources,
-      keepPayload: openPayloads(pool, log),
-      marks: openMarks(pool, log),
-      keyring: config.TRIBUTARY_SECRET,
-      wire: way.wire.wire,
-      batchIdKey: batchIdKey(newest),
-      path: way.path,
-      count: app.metrics.countRequest,
-    }),
+    edges: await openEdges({ authenticate, ...edgeParts(opening, opened) }),
     receipts: receiptsRoute({
       authenticate,
-      keys: accepted.map(batchIdKey),
+      keys: config.TRIBUTARY_SECRET.accepted.map(batchIdKey),
       clickhouse: stores.clickhouse,
       progress: progressOf({ admin: way.admin, hosts, isHolding: () => way.path.state().active }),
       log,
@@ -106,6 +86,28 @@ const openRoutes = async (opening: Opening, opened: IngestParts): Promise<Routes
       pool,
       trials: await scope.open("trials", () => openTrials(trialsOf(config, edge))),
     }),
+  };
+};
+
+const edgeParts = ({ config, log }: Opening, { app, edge, stores }: IngestParts): Omit<EdgeParts, "authenticate"> => {
+  const { pool, way } = edge;
+  const { reference } = stores.reference;
+  const { TRIBUTARY_SECRET: keyring } = config;
+  return {
+    uploads: { authenticate: authenticator(stores.tokens, "upload"), pool, objects: way.objects, reference },
+    limit: stores.rateLimit.take,
+    facts: factsOf(edge.secrets.pepper, reference),
+    clientFacts: clientFactsOf(edge.secrets.pepper, reference),
+    processors: openProviders(pool, keyring),
+    lookUp: openLookUp(log),
+    sources: stores.sources,
+    keepPayload: openPayloads(pool, log),
+    marks: openMarks(pool, log),
+    keyring,
+    wire: way.wire.wire,
+    batchIdKey: batchIdKey(keyring.newest),
+    path: way.path,
+    count: app.metrics.countRequest,
   };
 };
 
@@ -136,10 +138,9 @@ const healthRoute = (
   return healthOf({
     version,
     startedAt,
-    analytics: async () =>
-      void (await clickhouse.query({ query: "SELECT 1", format: "JSONCompact" }).then((answer) => answer.json())),
+    analytics: () => pingClickhouse(clickhouse),
     cache: rateLimit.ping,
-    relational: async () => void (await pool.query("select 1")),
+    relational: () => pingPostgres(pool),
     backbone: probe,
     objects: () => objects.put(`probe/${INSTANCE_NAME}`, Buffer.from(new Date().toISOString())),
     lastResort: async () => (await lastResortHeld(objects)).byLabel,

@@ -45,33 +45,44 @@ export const MAX_BYTES = 256 * 1024;
 /** Of one address: what is wrong all the time is a mapping, and a few of its payloads say so. */
 const LETTERS_A_SECOND = 50;
 
-/** Answers once all is stored. Throws Problem 400 with what was found where, once its letter is. */
-export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external") => {
-  const edge = hostEdge(edges, name, parts);
+const keepIn = (
+  { keepPayload }: EdgeParts,
+  { source, raw, arrival }: SentPayload,
+  outcome: TakenPayload["outcome"],
+  code: string | null = null,
+): Promise<void> => {
+  const { source_id: sourceId, client_id: clientId } = source;
+  const { receivedAt } = arrival;
+  return keepPayload({ sourceId, clientId, receivedAt, outcome, code, bytes: raw, vault: source.vault() });
+};
+
+/** Stores the letter of a refused payload. Throws Problem 429 for a sender of too many of them. */
+const openRefusing = (parts: EdgeParts, name: "generic" | "external") => {
   const declared = edgesOf(edges).find((one) => one.name === name)!;
   const letters = perSecond(LETTERS_A_SECOND);
-
-  const keep = (sent: SentPayload, outcome: TakenPayload["outcome"], code: string | null = null): Promise<void> => {
-    const { source, raw, arrival } = sent;
-    const { source_id: sourceId, client_id: clientId } = source;
-    const { receivedAt } = arrival;
-    return parts.keepPayload({ sourceId, clientId, receivedAt, outcome, code, bytes: raw, vault: source.vault() });
-  };
-
-  const refuse = async (sent: SentPayload, body: Buffer, why: RefusalReason): Promise<void> => {
+  return async (sent: SentPayload, body: Buffer, why: RefusalReason): Promise<void> => {
     const { source, arrival, raw } = sent;
     if (!letters.take(senderOf(arrival.sender)))
       throw new Problem("rate_limited", "too many payloads of this sender are refused: correct the mapping", {
         headers: { "Retry-After": "1" },
       });
-    // What is refused again is the same letter.
+    // The same payload, sent and refused again, is the same letter.
     const root = uuidOf(name, source.source_id, createHash("sha256").update(raw).digest("hex"));
     const refused = { clientId: source.client_id, arrival, body, root };
     await Promise.all([
       parts.path.store([refusedLetter(declared, refused, why, parts.keyring)], "s2s"),
-      keep(sent, "refused", why.code),
+      keepIn(parts, sent, "refused", why.code),
     ]);
   };
+};
+
+/**
+ * Answers once the payload is stored. Throws Problem 400, with the field that is wrong, once the
+ * letter of a refused payload is stored.
+ */
+export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external") => {
+  const edge = hostEdge(edges, name, parts);
+  const refuse = openRefusing(parts, name);
 
   const read = async (sent: SentPayload, envelope: Buffer): Promise<GenericBody> => {
     try {
@@ -89,7 +100,7 @@ export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external"
     const body = await read(sent, envelope);
     const notice = noticeOf(source, body);
     if (notice !== null && (await parts.marks.isMarked(notice))) {
-      await keep(sent, "duplicate");
+      await keepIn(parts, sent, "duplicate");
       return { status: "duplicate", event_id: eventIdOf(clientId, notice.source, notice.key) };
     }
     let eventId = "";
@@ -103,7 +114,7 @@ export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external"
       await refuse(sent, envelope, first.refused.refusal);
       throw refusedProblem(first.refused.refusal, source);
     }
-    await Promise.all([...taken.stored, keep(sent, "accepted")]);
+    await Promise.all([...taken.stored, keepIn(parts, sent, "accepted")]);
     counted.accepted = 1;
     const marked = notice === null ? "new" : await parts.marks.mark(notice);
     return { status: marked === "new" ? "accepted" : "duplicate", event_id: eventId };

@@ -32,12 +32,10 @@ export interface BackfillParts {
 const CALLS_A_MINUTE = { limit: 60, windowMs: 60_000 };
 const MOST_FAULTS = 100;
 
-export const backfillRoute = ({ authenticate, pool, trials }: BackfillParts) => {
-  const calls = localWindow(CALLS_A_MINUTE);
-  // This host takes events, and a trial needs a core: there is one at a time.
+/** Tries rules on history, one at a time: this host takes events, and a trial needs a core. */
+const openTrying = ({ pool, trials }: BackfillParts) => {
   let isTrying = false;
-
-  const tried = async (rule: TriedRule, window: EventWindow): Promise<object> => {
+  return async (rule: TriedRule, window: EventWindow): Promise<object> => {
     if (isTrying) throw unavailable("another rule is being tried: come again", 2);
     isTrying = true;
     try {
@@ -49,25 +47,33 @@ export const backfillRoute = ({ authenticate, pool, trials }: BackfillParts) => 
       isTrying = false;
     }
   };
-  /** A trial writes nothing. */
-  const dryRun = async ({ rule_id, window, version }: BackfillInput): Promise<object> => {
-    const rule = await transaction(
-      pool,
-      null,
-      async (tx) => ruleToTry(tx, rule_id, (await enterEveryClient(tx)).clients, "alone"),
-      { isReadOnly: true },
-    );
-    checkVersion(version, rule.version);
-    return tried(rule, window);
-  };
-  const started = (input: BackfillInput, act: Act): Promise<object> =>
-    transaction(pool, null, async (tx) =>
-      runWork(
-        { tx, scope: await enterEveryClient(tx), act, idOf: () => randomUUID() },
-        (work) => startBackfill(work, input),
-        (backfill) => ({ ok: true, dry_run: false, ...backfill }),
-      ),
-    );
+};
+
+/** Reads the rule of a trial, which writes nothing. */
+const readRule = async (pool: Pool, { rule_id, version }: BackfillInput): Promise<TriedRule> => {
+  const rule = await transaction(
+    pool,
+    null,
+    async (tx) => ruleToTry(tx, rule_id, (await enterEveryClient(tx)).clients, "alone"),
+    { isReadOnly: true },
+  );
+  checkVersion(version, rule.version);
+  return rule;
+};
+
+const start = (pool: Pool, input: BackfillInput, act: Act): Promise<object> =>
+  transaction(pool, null, async (tx) =>
+    runWork(
+      { tx, scope: await enterEveryClient(tx), act, idOf: () => randomUUID() },
+      (work) => startBackfill(work, input),
+      (backfill) => ({ ok: true, dry_run: false, ...backfill }),
+    ),
+  );
+
+export const backfillRoute = (parts: BackfillParts) => {
+  const { authenticate, pool } = parts;
+  const calls = localWindow(CALLS_A_MINUTE);
+  const tryRule = openTrying(parts);
 
   return async (request: Request, response: Response): Promise<void> => {
     const token = authenticate(request, request.ip ?? "");
@@ -79,7 +85,7 @@ export const backfillRoute = ({ authenticate, pool, trials }: BackfillParts) => 
     const answer = async (): Promise<object> => {
       const window = { ...ruleWindow(days, Date.now()), event_types };
       const input = { rule_id: idIn(String(request.params.id)), window, trigger_recalc, version };
-      return dry_run ? dryRun(input) : started(input, act);
+      return dry_run ? tryRule(await readRule(pool, input), window) : start(pool, input, act);
     };
     const body = await answer().catch(refusedOrUnavailable);
     response.status(dry_run ? 200 : 202).json(body);

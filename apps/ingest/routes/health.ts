@@ -142,11 +142,7 @@ const report = async (ports: HealthPorts, asked: SlowAnswers): Promise<HealthRep
     within(() => waitingEvents(ports)).catch(() => null),
   ]);
   const path = ports.path();
-  const isStoreDown = { analytics: analytics === "down", cache: cache === "down" };
-  const forStores = await within(() => waitingForStores(ports, isStoreDown, Date.now())).then(
-    (counts) => ({ counts, isStale: false }),
-    () => ({ counts: {}, isStale: true }),
-  );
+  const forStores = await lettersForStores(ports, { analytics: analytics === "down", cache: cache === "down" });
   const letters = sumOf([...open, { counts: path.byKind, isStale: false }, forStores]);
   const found: Omit<HealthReport, "status"> = {
     version: ports.version,
@@ -160,13 +156,7 @@ const report = async (ports: HealthPorts, asked: SlowAnswers): Promise<HealthRep
     dlq_depth_stale: letters?.isStale ?? true,
     last_pull_at: pulls.lastPullAt === null ? null : new Date(pulls.lastPullAt).toISOString(),
     last_pull_stats: pulls.stats,
-    failover: {
-      active: path.active,
-      path: path.path,
-      spooled_events: path.spooledEvents,
-      last_resort_events: path.lastResortEvents,
-      oldest_sec: path.oldestSec,
-    },
+    failover: failoverOf(path),
     recovery: {
       health_check: {
         analytics_ok: analytics === "ok",
@@ -181,6 +171,24 @@ const report = async (ports: HealthPorts, asked: SlowAnswers): Promise<HealthRep
   };
   return { status: statusOf(found, pulls.isLate), ...found };
 };
+
+/** Letters that wait for a store that is down; stale while the log cannot say. */
+const lettersForStores = (
+  ports: HealthPorts,
+  isDown: { readonly analytics: boolean; readonly cache: boolean },
+): Promise<DepthAnswer> =>
+  within(() => waitingForStores(ports, isDown, Date.now())).then(
+    (counts) => ({ counts, isStale: false }),
+    () => ({ counts: {}, isStale: true }),
+  );
+
+const failoverOf = (path: PathState): HealthReport["failover"] => ({
+  active: path.active,
+  path: path.path,
+  spooled_events: path.spooledEvents,
+  last_resort_events: path.lastResortEvents,
+  oldest_sec: path.oldestSec,
+});
 
 /**
  * Down when a store or the log is; ok when every flag and counter of the report is well. A counter

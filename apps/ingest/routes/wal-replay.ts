@@ -30,43 +30,43 @@ const CALLS_A_MINUTE = { limit: 60, windowMs: 60_000 };
  */
 const STALLED_MS = 75_000;
 
-export const walReplayRoutes = (parts: WalReplayParts) => {
-  const calls = localWindow(CALLS_A_MINUTE);
-  /** All who wait for one replay ask the database once. */
+/** Waits for replays; requests that wait for the same one ask the database once. */
+const openFollowing = ({ pool, closing }: WalReplayParts) => {
   const followed = new Map<string, Promise<Replay>>();
-  const follow = (replayId: string): Promise<Replay> => {
+  return (replayId: string): Promise<Replay> => {
     const known = followed.get(replayId);
     if (known !== undefined) return known;
-    const ended = awaitReplay(parts.pool, replayId, { stalledMs: STALLED_MS, signal: parts.closing }).finally(() =>
+    const ended = awaitReplay(pool, replayId, { stalledMs: STALLED_MS, signal: closing }).finally(() =>
       followed.delete(replayId),
     );
-    // Requests that wait for it see its failure; they may all have gone.
+    // The requests that wait for it get its failure; all of them may have gone.
     ended.catch(() => undefined);
     followed.set(replayId, ended);
     return ended;
   };
+};
 
+/** Throws Problem 503, with what to do, where a replay cannot be asked for or waited for. */
+const orUnavailable = ({ closing, log }: WalReplayParts, error: unknown): never => {
+  if (closing.aborted) throw unavailable("this host is closing; the replay goes on: call again", 2);
+  if (error instanceof ReplayStalled)
+    throw unavailable(`${error.replay.replay_id} is not lost: see GET /admin/wal-replay/${error.replay.replay_id}`, 5);
+  if (classify(error) !== "transient") throw error;
+  log.warn("replay.not_read", { error });
+  throw unavailable("replays cannot be asked for now", 2);
+};
+
+export const walReplayRoutes = (parts: WalReplayParts) => {
+  const { pool, sinks } = parts;
+  const calls = localWindow(CALLS_A_MINUTE);
+  const follow = openFollowing(parts);
   const admitted = (request: Request): Token => {
     const token = parts.authenticate(request, request.ip ?? "");
     if (!calls.take(String(token.token_id), performance.now()).isAllowed)
       throw new Problem("rate_limited", "a token may call 60 times a minute", { headers: { "Retry-After": "5" } });
     return token;
   };
-  const asking = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      if (parts.closing.aborted) throw unavailable("this host is closing; the replay goes on: call again", 2);
-      if (error instanceof ReplayStalled)
-        throw unavailable(
-          `${error.replay.replay_id} is not lost: see GET /admin/wal-replay/${error.replay.replay_id}`,
-          5,
-        );
-      if (classify(error) !== "transient") throw error;
-      parts.log.warn("replay.not_read", { error });
-      throw unavailable("replays cannot be asked for now", 2);
-    }
-  };
+  const orElse = (error: unknown): never => orUnavailable(parts, error);
 
   return {
     /**
@@ -74,25 +74,18 @@ export const walReplayRoutes = (parts: WalReplayParts) => {
      * before it has begun, see requestReplay.
      */
     start: async (request: Request, response: Response): Promise<void> => {
-      const token = admitted(request);
+      const actor = `token:${admitted(request).token_id}`;
       const hours = hoursIn(request.query.hours);
-      const replay = await asking(async () => {
-        const wanted = {
-          actor: `token:${token.token_id}`,
-          hours,
-          from: Date.now() - hours * HOUR_MS,
-          to: null,
-          sinks: parts.sinks,
-        };
-        const { replay_id } = await requestReplay(parts.pool, wanted);
-        return follow(replay_id);
-      });
+      const wanted = { actor, hours, from: Date.now() - hours * HOUR_MS, to: null, sinks };
+      const replay = await requestReplay(pool, wanted)
+        .then(({ replay_id }) => follow(replay_id))
+        .catch(orElse);
       const { state: _, sinks: __, ...report } = reportOf(replay);
       response.json(report);
     },
     show: async (request: Request, response: Response): Promise<void> => {
       admitted(request);
-      const replay = await asking(() => readReplay(parts.pool, String(request.params.replay_id)));
+      const replay = await readReplay(pool, String(request.params.replay_id)).catch(orElse);
       if (replay === undefined) throw new Problem("not_found", "there is no such replay");
       const { done, total } = progressOf(replay);
       response.json({ ...reportOf(replay), records_done: done, records_total: total });

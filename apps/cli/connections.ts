@@ -4,6 +4,7 @@
 import type { Redis } from "ioredis";
 import type { Admin } from "../../infra/kafka/kafka.ts";
 import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
+import type { Objects } from "../../infra/objects/objects.ts";
 import { CommandRefused, UsageError } from "../../infra/runtime/command-errors.ts";
 import type { OperationPorts } from "../../modules/base/operations/operations.ts";
 import { HeldElsewhere } from "../../modules/log/groups/group-holds.ts";
@@ -13,7 +14,7 @@ import type { Claim } from "../../schemas/generated.ts";
 import type { AnyTopic } from "../../stream/flow.ts";
 import type { Wire } from "../../stream/wire.ts";
 import { topics } from "../../topics.ts";
-import { addresses, redisUrl } from "./config.ts";
+import { addresses, objectStoreUrl, redisUrl } from "./config.ts";
 import { withPool } from "./pool.ts";
 
 export const kafkaOf = (clientId = "tributary-ops"): Kafka => {
@@ -78,6 +79,17 @@ export const withRedis = async <T>(work: (redis: Redis) => Promise<T>): Promise<
     return await work(redis);
   } finally {
     redis.disconnect();
+  }
+};
+
+/** Opens the object store for one command. */
+export const withObjects = async <T>(work: (objects: Objects) => Promise<T>): Promise<T> => {
+  const { openObjects } = await import("../../infra/objects/open.ts");
+  const objects = openObjects(objectStoreUrl());
+  try {
+    return await work(objects);
+  } finally {
+    await objects.close();
   }
 };
 

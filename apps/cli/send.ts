@@ -48,9 +48,37 @@ const waitsMs = [1_000, 2_000, 4_000];
 const PATIENCE_MS = 120_000;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
+/** A try that failed, and may be made again after `waitMs` at least. */
+interface FailedTry {
+  readonly problem: string;
+  readonly waitMs: number;
+}
+
+/** Sends a batch once. Throws UsageError for a 4xx other than 429: another try would get it too. */
+const tryOnce = async (url: string, token: string, body: string): Promise<BatchAnswer | FailedTry> => {
+  try {
+    const response = await fetch(`${url}/ingest/batch`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body,
+      signal: AbortSignal.timeout(30_000),
+    });
+    if (response.ok) return (await response.json()) as BatchAnswer;
+    const detail = ((await response.json().catch(() => ({}))) as { detail?: string }).detail ?? response.statusText;
+    const problem = `${response.status}: ${detail}`;
+    if (response.status < 500 && response.status !== 429)
+      throw new UsageError(`${url}/ingest/batch answered ${problem}`);
+    return { problem, waitMs: 1_000 * Number(response.headers.get("retry-after") ?? 0) };
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    const { message, cause } = error as Error;
+    return { problem: cause instanceof Error ? cause.message : message, waitMs: 0 };
+  }
+};
+
 /**
- * One batch until it is answered: 429 and 5xx and broken connections are tried again (event ids
- * make that harmless), any other 4xx is final.
+ * Sends a batch until it is answered. 429, 5xx and broken connections are tried again, which event
+ * ids make harmless.
  */
 const post = async (
   order: SendOrder,
@@ -62,26 +90,13 @@ const post = async (
   const body = JSON.stringify({ events });
   for (let attempt = 0; ; attempt += 1) {
     const url = order.urls[edge.at]!;
-    let problem: string;
-    let waitMs = waitsMs[Math.min(Math.floor(attempt / order.urls.length), waitsMs.length - 1)]!;
-    try {
-      const response = await fetch(`${url}/ingest/batch`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${order.token}`, "content-type": "application/json" },
-        body,
-        signal: AbortSignal.timeout(30_000),
-      });
-      if (response.ok) return (await response.json()) as BatchAnswer;
-      const detail = ((await response.json().catch(() => ({}))) as { detail?: string }).detail ?? response.statusText;
-      problem = `${response.status}: ${detail}`;
-      if (response.status < 500 && response.status !== 429)
-        throw new UsageError(`${url}/ingest/batch answered ${problem}`);
-      waitMs = Math.max(waitMs, 1_000 * Number(response.headers.get("retry-after") ?? 0));
-    } catch (error) {
-      if (error instanceof UsageError) throw error;
-      problem ??=
-        (error as Error).cause instanceof Error ? ((error as Error).cause as Error).message : (error as Error).message;
-    }
+    const answer = await tryOnce(url, order.token, body);
+    if (!("problem" in answer)) return answer;
+    const { problem } = answer;
+    let waitMs = Math.max(
+      waitsMs[Math.min(Math.floor(attempt / order.urls.length), waitsMs.length - 1)]!,
+      answer.waitMs,
+    );
     if (performance.now() + waitMs > deadline)
       throw new Error(
         `${order.urls.join(" and ")} did not take a batch for ${PATIENCE_MS / 1_000} s; last answer ${problem}`,
@@ -90,9 +105,9 @@ const post = async (
     // and another one is asked at once.
     const isLimit = problem.startsWith("429");
     if (!isLimit) edge.at = (edge.at + 1) % order.urls.length;
-    // Every edge has been asked before anybody waits.
+    // Every edge is asked once before a pause.
     if (!isLimit && (attempt + 1) % order.urls.length !== 0) waitMs = 0;
-    // A file of many batches meets its limit again and again: it is said once, and waited for.
+    // A file of many batches meets its limit again and again: it is reported once.
     if (!isLimit || !edge.isLimitSaid)
       progress.note(
         isLimit

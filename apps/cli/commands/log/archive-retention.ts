@@ -1,20 +1,18 @@
 // What the archive still holds of clients that keep their events for a shorter time than it does.
 
 import type { Command } from "commander";
-import { openObjects } from "../../../../infra/objects/open.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { archiving } from "../../../../modules/log/groups/archive-group.ts";
 import { clientRetentions, purgeArchive } from "../../../../modules/privacy/retention.ts";
 import { keptSinceText } from "../../../../sinks/archive/purge.ts";
-import { objectStoreUrl } from "../../config.ts";
+import { withObjects } from "../../connections.ts";
 import { withPool } from "../../pool.ts";
 
 const show = (_options: object, command: Command): Promise<void> =>
-  withPool(async (pool) => {
-    const { json } = command.optsWithGlobals<{ json?: boolean }>();
-    const now = Date.now();
-    const objects = openObjects(objectStoreUrl());
-    try {
+  withObjects((objects) =>
+    withPool(async (pool) => {
+      const { json } = command.optsWithGlobals<{ json?: boolean }>();
+      const now = Date.now();
       const clients = await clientRetentions(pool);
       const open = { now, isClosing: () => false, isDry: true };
       const { files, records, byClient, damaged } = await purgeArchive(pool, objects, archiving.topic, open);
@@ -34,10 +32,8 @@ const show = (_options: object, command: Command): Promise<void> =>
       for (const { key, message } of damaged) tell(`damaged: ${key}: ${message}`);
       if (damaged.length > 0) process.exitCode = 1;
       if (!json) tell("nothing was changed; the keeper takes out what is due, once a day");
-    } finally {
-      await objects.close();
-    }
-  });
+    }),
+  );
 
 /** A command below `archive`. */
 export const retentionCommand = (archive: Command): void => {

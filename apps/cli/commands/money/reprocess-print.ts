@@ -58,60 +58,61 @@ export const consequenceOf = ({ changes, money }: Difference): string => {
   );
 };
 
+const reasonsText = ({ byReason }: Difference): readonly string[] => {
+  const shown = table(
+    ["from", "to", "sales", "other events"],
+    byReason.slice(0, REASONS_SHOWN).map(({ from, to, lines: sales, events: others }) => [from, to, sales, others]),
+  );
+  const more = byReason.length - REASONS_SHOWN;
+  return more > 0 ? [shown, `and ${more} more kinds of change; --json lists them all`] : [shown];
+};
+
+const conversionsText = ({ conversions: { gained, lost, moved } }: Difference): string => {
+  const between = moved.map(
+    ({ from_partner, to_partner, lines: sales }) => `${sales} from ${from_partner} to ${to_partner}`,
+  );
+  return `conversions: ${gained} gained, ${lost} lost, moved ${between.join(", ") || "0"}`;
+};
+
+const moneyText = ({ money }: Difference): string =>
+  money.length === 0
+    ? "no money moves"
+    : table(
+        ["client", "partner", "month", "commission", "currency", ""],
+        money.map((one) => [
+          one.client_id,
+          one.partner_id,
+          monthName(one),
+          signed(one.commission_minor, one.currency),
+          one.currency,
+          one.closed ? "closed" : "",
+        ]),
+      );
+
+const samplesText = ({ samples }: Difference): string =>
+  `samples, for \`tributary explain\`:\n${table(
+    ["event", "type", "order", "value", "from", "to"],
+    samples.map((one) => [
+      idOf(one),
+      one.t,
+      one.order_id,
+      one.value_minor === null ? null : `${toDecimal(one.value_minor, one.currency ?? "MXN")} ${one.currency ?? "MXN"}`,
+      heldText(one.before),
+      heldText(one.after),
+    ]),
+  )}`;
+
 export const differenceText = (difference: Difference): string => {
-  const { lines, events, changes, byReason, conversions, money, samples } = difference;
-  const parts = [
+  const { lines, events, changes } = difference;
+  const left = leftAlone(difference);
+  return [
     `looked at ${lines.lines} sales and ${events.events} events of the window (${events.read} read, ` +
       "journeys before it included)",
-  ];
-  if (changes.length === 0) parts.push("nothing differs");
-  else {
-    parts.push(
-      table(
-        ["from", "to", "sales", "other events"],
-        byReason.slice(0, REASONS_SHOWN).map(({ from, to, lines: sales, events: others }) => [from, to, sales, others]),
-      ),
-    );
-    if (byReason.length > REASONS_SHOWN)
-      parts.push(`and ${byReason.length - REASONS_SHOWN} more kinds of change; --json lists them all`);
-    const moved = conversions.moved.map(
-      ({ from_partner, to_partner, lines: sales }) => `${sales} from ${from_partner} to ${to_partner}`,
-    );
-    parts.push(`conversions: ${conversions.gained} gained, ${conversions.lost} lost, moved ${moved.join(", ") || "0"}`);
-    if (money.length > 0)
-      parts.push(
-        table(
-          ["client", "partner", "month", "commission", "currency", ""],
-          money.map((one) => [
-            one.client_id,
-            one.partner_id,
-            monthName(one),
-            signed(one.commission_minor, one.currency),
-            one.currency,
-            one.closed ? "closed" : "",
-          ]),
-        ),
-      );
-    else parts.push("no money moves");
-    parts.push(
-      `samples, for \`tributary explain\`:\n${table(
-        ["event", "type", "order", "value", "from", "to"],
-        samples.map((one) => [
-          idOf(one),
-          one.t,
-          one.order_id,
-          one.value_minor === null
-            ? null
-            : `${toDecimal(one.value_minor, one.currency ?? "MXN")} ${one.currency ?? "MXN"}`,
-          heldText(one.before),
-          heldText(one.after),
-        ]),
-      )}`,
-    );
-  }
-  const left = leftAlone(difference);
-  if (left.length > 0) parts.push(`left alone:\n${left.map((line) => `- ${line}`).join("\n")}`);
-  return parts.join("\n\n");
+    ...(changes.length === 0
+      ? ["nothing differs"]
+      : [...reasonsText(difference), conversionsText(difference), moneyText(difference), samplesText(difference)]),
+    ...(left.length > 0 ? [`left alone:\n${left.map((line) => `- ${line}`).join("\n")}`] : []),
+  ].join("\n\n");
 };
 
 /** The same, for programs; amounts in minor units as texts. */

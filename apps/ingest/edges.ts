@@ -1,5 +1,5 @@
-// The edges that this host serves: each file of edges/ is the HTTP of one edge of the topology, and
-// has its name.
+// The edges that this host serves. Each file of edges/ has the name of one edge of the topology and
+// handles its HTTP.
 import { readdirSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { basename, extname } from "node:path";
@@ -34,48 +34,48 @@ export interface UploadPorts {
 
 export interface EdgeParts extends HostPorts {
   readonly authenticate: (request: IncomingMessage, address: string) => Token;
-  /** Of uploads: what a partner sends, and where its files are kept. */
+  /** What the uploads of partners need. */
   readonly uploads: UploadPorts;
-  /** Of a key that may send `requestsAMinute`. */
+  /** Takes a place of a key that may send `requestsAMinute`. */
   readonly limit: (key: string, requestsAMinute: number) => Promise<Verdict>;
   readonly facts: EdgeFacts;
-  /** What batch ids are proven with. */
+  /** The key that signs batch ids. */
   readonly batchIdKey: Buffer;
-  /** Of a client by its id, for what names it in its address. */
+  /** Looks a client up by its id, for edges whose address names the client. */
   readonly clientFacts: AskClientFacts;
   readonly processors: Providers;
-  /** What a payment is by now, at the API of its processor. */
+  /** Reads the current state of a payment at the API of its provider. */
   readonly lookUp: LookUp;
   readonly sources: OpenSources;
   readonly keepPayload: KeepPayload;
-  /** Of notices that were taken already. */
+  /** Marks of notices that were taken before. */
   readonly marks: Marks;
-  /** What dead letters are sealed under. */
+  /** Seals dead letters. */
   readonly keyring: Keyring;
   readonly path: Pick<Path, "store" | "expectRoom">;
   readonly count: (counts: RequestCounts) => void;
 }
 type Answer = (request: Request, response: Response) => Promise<void>;
-/** What a file of edges/ exports as `open`. */
+/** The type of `open` in a file of edges/. */
 export type OpenEdge = (parts: EdgeParts) => Answer;
 type DirectAnswer = (visit: Visit) => Promise<void>;
-/** What it exports as `openDirect` instead, where Express would be most of a request's cost. */
+/** The type of `openDirect`, for an edge where Express would be most of the cost of a request. */
 export type OpenDirect = (parts: EdgeParts) => DirectAnswer;
 interface EdgeFile {
   readonly open?: OpenEdge;
   readonly openDirect?: OpenDirect;
 }
-/** It has one of the two. */
+/** Exactly one of `answer` and `direct` is given. */
 export interface EdgeRoute extends Pick<AnyEdge, "name" | "on"> {
   readonly answer: Answer | undefined;
   readonly direct: DirectAnswer | undefined;
 }
 
-/** `.ts` where the sources run, `.js` where they are compiled. */
+/** `.ts` when the sources run, `.js` when they are compiled. */
 const EXTENSION = extname(fileURLToPath(import.meta.url));
 const folder = new URL("./edges/", import.meta.url);
 
-/** Throws when a file has the name of no edge of the topology. */
+/** Throws for a file whose name is that of no edge. */
 export const openEdges = async (parts: EdgeParts): Promise<readonly EdgeRoute[]> => {
   const names = readdirSync(folder)
     .filter((file) => extname(file) === EXTENSION)

@@ -35,8 +35,8 @@ import { type Opening, openStores, type Stores } from "./stores.ts";
 const REGISTRY_MS = 3_000;
 
 /**
- * What `run` of infra/runtime/scope.ts runs. Returns once it serves, which is at once: stores that
- * are away make it answer 503, not fail.
+ * The app, for `run` of infra/runtime/scope.ts. It serves at once: while stores are away, requests
+ * are answered 503.
  */
 export const ingest =
   (config: Config, log: Log) =>
@@ -117,7 +117,7 @@ const trialsOf = ({ INSTANCE_NAME, ...config }: Config, { pool }: Edge): TrialSe
   return { pool, registry, clickhouseUrl, name: `tributary-${INSTANCE_NAME}` };
 };
 
-/** Asked once at the start, so that the answer stands if Postgres is away later. */
+/** Read once at the start, so that the hosting is known if Postgres is away later. */
 const hostsOf = ({ log }: Opening, { pool, way: { admin } }: Edge): (() => Promise<Hosts>) => {
   const recorded = recordedHostings(pool);
   void recorded().catch((error) => log.warn("hosting.not_known", { error }));

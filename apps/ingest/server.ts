@@ -1,4 +1,4 @@
-// The routes of the ingest host, the methods that each takes, and which browsers may ask them.
+// The routes of the ingest host, their methods, and the headers that let browsers call them.
 import type { RequestListener } from "node:http";
 import type { Express, Request, RequestHandler, Response } from "express";
 import { type DirectRoute, directHost, send } from "../../infra/http/direct/direct-host.ts";
@@ -17,7 +17,7 @@ export interface Routes {
   readonly pullTrigger: (request: Request, response: Response) => Promise<void>;
 }
 
-/** The edges that are asked thousands of times a second answer before Express is asked. */
+/** Edges with thousands of requests a second are answered without Express. */
 export const ingestHost = (routes: Routes, trustedProxies: readonly string[], log: Log): RequestListener =>
   directHost(directRoutes(routes.edges), { trustedProxies, log, otherwise: ingestApp(routes, trustedProxies, log) });
 
@@ -33,7 +33,7 @@ export const ingestApp = (routes: Routes, trustedProxies: readonly string[], log
   openHost((app) => addRoutes(app, routes), trustedProxies, log);
 
 const addRoutes = (app: Express, routes: Routes): void => {
-  // The router takes the first that fits: a name stands before what stands for any name.
+  // The router takes the first match, so fixed names come before parameters.
   const hasParameter = ({ on }: EdgeRoute): number => Number(on.includes(":"));
   const edges = [...routes.edges].sort((a, b) => hasParameter(a) - hasParameter(b));
   for (const { on, answer } of edges) addEdge(app, on, answer);
@@ -74,7 +74,7 @@ const addRoutes = (app: Express, routes: Routes): void => {
     .all(wrongMethod("GET, HEAD, OPTIONS"));
 };
 
-/** `POST /path` or `GET|POST /path`, as the topology declares where an edge takes its requests. */
+/** `on` is `POST /path` or `GET|POST /path`, as the topology declares it. */
 const addEdge = (app: Express, on: EdgeRoute["on"], answer: EdgeRoute["answer"]): void => {
   if (answer === undefined) return;
   const [named, path] = on.split(" ") as [string, string];
@@ -86,8 +86,7 @@ const addEdge = (app: Express, on: EdgeRoute["on"], answer: EdgeRoute["answer"])
 };
 
 /**
- * The holder of a token sends it, never a browser on its own, so any origin may use one: no
- * credentials are allowed.
+ * Any origin may send requests: a browser adds no token by itself, and no credentials are allowed.
  */
 const ANY_ORIGIN = {
   "Access-Control-Allow-Origin": "*",

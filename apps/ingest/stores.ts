@@ -1,4 +1,4 @@
-// What the ingest host looks things up in.
+// Opens the stores in which the ingest host looks things up.
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import type { AppOpening } from "../../infra/http/app/open-app.ts";
 import { openRateLimit } from "../../infra/http/rate-limit.ts";

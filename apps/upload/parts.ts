@@ -1,5 +1,5 @@
-// PUT /parts/:upload_id/:part: one part of a file goes into object storage, once, whatever is sent
-// again.
+// PUT /parts/:upload_id/:part: stores one part of a file in object storage. A part that is sent
+// again is stored once.
 import { createHash } from "node:crypto";
 import type { Request, RequestHandler } from "express";
 import type { Pool } from "pg";
@@ -21,11 +21,11 @@ export interface PartPorts {
 const UPLOAD_ID = /^upl_[0-9a-f-]{36}$/;
 const PART = /^[1-9]\d{0,3}$/;
 const SHA256 = /^[0-9a-f]{64}$/i;
-/** Each holds a part of 8 MiB. */
+/** Each of them holds a part of 8 MiB in memory. */
 const MOST_AT_ONCE = 16;
-/** Without a byte for so long the sender is gone. */
+/** A sender that sends no byte for this long is gone. */
 const SILENCE_MS = 60_000;
-/** A slower sender would hold its place for nothing. */
+/** A sender that takes longer would block its place for others. */
 const WHOLE_MS = 300_000;
 
 export const partsRoute = ({ pool, objects, count }: PartPorts): RequestHandler => {
@@ -80,7 +80,9 @@ interface PartHeaders {
   readonly length: number;
 }
 
-/** By the path and the headers, before any byte is read. Throws Problem 400, 404, 409, 413, 415. */
+/**
+ * Checks the path and the headers before any byte is read. Throws Problem 400, 404, 409, 413, 415.
+ */
 const checkPart = (request: Request, { size, status, is_complete }: OpenUpload): PartHeaders => {
   const given = String(request.params.part);
   const part = PART.test(given) ? Number(given) : 0;
@@ -103,7 +105,7 @@ const wrongLength = (part: number, length: number): Problem =>
     ...{ code: "bad_part_size", headers: { Connection: "close" } },
   });
 
-/** Throws Problem 400 for more or other bytes, Aborted when the sender goes away. */
+/** Throws Problem 400 for more or other bytes, SenderGone when the sender goes away. */
 const readPart = async (request: Request, { part, sha256, length }: PartHeaders): Promise<Buffer> => {
   mayLast(request);
   request.setTimeout(SILENCE_MS, () => request.destroy());

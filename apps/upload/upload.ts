@@ -1,4 +1,4 @@
-// The host of uploads: takes what is sent in parts, and makes events of the rows of every file.
+// The upload host: takes files that are sent in parts, and makes events of the rows of every file.
 import { openApp, serve } from "../../infra/http/app/open-app.ts";
 import { need } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
@@ -12,8 +12,8 @@ import { partsRoute } from "./parts.ts";
 import { uploadApp } from "./server.ts";
 
 /**
- * What `run` of infra/runtime/scope.ts runs. Returns once it serves, which is at once: stores that
- * are away make files wait, not fail.
+ * The app, for `run` of infra/runtime/scope.ts. It serves at once: while stores are away, files
+ * wait.
  */
 export const upload =
   (config: Config, log: Log) =>

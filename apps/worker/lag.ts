@@ -1,4 +1,4 @@
-// The lag of each hosted group, as gauges.
+// Reports the lag of each hosted group as gauges.
 
 import { type Kafka, type LastingAdmin, lastingAdmin } from "../../infra/kafka/kafka.ts";
 import type { Log } from "../../infra/runtime/log.ts";
@@ -16,7 +16,7 @@ export interface LagPorts {
 }
 
 const EVERY_MS = 5_000;
-/** Longer than a busy broker needs; then a new connection is the better try. */
+/** A busy broker answers within this time; after it, a new connection is the better try. */
 const WITHIN_MS = 10_000;
 
 export const reportLag = ({ kafka, everyMs = EVERY_MS, withinMs = WITHIN_MS, ...ports }: LagPorts): Resource<null> => {
@@ -36,8 +36,9 @@ export const reportLag = ({ kafka, everyMs = EVERY_MS, withinMs = WITHIN_MS, ...
 };
 
 /**
- * Lag in records, and in seconds: how long the committed offset has stood still while records wait,
- * which bounds the age of the oldest from below.
+ * Returns a round that measures the lag in records and in seconds. The seconds say how long the
+ * committed offset has stood still while records wait: the oldest record has waited at least that
+ * long.
  */
 const lagRound = ({ ask }: LastingAdmin, { groups, metrics }: Pick<LagPorts, "groups" | "metrics">) => {
   let waitingSince: Readonly<Record<string, number>> = {};

@@ -1,5 +1,5 @@
-// `worker enrich,score,attribute settle`: hosts stages and sinks by their names in topology.ts; a
-// comma fuses, a space adds a group.
+// `worker enrich,score,attribute settle`: hosts stages and sinks by their names in topology.ts. A
+// comma fuses stages into one group, a space begins another group.
 
 import { start } from "../../infra/runtime/start.ts";
 import { groupsOf } from "../../modules/log/groups/hosting.ts";

@@ -1,4 +1,4 @@
-// What processes the batches of a group, on the stores that its stages and sinks need.
+// Opens the runners that process the batches of groups, and the stores that their stages need.
 import { Redis } from "ioredis";
 import type { Pool } from "pg";
 import { openRegistry, type Registry } from "../../infra/avro/registry.ts";
@@ -38,21 +38,21 @@ import { copyRunner } from "../../stream/sink/copy-runner.ts";
 import { sinkRunner } from "../../stream/sink/sink-runner.ts";
 import type { Config } from "./config.ts";
 
-// A step is tried for 60 s, within which every fault must be over (docs/design/laws.md L1); then a
-// new process with new connections is the better try.
+// A step is tried for 60 s, within which every fault must be over (docs/design/laws.md L1). After
+// that a new process with new connections is the better try.
 const STEP_DEADLINE_MS = 60_000;
-// Half of a stage's session of 10 s: a store or a log that hangs is given up in time for a
-// heartbeat.
+// Half of a stage's session of 10 s, so that a heartbeat still fits after a store or a log that
+// hangs.
 const STORE_MS = 5_000;
 /**
- * Fast memory remembers nothing for longer (infra/redis/fast-memory.ts), so older hours of the
- * archive have nothing to teach.
+ * Fast memory forgets what is older (infra/redis/fast-memory.ts), so a relearn need not read older
+ * hours of the archive.
  */
 const RELEARNT_MS = 90 * 86_400_000;
-/** Long enough for an operator to come, short enough not to pile up. */
+/** Long enough for an operator to look, short enough that counts do not pile up. */
 const STOPS_KEPT_SECONDS = 86_400;
 
-/** What a worker hosts, and with what. */
+/** The groups that a worker hosts, and what it hosts them with. */
 export interface Host {
   readonly topology: Topology;
   readonly groups: readonly Group[];
@@ -66,20 +66,20 @@ export interface Host {
 export interface Runners {
   readonly pool: Pool;
   /**
-   * To be called whenever a group is joined: a runner remembers what it has under way, and inserts
-   * by tokens that must not outlive a rewind.
+   * Called at each join of a group: a runner holds work under way and tokens of inserts, and
+   * neither may outlive a rewind.
    */
   readonly processOf: (group: Group) => { readonly process: ConsumerSettings["onBatch"]; readonly onJoin: () => void };
 }
 
-/** Waits for the schema registry alone; connections to stores are made when they are needed. */
+/** Waits for the schema registry only; the stores are connected when they are first used. */
 export const openRunners = async (host: Host): Promise<Runners> => {
   const { config, scope, groups, kafka } = host;
   const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
   const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX });
   const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
-  // What the registry forgot is read from the archive, which keeps a schema for as long as anything
-  // that was written under it.
+  // A schema that the registry has lost is read from the archive, which keeps every schema as long
+  // as anything that was written under it.
   const schemaOf = async (id: number) => (await registry.schemaOf(id)) ?? archivedSchema(objects, id);
   const wire = await openWire(topicsOf(groups), { idOf: registry.idOf, schemaOf });
   const stores = await openStores(host);
@@ -116,8 +116,8 @@ const openStores = async ({ config, scope, groups, log, metrics }: Host) => {
   });
   const redis = await scope.open("redis", () => {
     const value = new Redis(config.REDIS_URL, { lazyConnect: true, maxRetriesPerRequest: 1, commandTimeout: STORE_MS });
-    // The command that meets a broken connection fails and is tried again; without a listener the
-    // error would be printed as well.
+    // A command on a broken connection fails and is tried again; without a listener the error would
+    // also be printed.
     value.on("error", () => undefined);
     return { value, stop: () => value.disconnect() };
   });
@@ -135,7 +135,7 @@ const openStores = async ({ config, scope, groups, log, metrics }: Host) => {
   return { pool, redis, room, clickhouse, secrets };
 };
 
-/** Reference data where a stage asks for facts, and erased subjects where rows are written. */
+/** Opens reference data if a stage asks for facts, and erased subjects if rows are written. */
 const openKnown = async ({ scope, groups, log }: Host, pool: Pool) => {
   const needsFacts = groups.some(
     (group) => group.is === "chain" && group.chain.hosted.some(({ stage }) => stage.facts !== undefined),
@@ -171,7 +171,9 @@ const logPorts = (
   },
 });
 
-/** Once a worker: the pictures that stages look things up in are read into memory once. */
+/**
+ * Called once a worker, so that the snapshots in which stages look things up are in memory once.
+ */
 const stagePorts = ({ config, log, metrics }: Host, parts: Parts): RunnerPorts => {
   const { pool, redis, reference } = parts;
   const views = viewsOf(config, parts, parts.secrets.confirmed, log);

@@ -19,7 +19,7 @@ import type { Config } from "./config.ts";
 import { reportLag } from "./lag.ts";
 import { type Host, openRunners, type Runners } from "./runners.ts";
 
-/** What `run` of infra/runtime/scope.ts runs; returns once every group has been joined. */
+/** The app, for `run` of infra/runtime/scope.ts. Returns once every group has been joined. */
 export const worker =
   (topology: Topology, groups: readonly Group[], config: Config, log: Log) =>
   async (scope: Scope): Promise<void> => {
@@ -68,7 +68,8 @@ const join = async (group: Group, host: Host, { pool, processOf }: Runners): Pro
     reading: readingOf(group),
     onBatch: process,
     onJoin,
-    // A step that was given up because the worker closes has not failed: its offset stands.
+    // The worker closes: it has given the step up, which is no failure, and its offset is not
+    // committed.
     onCrash: (error) =>
       scope.closing.aborted ? log.debug("group.left", { group: group.name, error }) : scope.fail(error),
   });

@@ -1,5 +1,5 @@
-// POST /ingest/batch: authenticate, limit, read, hand over to the edge of the topology, and answer
-// once everything is stored (docs/design/laws.md, C10).
+// POST /ingest/batch: authenticates, limits, reads, passes the events to the edge of the topology,
+// and answers once all of them are stored (docs/design/laws.md, C10).
 import { randomInt } from "node:crypto";
 import { edges } from "../../../edges.ts";
 import { headersOf, send, type Visit } from "../../../infra/http/direct/direct-host.ts";
@@ -36,11 +36,11 @@ interface BatchAnswer {
   readonly errors: readonly ItemError[];
   readonly errors_truncated: boolean;
   readonly batch_id: string;
-  /** Left out where there is none. */
+  /** Absent when there are none. */
   readonly warnings?: readonly Warning[];
 }
 
-/** Of what was taken, and was probably meant otherwise: one for each name. */
+/** Says that events were taken, but were probably meant as another type: one for each name. */
 interface Warning {
   readonly code: string;
   readonly t: string;
@@ -50,13 +50,14 @@ interface Warning {
 const MOST_WARNINGS = 20;
 
 /**
- * Looking through a body takes slices of the loop too, and those of all bodies together would be
- * one long turn: large bodies have them one after the other.
+ * Scanning a body takes slices of the event loop. Scans of several large bodies at once would add
+ * up to one long block of the loop, so large bodies are scanned one after the other.
  */
 const LOOKED_THROUGH_BYTES = 10 * 1024 * 1024;
 /**
- * About twenty ordinary events, and at most 250 that hold nothing: less than a turn of the loop, so
- * they wait for no lane. What would be held over several turns does.
+ * About twenty ordinary events, or at most 250 events without data. Parsing that much takes less
+ * than a turn of the loop and does not wait for a lane. Larger bodies stay in memory over several
+ * turns, so they do.
  */
 const AT_ONCE = { bytes: 16_384, heapBytes: 131_072 };
 
@@ -103,7 +104,7 @@ export const openDirect: OpenDirect = (parts) => {
     });
     await (taken.stored.length === 1 ? taken.stored[0] : Promise.all(taken.stored));
     accepted = answer.accepted;
-    // RFC 8288 and 8631: what has become of the batch since.
+    // RFC 8288 and 8631: the address of the batch's receipt.
     const link = `</ingest/receipts/${answer.batch_id}>; rel="status"`;
     send(visit, 200, { "Content-Type": "application/json; charset=utf-8", Link: link }, JSON.stringify(answer));
   };
@@ -116,8 +117,8 @@ const factsOf = ({ facts }: EdgeParts, token: Token, receivedAt: UnixMs): Facts 
 };
 
 /**
- * Out of Node's own store of random bytes: asking the system each time was 3 % of a request of one
- * event.
+ * Takes the bytes from Node's own buffer of random bytes, because asking the system each time cost
+ * 3 % of a request of one event.
  */
 const fourBytes = (): Buffer => {
   const bytes = Buffer.allocUnsafe(4);

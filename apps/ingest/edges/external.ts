@@ -1,5 +1,5 @@
-// GET and POST /postback/external/:source?key=: a payload of a source that proves itself by the key
-// in its address. GET reads the query as the payload; a POST brings JSON, or a form.
+// GET and POST /postback/external/:source?key=: takes a payload of a source that authenticates with
+// the key in its address. The payload of a GET is its query; that of a POST is JSON or a form.
 import type { Request } from "express";
 import { Problem, unavailable } from "../../../infra/http/problem.ts";
 import { checkType, FORM_TYPE, withBody } from "../../../infra/http/read-body.ts";
@@ -18,12 +18,12 @@ export const open: OpenEdge = (parts) => {
     const began = performance.now();
     const receivedAt = Date.now();
     const address = request.ip ?? "";
-    // The router answers it by GET, which would bring an event.
+    // Express answers HEAD with the GET handler, which would take an event.
     if (request.method === "HEAD")
       throw new Problem("method_not_allowed", "send GET or POST", { headers: { Allow: "GET, POST, OPTIONS" } });
     const source = keyedSource(parts.sources, request);
     if (source === undefined) throw refused(address, new Problem("unauthorized", "the key is not that of the source"));
-    // A source without its own client is none: its client is archived.
+    // A source whose client is archived is not active.
     const client = parts.clientFacts(source.client_id, receivedAt);
     if (source.state !== "active" || client === null || client === undefined)
       throw new Problem("not_found", "the source is not active");
@@ -46,7 +46,7 @@ export const open: OpenEdge = (parts) => {
   };
 };
 
-/** By its key, which belongs to the source that the path names; undefined for any other. */
+/** Returns the source of the key, if the path names the same source; otherwise undefined. */
 const keyedSource = (sources: OpenSources, { params, query }: Request): KnownSource | undefined => {
   if (!sources.isKnown()) throw unavailable("the sources are not known here yet", 1);
   const found = typeof query.key === "string" ? sources.byKey(query.key) : undefined;
@@ -54,7 +54,7 @@ const keyedSource = (sources: OpenSources, { params, query }: Request): KnownSou
   return found?.slug === named || (found !== undefined && found.source_id === readSourceId(named)) ? found : undefined;
 };
 
-/** Of a query or a form, as JSON: the first value of each name, without the key. */
+/** Returns a query or a form as JSON: the first value of each name, without the key. */
 const fieldsIn = (text: string): Buffer => {
   const names = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(text)) if (name !== "key" && !names.has(name)) names.set(name, value);

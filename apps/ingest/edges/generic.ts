@@ -1,4 +1,4 @@
-// POST /postback/generic: a payload of a source of the client, mapped to an event.
+// POST /postback/generic: takes a payload of a client's source and maps it to an event.
 import { headersOf, send } from "../../../infra/http/direct/direct-host.ts";
 import { Problem, unavailable } from "../../../infra/http/problem.ts";
 import { checkType, withBody } from "../../../infra/http/read-body.ts";
@@ -36,7 +36,10 @@ export const openDirect: OpenDirect = (parts) => {
   };
 };
 
-/** Undefined: it is not there; a list of them is no value of it. */
+/**
+ * Returns undefined for an absent parameter, and the list for a repeated one, which is no valid
+ * value.
+ */
 const onceIn = (asked: URLSearchParams, name: string): unknown => {
   const given = asked.getAll(name);
   return given.length > 1 ? given : given[0];
@@ -49,7 +52,7 @@ const notSigned = (): Problem =>
       "and webhook-signature",
   );
 
-/** Throws Problem 404 for a source that is not active, 400 where several are and none is named. */
+/** Throws Problem 404 if the source is not active, 400 if none is named and several are active. */
 const askedSource = (sources: OpenSources, slug: unknown, clientId: number): KnownSource => {
   if (!sources.isKnown()) throw unavailable("the sources are not known here yet", 1);
   const active = sources.activeOf(clientId).filter(({ kind }) => kind === "generic");

@@ -1,5 +1,5 @@
-// POST /postback/:processor: a notice that the processor has signed is handed over to the edge of
-// the topology, and answered once its event, or its dead letter, is stored.
+// POST /postback/:processor: passes a notice that a payment provider has signed to the edge of the
+// topology, and answers once its event or its dead letter is stored.
 import { createHash } from "node:crypto";
 import type { Request, Response } from "express";
 import { uuidOf } from "../../../domain/ids.ts";
@@ -26,11 +26,11 @@ import { edgesOf } from "../../../stream/topology.ts";
 import type { EdgeParts, OpenEdge } from "../edges.ts";
 import { arrivalOf, askedClient } from "../postbacks/request.ts";
 
-/** The largest notices of processors are about a tenth of it. */
+/** About ten times the largest notices of payment providers. */
 const MAX_BYTES = 256 * 1024;
-/** Of one address: processors send from a few. */
+/** The limit of one address; a payment provider sends from few addresses. */
 const REQUESTS_A_MINUTE = 6_000;
-/** Until a person has saved it. */
+/** The provider waits this long before it sends again, because a person has to save the token. */
 const NO_TOKEN_SEC = 600;
 
 const declared = edgesOf(edges).find(({ name }) => name === "postback")!;
@@ -43,7 +43,7 @@ interface PostbackRequest {
 }
 interface Answer {
   readonly status: "accepted" | "duplicate" | "ignored";
-  /** As it is to be asked for; null: it is no event. */
+  /** The id under which the sender asks for the event; null: the notice is no event. */
   readonly event_id: string | null;
 }
 
@@ -80,7 +80,7 @@ export const open: OpenEdge = (parts) => {
   };
 };
 
-/** Throws Problem 404. */
+/** Throws Problem 404 for an unknown payment provider. */
 const providerIn = ({ params }: Request): PaymentProvider => {
   const found = providerOf(String(params.processor));
   if (found !== undefined) return found;
@@ -114,7 +114,10 @@ const isSigned = (
   return processor.isSigned(asked, settings?.secret, processors.dummy);
 };
 
-/** With what the processor's API adds to it. Nothing is stored before: it is sent again on 503. */
+/**
+ * Adds what the provider's API says about the payment. Nothing is stored before that: on 503 the
+ * provider sends the notice again.
+ */
 const whole = async (
   parts: EdgeParts,
   sent: PostbackRequest,
@@ -129,13 +132,13 @@ const whole = async (
   return { ...sent, facts, raw: lookedUp(sent.raw, data) };
 };
 
-/** The same for every fault, and for a client that has no account there. */
+/** The answer is the same for every fault, and for a client without an account at the provider. */
 const notSigned = ({ name }: PaymentProvider): Problem =>
   new Problem("unauthorized", `the signature is not that of the client's account at ${name}, or is too old`);
 
 type RequestCounts = { accepted: number; refused: ReadonlyMap<string, number> };
 
-/** Throws Problem 400 with the place of what was refused, once its dead letter is stored. */
+/** Throws Problem 400 with the place of the refused field, once the dead letter is stored. */
 const taking = (parts: EdgeParts) => {
   const edge = hostEdge(edges, "postback", parts);
   return async (sent: PostbackRequest, counted: RequestCounts): Promise<Answer> => {
@@ -171,7 +174,7 @@ const taking = (parts: EdgeParts) => {
   };
 };
 
-/** What comes again as it was is the same dead letter. */
+/** The same notice, sent again, has the same dead letter. */
 const keep = (
   parts: EdgeParts,
   sent: PostbackRequest,

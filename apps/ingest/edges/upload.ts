@@ -1,5 +1,5 @@
-// PUT /upload/:client/:partner/:filename: a CSV file of a partner goes into object storage, piece
-// by piece; apps/upload makes events of its rows.
+// PUT /upload/:client/:partner/:filename: stores a CSV file of a partner in object storage, piece
+// by piece. apps/upload makes events of its rows.
 import type { Request } from "express";
 import type { Partner, Reference } from "../../../domain/reference/reference.ts";
 import { mayLast } from "../../../infra/http/listen.ts";
@@ -14,10 +14,10 @@ import type { OpenEdge, UploadPorts } from "../edges.ts";
 
 const FILENAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}$/;
 const CSV = /\.csv(\.gz)?$/i;
-/** Each holds a piece of 8 MiB. */
+/** Each of them holds a piece of 8 MiB in memory. */
 const MOST_AT_ONCE = 8;
 const MOST_OF_PARTNER = 2;
-/** Without a byte for so long the sender is gone. */
+/** A sender that sends no byte for this long is gone. */
 const SILENCE_MS = 60_000;
 
 export const open: OpenEdge = ({ uploads, count }) => {
@@ -42,7 +42,10 @@ export const open: OpenEdge = ({ uploads, count }) => {
 
 const partOf = (request: Request, name: string): string => String(request.params[name]);
 
-/** Throws Problem 403 for the path of another partner, or of a client that is not its own. */
+/**
+ * Throws Problem 403 if the path names another partner, or a client that the partner does not work
+ * for.
+ */
 const ownerOf = (request: Request, token: Token, reference: Reference | undefined) => {
   if (reference === undefined) throw new Unavailable("the partners are not known here yet", 1);
   const [client, partner] = [partOf(request, "client"), partOf(request, "partner")];
@@ -109,7 +112,8 @@ const stored = async (request: Request, { pool, objects }: UploadPorts, clientId
   } catch (error) {
     const isGone = request.destroyed && !request.complete;
     const why = error instanceof BadFile ? error.message : isGone ? "the sender went away" : "it could not be stored";
-    // What is left of it, and of what cannot be ended now, goes with the importer's next round.
+    // The next round of the importer removes stored pieces, and ends the upload if this call
+    // cannot.
     await endUpload(pool, importId, why).catch(() => undefined);
     if (isGone) throw new SenderGone(why);
     if (error instanceof BadFile) throw problemOf(error);
@@ -119,7 +123,7 @@ const stored = async (request: Request, { pool, objects }: UploadPorts, clientId
 
 const cancelled = (): Problem => new Problem("conflict", "the upload was cancelled meanwhile");
 
-/** No piece is stored of a file that is no longer wanted: it would stay for ever. */
+/** Refuses the pieces of a cancelled upload, because nothing would ever delete them. */
 const wantedObjects = (pool: UploadPorts["pool"], objects: UploadPorts["objects"], importId: string) => ({
   put: async (key: string, body: Uint8Array): Promise<void> => {
     if (!(await isPending(pool, importId))) throw cancelled();

@@ -1,5 +1,5 @@
-// What becomes of one payload of a source: taken, answered as a duplicate, or refused with a dead
-// letter that a corrected mapping takes. Answered once it is stored.
+// Takes one payload of a source, answers it as a duplicate, or refuses it with a dead letter that a
+// corrected mapping takes. The answer comes once the payload is stored.
 import { createHash } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { uuidOf } from "../../../domain/ids.ts";
@@ -34,15 +34,18 @@ interface Answer {
   readonly status: "accepted" | "duplicate";
   readonly event_id: string;
 }
-/** For the metrics of the request. */
+/** Counted in the metrics of the request. */
 interface RequestCounts {
   accepted: number;
   refused: ReadonlyMap<string, number>;
 }
 
-/** As every JSON body that is no batch (docs/design/contracts.md, "Limits"). */
+/** The limit of every JSON body that is no batch (docs/design/contracts.md, "Limits"). */
 export const MAX_BYTES = 256 * 1024;
-/** Of one address: what is wrong all the time is a mapping, and a few of its payloads say so. */
+/**
+ * The limit of one address. Payloads that are refused all the time have a wrong mapping, and a few
+ * of them show it.
+ */
 const LETTERS_A_SECOND = 50;
 
 const keepIn = (

@@ -1,13 +1,13 @@
-// What the request of a postback says beside its body: the client that its address names, and how
-// it came.
+// Reads the request of a postback apart from its body: the client that its address names, and its
+// arrival.
 import { Problem } from "../../../infra/http/problem.ts";
 import type { AskClientFacts } from "../../../modules/intake/path/facts.ts";
 import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
 import type { Arrival, UnixMs } from "../../../stream/flow.ts";
 
 /**
- * `given` is what the address says of client_id: a text, where it does so once. Throws Problem 400
- * and 404, and Unavailable while the clients are not known.
+ * `given` is the parameter client_id: a text if it is given once. Throws Problem 400 and 404, and
+ * Unavailable while the clients are not known.
  */
 export const askedClient = (ask: AskClientFacts, given: unknown, now: UnixMs): RequestFacts => {
   const id = typeof given === "string" && /^[1-9]\d{0,9}$/.test(given) ? Number(given) : 0;

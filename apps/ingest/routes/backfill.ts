@@ -1,5 +1,5 @@
-// POST /admin/rules/:id/backfill: the backfill of the platform API, for the holder of an admin
-// token. The job itself runs in the keeper.
+// POST /admin/rules/:id/backfill: the same backfill as that of the platform API, for holders of an
+// admin token. The keeper runs the job.
 
 import { randomUUID } from "node:crypto";
 import type { Request, Response } from "express";
@@ -23,7 +23,7 @@ import type { TriedRule } from "../../../modules/money/trials/try-rule.ts";
 import { type EventWindow, ruleWindow } from "../../../modules/money/trials/window.ts";
 
 export interface BackfillParts {
-  /** Of the kind admin: every client's. */
+  /** Takes tokens of the kind admin, which belong to no client. */
   readonly authenticate: (request: Request, address: string) => Token;
   readonly pool: Pool;
   readonly trials: OpenTrials;
@@ -96,7 +96,7 @@ const unavailableOr = orUnavailable("history cannot be read now", 2);
 const refusedOrUnavailable = (error: unknown): never =>
   unavailableOr(error instanceof RefusalError ? problemOfRefusal(error) : error);
 
-/** What is no id is an unknown one. Throws RefusalError: missing. */
+/** A malformed id is an unknown one. Throws RefusalError: missing. */
 const idIn = (text: string): number => {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw missing();
   return Number(text);

@@ -1,5 +1,5 @@
-// GET /health: the specification's report, from probes that are asked at most every two seconds and
-// never wait long.
+// GET /health: the report of the specification. Its probes run at most every two seconds and time
+// out early.
 
 import type { Admin } from "../../../infra/kafka/kafka.ts";
 import { waitingEvents } from "../../../modules/figures/receipts/waiting-events.ts";
@@ -18,27 +18,27 @@ import type { Hosts } from "../../../modules/log/groups/hosts.ts";
 import { archiveBehind } from "../../../sinks/archive/check.ts";
 
 /**
- * What is asked; each rejects when the thing is not well. A probe that hangs counts as failed after
- * PROBE_MS.
+ * The probes of the report; each rejects when its subject is not well. A probe that hangs fails
+ * after PROBE_MS.
  */
 export interface HealthPorts {
   readonly version: string;
-  /** Unix milliseconds when this process began to serve. */
+  /** Unix milliseconds of the start of this process. */
   readonly startedAt: number;
   readonly analytics: () => Promise<void>;
   readonly cache: () => Promise<void>;
   readonly relational: () => Promise<void>;
-  /** A produce to the probe topic, acknowledged. */
+  /** Produces a record to the probe topic and waits for its acknowledgement. */
   readonly backbone: () => Promise<void>;
-  /** An object put into object storage. */
+  /** Puts an object into object storage. */
   readonly objects: () => Promise<void>;
-  /** What the last resort holds of all edges, by the kind of dead letter. */
+  /** Events that the last resort holds for all edges, by kind of dead letter. */
   readonly lastResort: () => Promise<Readonly<Record<string, number>>>;
-  /** Open dead letters of the index, by kind. */
+  /** Open dead letters in the index, by kind. */
   readonly letters: () => Promise<Counts>;
   readonly path: () => PathState;
   readonly admin: () => Promise<Admin>;
-  /** Who hosts each stage and sink now. */
+  /** The current hosts of each stage and sink. */
   readonly hosts: () => Promise<Hosts>;
   readonly pulls: () => Promise<PullHealth>;
 }
@@ -52,21 +52,27 @@ export interface HealthReport {
   readonly cache_store: Store;
   readonly relational_store: Store;
   readonly backbone: Store;
-  /** Null while the log cannot be asked: unknown. */
+  /** Null: the log cannot be asked, so the number is unknown. */
   readonly buffer_events: number | null;
   readonly dlq_depth: { readonly clicks: number | null; readonly pixel: number | null; readonly s2s: number | null };
-  /** Not everybody could be asked: the last numbers stand. Null numbers were never known. */
+  /**
+   * True when a number could not be read, so that the last one stands. A null number was never
+   * known.
+   */
   readonly dlq_depth_stale: boolean;
-  /** Of the source that was pulled the longest ago; null: no source is active, or one never was. */
+  /**
+   * The oldest last pull among the active sources; null: no source is active, or one was never
+   * pulled.
+   */
   readonly last_pull_at: string | null;
-  /** Of the last pull of every source. */
+  /** The sums over the last pull of each source. */
   readonly last_pull_stats: PullHealth["stats"];
   readonly failover: {
     readonly active: boolean;
     readonly path: PathName;
     readonly spooled_events: number;
     readonly last_resort_events: number;
-    /** Of what waits here for the log; 0 when nothing does. */
+    /** The age of the oldest event that waits here for the log; 0: none waits. */
     readonly oldest_sec: number;
   };
   readonly recovery: {
@@ -85,7 +91,9 @@ const CACHED_MS = 2_000;
 const OBJECTS_CACHED_MS = 10_000;
 const PROBE_MS = 2_000;
 
-/** A function that answers with the newest report; callers at once share one round of probes. */
+/**
+ * Returns a function that answers the newest report; concurrent callers share one round of probes.
+ */
 export const healthOf = (ports: HealthPorts): (() => Promise<HealthReport>) => {
   const objects = kept(OBJECTS_CACHED_MS, () => stateOf(ports.objects));
   const lastResort = kept(
@@ -108,14 +116,14 @@ const kept = <T>(ms: number, ask: () => Promise<T>): (() => Promise<T>) => {
   };
 };
 
-/** What was asked for less often than the rest, or keeps what it knew. */
+/** Answers that are asked for less often than the rest, or that keep their last value. */
 interface SlowAnswers {
   readonly objects: () => Promise<Store>;
   readonly letters: () => Promise<readonly (DepthAnswer | null)[]>;
   readonly pulls: () => Promise<PullHealth>;
 }
 
-/** The answer before while there is no new one: a store that is away shows by itself. */
+/** Keeps the last answer while there is no new one: the probe of the store reports its failure. */
 const keeping = <T>(first: T, ask: () => Promise<T>): (() => Promise<T>) => {
   let known = first;
   return async () => {
@@ -160,7 +168,7 @@ const report = async (ports: HealthPorts, asked: SlowAnswers): Promise<HealthRep
     recovery: {
       health_check: {
         analytics_ok: analytics === "ok",
-        // The write-ahead log is the Kafka topic with its archive in object storage, which may be
+        // The write-ahead log is the Kafka topic and its archive in object storage, which may be
         // five minutes behind.
         wal_ok: backbone === "ok" && objects === "ok" && archived === 0,
         relational_ok: relational === "ok",
@@ -172,7 +180,7 @@ const report = async (ports: HealthPorts, asked: SlowAnswers): Promise<HealthRep
   return { status: statusOf(found, pulls.isLate), ...found };
 };
 
-/** Letters that wait for a store that is down; stale while the log cannot say. */
+/** Letters that wait for a store that is down; stale while the log cannot be asked. */
 const lettersForStores = (
   ports: HealthPorts,
   isDown: { readonly analytics: boolean; readonly cache: boolean },
@@ -191,8 +199,8 @@ const failoverOf = (path: PathState): HealthReport["failover"] => ({
 });
 
 /**
- * Down when a store or the log is; ok when every flag and counter of the report is well. A counter
- * that is not known is not well.
+ * Down when a store or the log is down; ok when every flag and counter is well. An unknown counter
+ * is not well.
  */
 const statusOf = (found: Omit<HealthReport, "status">, isPullLate: boolean): HealthReport["status"] => {
   const { analytics_store: analytics, cache_store: cache, relational_store: relational, backbone } = found;

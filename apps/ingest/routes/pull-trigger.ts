@@ -1,4 +1,4 @@
-// POST /pull/trigger: asks for a window of every active external source. The keeper pulls it in the
+// POST /pull/trigger: requests a window of every active external source. The keeper pulls it in the
 // background.
 import type { Request, Response } from "express";
 import type { Pool } from "pg";
@@ -10,7 +10,7 @@ import type { Token } from "../../../modules/access/tokens/tokens.ts";
 import { type RequestResult, requestPulls } from "../../../modules/intake/pulls/pulls.ts";
 
 export interface PullTriggerParts {
-  /** Of the kind admin: every client's. */
+  /** Takes tokens of the kind admin, which belong to no client. */
   readonly authenticate: (request: Request, address: string) => Token;
   readonly pool: Pool;
 }
@@ -18,7 +18,7 @@ export interface PullTriggerParts {
 const CALLS_A_MINUTE = { limit: 60, windowMs: 60_000 };
 const STEP_DAYS = 3;
 const DAY_MS = 24 * 3_600_000;
-/** Years of four digits: what Postgres and every source can read. */
+/** Years have four digits, because Postgres and every source can read those. */
 const moment = z.iso
   .datetime({ offset: true, error: "must be RFC 3339 with a zone, e.g. 2026-11-01T00:00:00Z" })
   .transform((text) => Date.parse(text));
@@ -54,7 +54,7 @@ const windowIn = (body: unknown): z.infer<typeof windowBody> => {
   throw new Problem("validation_failed", "from must lie before to", { code: "bad_window", errors });
 };
 
-/** What the caller should know of what was started. */
+/** Describes to the caller which pulls were started. */
 const noteOf = ({ sources, started, covered, overlapping }: RequestResult, lengthMs: number): string => {
   if (sources === 0) return "no source is active that could be pulled";
   if (started === 0) return "already running";

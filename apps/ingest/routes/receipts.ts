@@ -1,5 +1,5 @@
-// GET /ingest/receipts/:batch_id: what became of the events of a batch, answered from the log's
-// results.
+// GET /ingest/receipts/:batch_id: answers what became of the events of a batch, from the results in
+// the log.
 import type { Request, Response } from "express";
 import { sentEventId } from "../../../domain/ids.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
@@ -15,7 +15,7 @@ import { eventVersions } from "../../../sinks/analytics/reads.ts";
 
 export interface ReceiptParts {
   readonly authenticate: (request: Request, address: string) => Token;
-  /** Of every secret that is accepted. */
+  /** A key for each accepted secret. */
   readonly keys: readonly Buffer[];
   readonly clickhouse: Clickhouse;
   readonly progress: Progress;
@@ -23,11 +23,11 @@ export interface ReceiptParts {
 }
 
 const KEPT_MS = 32 * 24 * 3_600_000;
-/** Ten questions a second of one token, in this process: each may ask a store. */
+/** Ten requests a second of one token in this process, because each may read a store. */
 const QUESTIONS_A_MINUTE = { limit: 600, windowMs: 60_000 };
 /**
- * What is not stored yet usually is within this time; a sender who asks at once waits instead of
- * asking again.
+ * Most events are stored within this time, so a sender who asks at once waits instead of asking
+ * again.
  */
 const WAIT_MS = 1_500;
 const EVENT_ID = /^[A-Za-z0-9._:-]{1,128}$/;
@@ -43,7 +43,7 @@ export const receiptsRoute = (parts: ReceiptParts) => {
     const eventId = eventIdIn(request.query.event_id);
     const id = String(request.params.batch_id);
     const batch = readBatchId(id, parts.keys);
-    // Of another client, forged or forgotten: the answer is the same.
+    // A batch of another client, a forged id and an expired one get the same answer.
     if (batch === undefined || batch.client_id !== token.client_id || Date.now() - batch.received_at > KEPT_MS)
       throw new Problem("not_found", "there is no such batch of this client within the last 32 days");
     const answer = await (eventId === undefined ? countsOf(parts, batch) : fateOf(parts, batch, eventId)).catch(
@@ -70,8 +70,8 @@ const eventIdIn = (given: unknown): string | undefined => {
 };
 
 /**
- * What was stored under the batch is its own; once everything is through, what is missing had been
- * there before.
+ * Events that were stored under the batch are its own. Once the log has passed the batch, events
+ * that are missing were duplicates of earlier ones.
  */
 const countsOf = async ({ clickhouse, progress }: ReceiptParts, batch: Batch) => {
   const scope = scopeOf(batch.client_id);
@@ -101,7 +101,7 @@ const countsOf = async ({ clickhouse, progress }: ReceiptParts, batch: Batch) =>
 };
 const sum = (counts: ReadonlyMap<Fate, number>): number => [...counts.values()].reduce((all, one) => all + one, 0);
 
-/** By the sender's id, or by the one of the log that `explain` shows. */
+/** Finds the event by the sender's id, or by the id in the log that `explain` shows. */
 const fateOf = async ({ clickhouse, progress }: ReceiptParts, batch: Batch, eventId: string) => {
   const scope = scopeOf(batch.client_id);
   const find = async () =>

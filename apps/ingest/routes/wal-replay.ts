@@ -1,5 +1,5 @@
-// POST /admin/wal-replay: asks for the last hours of the log to be written to the stores again, and
-// answers when they are. The lane itself runs in the keeper.
+// POST /admin/wal-replay: requests a replay of the last hours of the log to the stores, and answers
+// when it is done. The keeper runs it.
 import type { Request, Response } from "express";
 import type { Pool } from "pg";
 import { Problem, unavailable } from "../../../infra/http/problem.ts";
@@ -11,10 +11,10 @@ import { type Replay, readReplay, requestReplay } from "../../../modules/log/rep
 import { awaitReplay, progressOf, ReplayStalled, reportOf } from "../../../modules/log/replays/report.ts";
 
 export interface WalReplayParts {
-  /** Of the kind admin. */
+  /** Takes tokens of the kind admin. */
   readonly authenticate: (request: Request, address: string) => Token;
   readonly pool: Pool;
-  /** Names of all sinks that a replay writes to. */
+  /** The names of all sinks that a replay writes to. */
   readonly sinks: readonly string[];
   readonly closing: AbortSignal;
   readonly log: Pick<Log, "warn">;
@@ -25,7 +25,7 @@ const MOST_HOURS = 48;
 const HOUR_MS = 3_600_000;
 const CALLS_A_MINUTE = { limit: 60, windowMs: 60_000 };
 /**
- * Longer than a lane that was killed stands still (15 s), and than a store may be away (60 s,
+ * Longer than the pause after a killed lane (15 s), and than a store may be away (60 s,
  * docs/design/laws.md L1).
  */
 const STALLED_MS = 75_000;
@@ -70,8 +70,8 @@ export const walReplayRoutes = (parts: WalReplayParts) => {
 
   return {
     /**
-     * A caller that hangs up has asked all the same: the lane goes on. The next call joins it only
-     * before it has begun, see requestReplay.
+     * The replay continues when the caller hangs up. The next call joins it only if it has not
+     * begun, see requestReplay.
      */
     start: async (request: Request, response: Response): Promise<void> => {
       const actor = `token:${admitted(request).token_id}`;

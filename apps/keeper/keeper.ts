@@ -53,9 +53,9 @@ import { strayRefunds } from "./schedules/stray-refunds.ts";
 import { waiting } from "./schedules/waiting-sales.ts";
 
 const STORE_MS = 5_000;
-// The minutes of a busy client, on a busy machine.
+// A busy client on a busy machine takes this long for its minutes.
 const ROLLUP_MS = 60_000;
-/** Short: a schedule that waits for the registry must still end in time. */
+/** Short, because a schedule that waits for the registry must still end in time. */
 const REGISTRY_MS = 2_000;
 
 interface Frame {
@@ -64,15 +64,18 @@ interface Frame {
   readonly scope: Scope;
   readonly metrics: Metrics;
   readonly kafka: Kafka;
-  /** Runs a schedule until the keeper closes, and lets its silence show in readiness. */
+  /**
+   * Runs a schedule until the keeper closes; readiness shows when it has not succeeded for too
+   * long.
+   */
   readonly begin: (schedule: Schedule) => Promise<void>;
 }
 
 /**
- * What `run` of infra/runtime/scope.ts runs; returns once every schedule has begun. Nothing that is
- * opened here waits for a store, the log or the registry: a schedule whose needs do not answer yet
- * fails its runs, and works from the first run that finds them. `apiUrl`: the platform API, which
- * mails alerts. `ingestUrls`: the ingest host, the primary first.
+ * The app, for `run` of infra/runtime/scope.ts. Returns once every schedule has begun, and waits
+ * for no store, log or registry: a schedule fails its runs until all that it needs answers.
+ * `apiUrl` is the platform API, which mails alerts. `ingestUrls` are the ingest host, the primary
+ * first.
  */
 export const keeper =
   (config: Config, log: Log, apiUrl?: string, ingestUrls: readonly string[] = []) =>
@@ -100,7 +103,7 @@ export const keeper =
 
 const nameOf = ({ INSTANCE_NAME }: Config): string => `tributary-${INSTANCE_NAME}`;
 
-/** First of all, and with connections of their own: a store that is away must still be watched. */
+/** Begins first and with its own connections, because stores that are away must be watched too. */
 const beginRepairs = async (
   { config, log, scope, metrics, kafka, begin }: Frame,
   apiUrl: string | undefined,
@@ -128,7 +131,9 @@ const openStores = async ({ config, scope }: Frame) => {
   return { pool, clickhouse, ofHours, objects };
 };
 
-/** What the schedules share: the stores, the log, and the schemas of the topics that they write. */
+/**
+ * Opens what the schedules share: the stores, the log, and the schemas of the topics they write.
+ */
 const openWork = async (frame: Frame) => {
   const { config, scope, kafka } = frame;
   const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
@@ -139,7 +144,7 @@ const openWork = async (frame: Frame) => {
   });
   const written = [...new Set([...feedsOf(pipeline).map(({ to }) => to), ...letterSources])];
   const { wire, opened } = lateWire(written, registry);
-  /** Begins a schedule that needs the wire: its runs fail until the registry answers. */
+  /** Begins a schedule that needs the wire; its runs fail until the registry answers. */
   const beginWired = (schedule: Schedule): Promise<void> => frame.begin(after(opened, schedule));
   return { ...frame, ...(await openStores(frame)), produce: producer.send, registry, wire, beginWired };
 };
@@ -163,7 +168,7 @@ const beginWork = async (frame: Frame): Promise<void> => {
   await beginIntake(work, suppressions);
 };
 
-/** The outbox, and all that is computed from the books: money, rollups, nightly inspections. */
+/** Begins the outbox, and what is computed from the books: money, rollups, nightly inspections. */
 const beginBooks = async (work: Work): Promise<void> => {
   const { pool, clickhouse, ofHours, wire, produce, metrics, log, begin, beginWired } = work;
   await beginWired(outbox(pool, wire, produce));
@@ -187,7 +192,7 @@ const beginRetention = async ({ pool, objects, log, begin }: Work): Promise<void
   await begin(leadRetention(pool, Date.now));
 };
 
-/** Work on the log itself: events of the last resort, replays, and moves of groups. */
+/** Begins the work on the log itself: events of the last resort, replays, and moves of groups. */
 const beginLogWork = async (work: Work, suppressions: Suppressions): Promise<void> => {
   const { config, scope, objects, registry, wire, produce, kafka, metrics, log, begin } = work;
   const setAside = refusedByLog({ send: produce, objects, wire: () => wire, log });
@@ -205,7 +210,7 @@ const beginJobs = async ({ config, scope, pool, registry, produce, log, begin }:
   await begin(after(opened, jobs));
 };
 
-/** Dead letters and pulls: both admit events, as an edge does. */
+/** Begins dead letters and pulls, which admit events as an edge does. */
 const beginIntake = async (work: Work, { hides }: Suppressions): Promise<void> => {
   const { config, scope, pool, kafka, wire, produce, metrics, log, begin, beginWired } = work;
   const { TRIBUTARY_SECRET: keyring } = config;
@@ -222,7 +227,7 @@ const beginIntake = async (work: Work, { hides }: Suppressions): Promise<void> =
   await begin(payloadPurge(pool, Date.now));
 };
 
-/** What is admitted here is admitted as an edge would now, by the clients and the pepper of now. */
+/** Events are admitted here as an edge would admit them now: with current clients and pepper. */
 const openFacts = async ({ config, log, scope }: Frame, pool: Pool): Promise<AskClientFacts> => {
   const { INSTANCE_NAME: instance, TRIBUTARY_SECRET: keyring } = config;
   const secrets = openInstallationSecrets(pool, { instance, keyring, log, fail: scope.fail, signal: scope.closing });
@@ -231,7 +236,9 @@ const openFacts = async ({ config, log, scope }: Frame, pool: Pool): Promise<Ask
   return clientFactsOf(secrets.pepper, reference);
 };
 
-/** What was refused is read by the mapping of its source, or as its processor is set, by now. */
+/**
+ * Refused events are read again with the current mapping of their source or account of a provider.
+ */
 const openMoreFacts = async (
   { config, log, scope }: Frame,
   pool: Pool,

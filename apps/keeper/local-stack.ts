@@ -1,4 +1,4 @@
-// The stack that this process runs on, if any: what `run.json` in its folder says at the moment.
+// The stack that this process runs on, if any, as `run.json` in its folder describes it now.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ControlAddress, controlOf } from "../../infra/runtime/stack-control.ts";
@@ -12,11 +12,11 @@ interface Run {
 export interface LocalStack {
   /** The address of the platform API. */
   readonly apiUrl: () => string | undefined;
-  /** How one of its services is restarted; undefined when the stack does not run that service. */
+  /** Returns what restarts a service; undefined when the stack does not run that service. */
   readonly restart: (service: string) => (() => Promise<void>) | undefined;
 }
 
-/** Reads the file at each call: a stack may come, go, and change its ports. */
+/** Reads the file at each call, because a stack may start, stop and change its ports. */
 export const localStack = (home: string): LocalStack => {
   const run = (): Run | undefined => {
     try {

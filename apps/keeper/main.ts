@@ -1,6 +1,6 @@
-// What is done again and again beside the pipeline: stores are probed and restarted, rollups are
-// computed, the outbox is sent, each night is looked at for fraud. Any number may run; one at a
-// time works. An argument, if given, is the address of the platform API, which mails alerts.
+// The recurring work beside the pipeline: probes and restarts stores, computes rollups, sends the
+// outbox, inspects each day for fraud. Any number of keepers may run, and one at a time works. The
+// optional argument is the address of the platform API, which mails alerts.
 import { start } from "../../infra/runtime/start.ts";
 import { readConfig } from "./config.ts";
 import { keeper } from "./keeper.ts";

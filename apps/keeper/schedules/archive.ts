@@ -1,6 +1,5 @@
-// The schedules that end what is kept for a time: hours older than events are kept, records of
-// clients that keep theirs for a shorter time, values that the log has refused, recordings,
-// identity edges, and what is personal of leads.
+// The schedules that end retention periods: of archived hours, of single clients' records, of
+// values that the log has refused, of recordings, of identity edges, and of personal data of leads.
 
 import type { Pool } from "pg";
 import type { Objects } from "../../../infra/objects/objects.ts";
@@ -15,8 +14,8 @@ import { clientRetentions, PurgeBusy, purgeArchive } from "../../../modules/priv
 import { deleteOldHours } from "../../../sinks/archive/retention.ts";
 
 /**
- * Deleting the same twice is deleting it once, so two keepers need no lock; counted in
- * `tributary_schedule_done_total`, a file each.
+ * Two keepers need no lock, because deleting twice has the effect of once.
+ * `tributary_schedule_done_total` counts files.
  */
 export const archiveRetention = (objects: Objects, clock: () => number): Schedule => ({
   name: "archive-retention",
@@ -24,7 +23,7 @@ export const archiveRetention = (objects: Objects, clock: () => number): Schedul
   work: (isClosing) => deleteOldHours(objects, archiving.topic, clock(), isClosing),
 });
 
-/** Then the next turn goes on: a schedule that does not return counts as dead. */
+/** Then the next turn continues: a schedule that does not return counts as dead. */
 const TURN_MS = 45_000;
 
 export interface PurgePorts {
@@ -35,12 +34,15 @@ export interface PurgePorts {
 }
 
 /**
- * Once a day, in as many turns as it takes: also when a damaged file makes it come back to the same
- * hours. Counted in `tributary_schedule_done_total`, a record each.
+ * Runs once a day, in as many turns as it needs, also when a damaged file makes it return to the
+ * same hours. `tributary_schedule_done_total` counts records.
  */
 export const archivePurge = ({ pool, objects, log, clock }: PurgePorts): Schedule => {
   let doneOn = "";
-  /** Behind a damaged file, which holds the marks back: a turn that began there would never end. */
+  /**
+   * A place behind a damaged file. That file holds the marks back, so a turn that began at the
+   * marks would read the same hours for ever.
+   */
   let goOnAt: number | null = null;
   return {
     name: "archive-purge",
@@ -65,14 +67,14 @@ export const archivePurge = ({ pool, objects, log, clock }: PurgePorts): Schedul
   };
 };
 
-/** As with hours, twice is once; an object each. */
+/** Two keepers need no lock here either. Counts objects. */
 export const refusedRetention = (objects: Objects, clock: () => number): Schedule => ({
   name: "refused-retention",
   pauseMs: 3_600_000,
   work: (isClosing) => deleteOldRefused(objects, clock(), isClosing),
 });
 
-/** Recordings of 90 days ago, and those that were erased; an object each. */
+/** Purges recordings after 90 days, and erased ones. Counts objects. */
 export const recordingRetention = (pool: Pool, objects: Objects, clock: () => number): Schedule => ({
   name: "recording-retention",
   pauseMs: 600_000,
@@ -82,7 +84,7 @@ export const recordingRetention = (pool: Pool, objects: Objects, clock: () => nu
   },
 });
 
-/** Identity edges that ran out; the keeper asks once an hour. */
+/** Purges expired identity edges. The keeper runs it once an hour. */
 export const identityRetention = (pool: Pool, clock: () => number): Schedule => ({
   name: "identity-retention",
   pauseMs: 3_600_000,
@@ -92,7 +94,7 @@ export const identityRetention = (pool: Pool, clock: () => number): Schedule => 
   },
 });
 
-/** What is personal of leads that are older than their client keeps its events; a lead each. */
+/** Purges personal data of leads that have outlived their client's retention. Counts leads. */
 export const leadRetention = (pool: Pool, clock: () => number): Schedule => ({
   name: "lead-retention",
   pauseMs: 3_600_000,

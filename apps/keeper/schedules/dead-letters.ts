@@ -1,5 +1,5 @@
-// The schedules of the dead letters: their topics are read into the index, and what is due is sent
-// again and seen through.
+// The schedules of the dead letters: reading their topics into the index, and sending due letters
+// again until they are confirmed.
 
 import type { Pool } from "pg";
 import type { Hides } from "../../../domain/personal/suppression.ts";
@@ -31,7 +31,7 @@ import { type Topology, writesRows } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
 
-/** Read, sent and acknowledged in about a second. */
+/** So many are read, sent and acknowledged in about a second. */
 const LETTERS_AT_ONCE = 500;
 const ADMIN_MS = 15_000;
 
@@ -48,7 +48,7 @@ export interface LetterPorts {
   readonly log: Pick<Log, "error">;
 }
 
-/** The names of sinks by the probe of the store that they write. */
+/** Returns the names of sinks by the probe of the store that they write. */
 const stagesOf = ({ nodes }: Topology): Readonly<Record<ProbedStore, readonly string[]>> => {
   const into = (store: string) =>
     nodes.flatMap((node) => (node.is === "sink" && writesRows(node) && node.into.store === store ? node.name : []));
@@ -56,8 +56,8 @@ const stagesOf = ({ nodes }: Topology): Readonly<Record<ProbedStore, readonly st
 };
 
 /**
- * A member that was killed holds its group for a session, and a broker that starts for half a
- * minute; what takes longer is an error.
+ * A killed member holds its group for a session, and a broker takes half a minute to start.
+ * Anything longer is an error.
  */
 const JOINED_WITHIN_MS = 60_000;
 

@@ -1,5 +1,5 @@
-// Asks every address of the ingest host which way its events take, for an edge that has died says
-// nothing itself: each minute, on record hourly and at each change.
+// Asks every address of the ingest host each minute which path its events take, because a dead edge
+// cannot report it. Records the answer hourly and at each change.
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import type { Alert } from "../../../modules/base/alerts/alert.ts";
 import type { IngestPathCheck, IngestPathState } from "../../../modules/intake/path/ingest-path.ts";
@@ -10,7 +10,9 @@ import type { UnixMs } from "../../../stream/flow.ts";
 export interface AddressCheckParts {
   /** Base URLs; the first is the primary, the others stand by. */
   readonly addresses: readonly string[];
-  /** The newest check of ADDRESSES and since when it says so; rejects while Postgres is away. */
+  /**
+   * The newest check of ADDRESSES, and since when its state holds; rejects while Postgres is away.
+   */
   readonly known: () => Promise<(IngestPathCheck & { readonly since: UnixMs }) | undefined>;
   readonly record: (check: IngestPathCheck) => Promise<void>;
   /** Mails an alert once, however often it is reported. */
@@ -18,15 +20,13 @@ export interface AddressCheckParts {
   readonly now: () => UnixMs;
 }
 
-/** Under this name the checks stand beside those that each edge makes of itself. */
+/** The name of these checks, beside those that each edge records of itself. */
 export const ADDRESSES = "addresses";
 const EVERY_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const ANSWER_MS = 5_000;
 
-/**
- * What an address says of itself; `path` is null when it does not answer as an ingest host does.
- */
+/** The answer of an address; `path` is null unless an ingest host has answered. */
 interface AddressFound {
   readonly address: string;
   readonly path: PathName | null;
@@ -41,7 +41,7 @@ interface Failover {
 }
 const isPath = (path: unknown): path is PathName => ["primary", "standby", "both_down"].includes(path as string);
 
-/** A host that answers 503 may still take events, so what it says counts, and not its status. */
+/** Reads the body whatever the status, because a host that answers 503 may still take events. */
 const ask = async (address: string): Promise<AddressFound> => {
   try {
     const answer = await fetch(new URL("/health", address), { signal: AbortSignal.timeout(ANSWER_MS) });
@@ -56,16 +56,16 @@ const ask = async (address: string): Promise<AddressFound> => {
   }
 };
 
-/** The worst is both_down: no address takes events, or those that do have object storage alone. */
+/** The worst state is both_down: no address takes events except into object storage. */
 const stateOfAddresses = (found: readonly AddressFound[]): IngestPathState => {
   if (found.every(({ path }) => path === null || path === "both_down")) return "both_down";
   return found[0]!.path === "primary" ? "operational" : "primary_down";
 };
 
 /**
- * Order of durable effects: that all are down is on record before it is reported, so that a keeper
- * that dies between reports the same incident; that they are back is reported before it is on
- * record, so that it is never left out. Rejects while Postgres is away.
+ * The order of durable effects: an outage is recorded before it is reported, so that after a crash
+ * between the two the same incident is reported; a recovery is reported before it is recorded, so
+ * that it is never omitted. Rejects while Postgres is away.
  */
 export const addressChecks = ({ addresses, known, record, report, now }: AddressCheckParts): Schedule => ({
   name: "ingest-addresses",
@@ -85,7 +85,7 @@ export const addressChecks = ({ addresses, known, record, report, now }: Address
     if (before?.state === "both_down" && check.state !== "both_down") await report(recovered(before.since, check));
     const isDue = before?.state !== check.state || check.checked_at - before.checked_at >= HOUR_MS;
     if (isDue) await record(check);
-    // The record says since when, and so which incident this is: another keeper may have been
+    // The record says since when, and that names the incident: another keeper may have recorded it
     // first.
     if (check.state === "both_down") await report(down((await known())?.since ?? check.checked_at, check));
     return addresses.length;

@@ -1,4 +1,4 @@
-// The schedule of jobs: work that was asked for by a request, and outlives it.
+// The schedule of jobs: work that a request has asked for and that outlives the request.
 import type { Pool } from "pg";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import { postgresMemory } from "../../../infra/postgres/durable-memory.ts";
@@ -26,12 +26,12 @@ export interface JobSettings {
   readonly log: Log;
 }
 
-/** Then the next turn goes on: a schedule that does not return counts as dead. */
+/** Then the next turn continues: a schedule that does not return counts as dead. */
 const TURN_MS = 30_000;
-/** A statement reads weeks of a client. */
+/** A statement reads weeks of a client's history. */
 const HISTORY_MS = 60_000;
 
-/** With a connection to ClickHouse of its own: other schedules must not wait for a history. */
+/** Has its own connection to ClickHouse, so that no other schedule waits for a history. */
 export const openJobs = ({ config, pool, wire, produce, log }: JobSettings): Resource<Schedule> => {
   const name = `tributary-${config.INSTANCE_NAME}-jobs`;
   const clickhouse = openClickhouse(config.CLICKHOUSE_URL, { name, connections: 2, timeoutMs: HISTORY_MS });

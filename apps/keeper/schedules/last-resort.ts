@@ -1,16 +1,18 @@
-// Sends to the log what edges that never came back have left in object storage.
+// Sends to the log what dead edges have left in object storage.
 
 import type { Objects } from "../../../infra/objects/objects.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { drainAbandoned, lastResortHeld, type Send } from "../../../infra/spool/last-resort.ts";
 
 /**
- * An edge that lives sends its own within seconds of the log's return, in order with its spool;
- * long after that it does not live.
+ * A living edge sends its own events within seconds of the log's return, in order with its spool.
+ * One that has not done so after this time is dead.
  */
 const ABANDONED_MS = 15 * 60_000;
 
-/** Any number may run it at once: what is sent twice bears the same ids. */
+/**
+ * Any number of keepers may run it at once, because events that are sent twice have the same ids.
+ */
 export const lastResort = (objects: Objects, send: Send): Schedule => ({
   name: "last-resort",
   pauseMs: 60_000,

@@ -1,5 +1,5 @@
-// The schedules that add up the sums of money by day, which writers leave as differences, and show
-// what the accounts of the ledger stand at.
+// The schedules that add up money by day from the differences that writers leave, and that show the
+// balances of the ledger.
 import type { Pool } from "pg";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";

@@ -1,5 +1,5 @@
-// The schedule of moves of the log: takes what was asked for over the platform API and carries it
-// out, a few at once, each on its own group.
+// The schedule of moves of the log: takes moves that were requested over the platform API and
+// carries out a few at once, each on its own group.
 import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
 import type { Pool } from "pg";
@@ -32,10 +32,10 @@ import type { Config } from "../config.ts";
 
 const AT_ONCE = 3;
 const STORE_MS = 5_000;
-/** What cannot go on now is tried again after this. */
+/** A move that cannot continue now is tried again after this time. */
 const AGAIN_SECONDS = 5;
 
-/** This process may not go on with a move: it closes, or another has taken it over. */
+/** This process must not continue a move: it closes, or another keeper has taken the move over. */
 class MoveGivenUp extends Error {}
 
 export interface MoveSettings {
@@ -60,7 +60,7 @@ export interface MoveSettings {
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-/** What reprocessing opens for itself, and closes when it is over. */
+/** What reprocessing opens for itself, and closes at its end. */
 const installationOf = ({ config, kafka, log }: MoveSettings): Installation => ({
   ...{ kafka, log, registryUrl: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX },
   ...{ clickhouseUrl: config.CLICKHOUSE_URL, objectStoreUrl: config.OBJECT_STORE_URL },
@@ -185,7 +185,7 @@ const carryOut = async (taken: TakenMove, carrying: MoveRun): Promise<void> => {
   }
 };
 
-/** Says every few seconds how far the move is; when another has it, `lost` is aborted. */
+/** Reports every few seconds how far the move is; aborts `lost` when another keeper has it. */
 const renewed = (pool: Pool, taken: TakenMove, seen: object, lost: AbortController): NodeJS.Timeout =>
   setInterval(() => {
     reportMove(pool, taken, { ...seen }).then(

@@ -1,5 +1,5 @@
-// The schedule of the nightly pass: at 03:30 of Mexico City the day before is looked at as a whole,
-// client by client.
+// The schedule of the nightly pass: at 03:30 in Mexico City it inspects the day before, client by
+// client.
 import type { Pool } from "pg";
 import { dayOf, startOfDay } from "../../../domain/calendar.ts";
 import type { Client } from "../../../domain/reference/reference.ts";
@@ -16,13 +16,13 @@ import type { Wire } from "../../../stream/wire.ts";
 
 const AT_MS = 3.5 * 3_600_000;
 const DAY_MS = 86_400_000;
-/** Then the next turn goes on: a schedule that does not return counts as dead. */
+/** Then the next turn continues: a schedule that does not return counts as dead. */
 const TURN_MS = 30_000;
 
-/** The newest day whose pass is due: that before the last 03:30, as YYYY-MM-DD of Mexico City. */
+/** Returns the newest due day: the one before the last 03:30, as YYYY-MM-DD in Mexico City. */
 export const dueDay = (now: UnixMs): string => {
   const today = startOfDay(dayOf(now));
-  // Twelve hours before a day's start is inside of the day before, whatever clocks do.
+  // Twelve hours before a day begins is inside the day before, even when clocks change.
   const before = dayOf(today - DAY_MS / 2);
   return now >= today + AT_MS ? before : dayOf(startOfDay(before) - DAY_MS / 2);
 };
@@ -37,8 +37,8 @@ export interface NightlyPorts {
 }
 
 /**
- * Begins with the last day that is due, so a night without a keeper is made up for; what was
- * decided before has the same ids and decides nothing again.
+ * Begins with the last due day, so that a night without a keeper is made up for. A pass that is
+ * repeated makes the same decisions with the same ids, which changes nothing.
  */
 export const nightly = ({ pool, clickhouse, wire, produce, log, clock }: NightlyPorts): Schedule => {
   let night = "";

@@ -1,4 +1,4 @@
-// The schedules of the outbox: sending what waits, and forgetting what was sent long ago.
+// The schedules of the outbox: sending waiting rows, and deleting rows that were sent long ago.
 import type { Pool } from "pg";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { forgetSent, relayOutbox, waitingOutbox } from "../../../modules/base/outbox/outbox.ts";

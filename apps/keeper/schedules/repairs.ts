@@ -1,5 +1,5 @@
-// Opens what self-repair needs: a connection of its own to each store, what restarts it, and what
-// delivers alerts; one schedule a store.
+// Opens what self-repair needs: its own connection to each store, a way to restart it, the delivery
+// of alerts, and a schedule for each store.
 import { Redis } from "ioredis";
 import type { Pool } from "pg";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
@@ -43,16 +43,16 @@ export interface RepairPorts {
     | "TRIBUTARY_HOME"
   >;
   /**
-   * Base URL of the platform API; by default that of the embedded stack, if this process runs on
-   * one.
+   * The base URL of the platform API; by default that of the embedded stack, if this process runs
+   * on one.
    */
   readonly apiUrl?: string | undefined;
-  /** Base URLs of the ingest host, the primary first; none: they are not asked. */
+  /** The base URLs of the ingest host, the primary first; empty: none is checked. */
   readonly ingestUrls?: readonly string[];
   readonly kafka: Pick<Kafka, "admin" | "producer" | "replay">;
   readonly log: Log;
   readonly metrics: Pick<Metrics, "setProbe" | "countRestart" | "setSyncLag">;
-  /** Shorter in tests alone. */
+  /** Only tests shorten it. */
   readonly timing?: Repair["timing"];
 }
 
@@ -61,7 +61,7 @@ const STORE_MS = 8_000;
 const LAG_MS = 5_000;
 const LEVELS = { healthy: 0, failing: 1, restarting: 2, down: 3 } as const;
 
-/** Connects to nothing yet: a store that is away when the keeper starts is what this is for. */
+/** Connects to nothing yet, because it must start while stores are away. */
 export const openRepairs = (ports: RepairPorts) => {
   const { config, log } = ports;
   const stores = openStores(ports);
@@ -139,12 +139,14 @@ const openStores = ({ config, log }: RepairPorts) => {
     connectTimeout: STORE_MS,
     maxRetriesPerRequest: null,
   });
-  // The probe reports it once.
+  // The probe reports the error once.
   redis.on("error", (error) => log.debug("redis.error", { error }));
   return { pool, clickhouse, redis, objects: openObjects(config.OBJECT_STORE_URL) };
 };
 
-/** Through the platform API where there is one, else by ourselves. */
+/**
+ * Reports through the platform API if there is one, otherwise delivers alerts from this process.
+ */
 const openReporting = (
   { config, apiUrl, log }: RepairPorts,
   pool: Pool,
@@ -154,8 +156,8 @@ const openReporting = (
   const deliver = openDelivery(pool, mailer, log);
   let token: string | undefined;
   /**
-   * Made before anything fails, while Postgres is there: a token that the API knows already is good
-   * while Postgres is away.
+   * Made before anything fails: a token that the API already knows stays valid while Postgres is
+   * away.
    */
   const ensureToken = async (): Promise<string> => {
     token ??= await renewServiceToken(pool, `keeper ${config.INSTANCE_NAME}`);
@@ -174,7 +176,7 @@ const openReporting = (
   return { report, ensureToken };
 };
 
-/** How late sales reach Postgres, in seconds; also a gauge. */
+/** Measures how many seconds late sales reach Postgres, and sets the gauge. */
 const openSyncLag = ({ kafka, metrics }: RepairPorts, pool: Pool) => {
   const admin = lastingAdmin(kafka, LAG_MS);
   const recorded = recordedHostings(pool);

@@ -1,5 +1,5 @@
-// The schedule of the replay lane: claims the oldest replay that is open and works it off, a minute
-// at a time.
+// The schedule of the replay lane: claims the oldest open replay and works on it, a minute at a
+// time.
 import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
 import type { Pool } from "pg";
@@ -45,14 +45,16 @@ import type { Config } from "../config.ts";
 import { keepLease } from "../lease.ts";
 
 /**
- * Then the next turn goes on: a schedule that does not return counts as dead. Joining the log again
- * costs a second of it.
+ * Then the next turn continues: a schedule that does not return counts as dead. Joining the log
+ * again costs a second of each turn.
  */
 const TURN_MS = 60_000;
 
 interface ReplaySchedulePorts {
   readonly pool: Pool;
-  /** Opened when a replay begins: the log and the registry may be away while there is none. */
+  /**
+   * Opened when a replay begins, so that the log and the registry may be away while there is none.
+   */
   readonly lane: () => Promise<LanePorts & OperationPorts>;
   readonly log: Pick<Log, "info">;
 }
@@ -153,8 +155,8 @@ const replays = (opened: ReplaySchedulePorts): Schedule => {
   };
 };
 
-// As a worker: a step is tried for 60 s, within which every fault must be over (docs/design/laws.md
-// L1), and a store that hangs is given up after 5.
+// The limits of a worker: a step is tried for 60 s, within which every fault must be over
+// (docs/design/laws.md L1), and a store that hangs is given up after 5 s.
 const STEP_DEADLINE_MS = 60_000;
 const STORE_MS = 5_000;
 

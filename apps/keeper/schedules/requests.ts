@@ -1,6 +1,6 @@
-// The schedule that forgets what requests have left behind: answers of 7 days ago, marks of
-// postbacks of 32, jobs and mails of 90, uploads in parts of 7, and which rows were imported 24
-// months ago.
+// The schedule that deletes what requests leave behind: answers after 7 days, marks of postbacks
+// after 32, jobs and mails after 90, uploads in parts after 7, and marks of imported rows after 24
+// months.
 import type { Pool } from "pg";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { forgetKeys } from "../../../modules/base/idempotency/idempotency.ts";

@@ -1,5 +1,5 @@
-// The schedules that compute rollups until none of a turn waits: minutes, and behind them what only
-// whole hours can tell.
+// The schedules that compute rollups until no mark waits: those of minutes, and those that only
+// whole hours can give.
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { LONGEST_REST_MS, type Schedule, SILENT_MS } from "../../../infra/runtime/timing/schedule.ts";
@@ -17,17 +17,17 @@ import { computeHours, computeMinutes } from "../../../modules/figures/rollups/r
 import { markWithdrawn } from "../../../modules/figures/rollups/withdrawn-devices.ts";
 
 /**
- * 50 hours of 60 minutes are 3,000 marks, about 100 KB of statement; more in one would hold the
- * memory of more hours at once.
+ * 50 hours of 60 minutes are 3,000 marks and about 100 KB of statement. A larger statement would
+ * hold the memory of more hours at once.
  */
 const HOURS_AT_ONCE = 50;
-/** Devices that chose again, in one look at the events of their clients: 64 KB of ids. */
+/** Devices whose consent has changed, in one search of their clients' events: 64 KB of ids. */
 const DEVICES_AT_ONCE = 1_000;
 
 /**
- * Devices hold events back, so ten minutes are touched at any moment: of a client that sends a
- * million events a minute a turn reads ten million, which takes some 3 s. Twice the rest halves
- * what that costs, and still shows within the minute (law L1).
+ * Devices send events late, so ten minutes are touched at any moment. For a client with a million
+ * events a minute, a turn reads ten million, which takes about 3 s. Twice the rest halves that
+ * cost, and rollups still show within the minute (law L1).
  */
 const BUSY_HOUR_EVENTS = 1_000_000;
 const BUSY_REST_MS = 40_000;
@@ -38,8 +38,8 @@ export const rollups = (pool: Pool, clickhouse: Clickhouse): Schedule => {
   return {
     name: "rollups",
     pauseMs: 1_000,
-    // A minute of a busy client is touched every second, and costs the reading of the minutes
-    // around it each time (bench/rollups.ts): a twentieth of the time.
+    // A minute of a busy client is touched every second, and each time the minutes around it are
+    // read again (bench/rollups.ts). A rest of 19 leaves a twentieth of the time for it.
     rest: 19,
     longestRestMs: () => (isBusy ? BUSY_REST_MS : LONGEST_REST_MS),
     work: async (isClosing) => {
@@ -61,7 +61,8 @@ export const rollups = (pool: Pool, clickhouse: Clickhouse): Schedule => {
         isBusy ||= sizes.some(({ events }) => events > BUSY_HOUR_EVENTS);
         if (hours.length < HOURS_AT_ONCE || isClosing()) break;
       }
-      // What was stored comes first; an update fills the hours of before in its shadow.
+      // New events come first. After an update, hours from before it are computed again in the
+      // background.
       if (searched !== null) searched = await markOutdated(pool, clickhouse, searched, HOURS_AT_ONCE);
       return done;
     },
@@ -70,15 +71,17 @@ export const rollups = (pool: Pool, clickhouse: Clickhouse): Schedule => {
 };
 
 /**
- * An hour of ten million events costs about ten seconds of CPU, and is touched as long as it lasts:
- * it rests until so many events a second have been read of it, a thirtieth of a core. Hours of less
- * than a million are counted within the minute.
+ * An hour of ten million events costs about ten seconds of CPU, and is touched for as long as it
+ * lasts. After a count it rests until its events make this many a second, which is a thirtieth of a
+ * core. Hours of less than a million events are counted within the minute.
  */
 const EVENTS_A_SECOND = 30_000;
-/** A store that hangs is given up in time for law L1; one that is busy reads so many events. */
+/**
+ * A store that hangs is given up in time for law L1; a busy store reads this many events a second.
+ */
 const HANGS_MS = 45_000;
 const READS_A_SECOND = 100_000;
-/** As long as the engine goes on with one statement. */
+/** The engine runs one statement for this long at most. */
 export const ROLLUP_HOUR_MS = 600_000;
 
 export const rollupHours = (pool: Pool, clickhouse: Clickhouse): Schedule => {

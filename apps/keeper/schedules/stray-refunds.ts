@@ -1,4 +1,4 @@
-// The schedule that brings refunds which name an event to the line of that event.
+// The schedule that moves refunds which name an event to the line of that event.
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
@@ -15,16 +15,16 @@ export interface StrayRefundsPorts {
   readonly produce: Produce;
   readonly clock: () => UnixMs;
 }
-/** Then the next turn goes on: a schedule that does not return counts as dead. */
+/** Then the next turn continues: a schedule that does not return counts as dead. */
 const TURN_MS = 30_000;
-/** From one turn to the next of a look through all orders. */
+/** The pause between two turns of a pass through all orders. */
 const PAUSE_MS = 60_000;
-/** From the beginning of one look through all orders to that of the next. */
+/** The time from the beginning of one pass to the beginning of the next. */
 const ROUND_MS = 3_600_000;
 
 /**
- * An event that is not stored yet is looked up an hour later again, while its refund waits. A look
- * through more orders than a turn reaches goes on a minute later, until it has seen all of them.
+ * The refund of an event that is not stored yet waits, and the event is looked up again an hour
+ * later. A pass that is longer than a turn continues a minute later, until it has seen all orders.
  */
 export const strayRefunds = ({ pool, clickhouse, wire, produce, clock }: StrayRefundsPorts): Schedule => {
   let after = "";

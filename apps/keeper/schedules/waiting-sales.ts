@@ -1,4 +1,4 @@
-// The schedule that counts what waits for its sale or for a person, and since when.
+// The schedule that counts the items that wait for their sale or for a person, and since when.
 import type { Pool } from "pg";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
@@ -6,7 +6,7 @@ import { countWaiting } from "../../../modules/money/orders/waiting-items.ts";
 
 export const waiting = (pool: Pool, metrics: Pick<Metrics, "setWaitingMoney">, clock: () => number): Schedule => ({
   name: "waiting",
-  // It looks through every order, and nothing here is in a hurry: an order is late after 48 hours.
+  // It reads every order, and nothing here is urgent: an order is late after 48 hours.
   pauseMs: 3_600_000,
   work: async (isClosing) => {
     const kinds = await countWaiting(pool, clock(), isClosing);

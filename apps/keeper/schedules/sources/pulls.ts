@@ -1,5 +1,5 @@
-// The schedules of pulls: windows of active sources are asked for every 15 minutes, and those that
-// are open are pulled, a few sources at a time.
+// The schedules of pulls: requests windows of active sources every 15 minutes, and pulls open
+// windows, a few sources at a time.
 import { randomUUID } from "node:crypto";
 import type { Pool } from "pg";
 import { type Kafka, lastingAdmin } from "../../../../infra/kafka/kafka.ts";
@@ -29,7 +29,7 @@ const TURN_MS = 30_000;
 const SOURCES_AT_ONCE = 4;
 const ADMIN_MS = 10_000;
 
-/** The ports of a lane; `admin` answers how much of what was pulled still waits in the log. */
+/** Opens the ports of a lane; `admin` answers how many pulled events still wait in the log. */
 const lanePorts = (
   { pool, kafka: _, log: __, ...given }: PullSettings,
   admin: ReturnType<typeof lastingAdmin>,
@@ -54,7 +54,7 @@ const lanePorts = (
   };
 };
 
-/** One turn of one window: returns how many rows it brought, 0 when no window waits. */
+/** Works on one window for one turn. Returns how many rows it brought, 0 when no window waits. */
 const turn = async ({ pool, log }: PullSettings, ports: PullPorts, isOver: () => boolean): Promise<number> => {
   const owner = randomUUID();
   const pull = await claimPull(pool, owner);

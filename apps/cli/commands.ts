@@ -1,11 +1,11 @@
-// Every command: what it is for, the file that has it, and the servers that it cannot do without.
-// A file is loaded when one of its commands is called, so that help and simple reads are quick.
+// Every command with its description, its file, and the servers that it needs. A file is loaded
+// when one of its commands is called, so that help and simple reads are quick.
 import type { Command } from "commander";
 import type { Server } from "./reachable.ts";
 
 interface CommandWords {
   readonly description: string;
-  /** Asked before it begins; one that does not answer ends it. */
+  /** Servers that are asked before the command begins; one that does not answer ends it. */
   readonly needs: readonly Server[];
 }
 export interface CommandFile {
@@ -15,7 +15,7 @@ export interface CommandFile {
 
 const known = (description: string, ...needs: readonly Server[]): CommandWords => ({ description, needs });
 
-/** In the order of the help. */
+/** The order is that of the help. */
 export const commandFiles: readonly CommandFile[] = [
   {
     load: async () => (await import("./commands/running/status.ts")).statusCommand,
@@ -265,7 +265,7 @@ export const commandFiles: readonly CommandFile[] = [
   },
 ];
 
-/** The file of a command; undefined: there is none of this name. */
+/** Returns the file of a command; undefined for an unknown name. */
 export const fileOf = (name: string | undefined): CommandFile | undefined =>
   commandFiles.find(({ commands }) => name !== undefined && Object.hasOwn(commands, name));
 

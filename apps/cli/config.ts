@@ -1,5 +1,5 @@
-// Where the command line finds the installation: addresses in the environment, else what the
-// running stack wrote.
+// Finds the installation: addresses from the environment, otherwise those that the running stack
+// has written.
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -10,7 +10,7 @@ import type { ControlAddress } from "../../infra/runtime/stack-control.ts";
 import type { Demo } from "../../modules/running/installation/seed.ts";
 import type { AdminAccess } from "../../modules/running/installation/steps.ts";
 
-/** What `npm start` writes to `.tributary/run.json` (mode 0600). */
+/** The contents of `.tributary/run.json` (mode 0600), which `npm start` writes. */
 export interface Run {
   readonly ready: boolean;
   readonly apps: Readonly<Record<string, { readonly url?: string; readonly ops_url?: string; readonly pid: number }>>;
@@ -23,7 +23,7 @@ export interface Run {
     readonly identity?: { readonly url: string; readonly pid?: number };
     readonly mail?: { readonly url: string; readonly pid?: number };
   };
-  /** Where the process that started all this answers. */
+  /** The control address of the process that started the stack. */
   readonly control?: ControlAddress;
   readonly demo?: Demo;
 }
@@ -54,7 +54,7 @@ export const readRun = (): Run => {
   }
 };
 
-/** Each address from the environment, else from the running stack. */
+/** Takes each address from the environment, otherwise from the running stack. */
 export const addresses = (): Addresses => {
   const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, POSTGRES_URL, CLICKHOUSE_URL, KAFKA_TOPIC_PREFIX = "" } = process.env;
   const isComplete = KAFKA_BROKERS && SCHEMA_REGISTRY_URL && POSTGRES_URL && CLICKHOUSE_URL;
@@ -68,15 +68,15 @@ export const addresses = (): Addresses => {
   };
 };
 
-/** Of its own: few commands speak to Redis. */
+/** Read separately, because few commands use Redis. */
 export const redisUrl = (): string => process.env.REDIS_URL ?? readRun().services.redis.url;
 
-/** Where objects are kept: the embedded stack keeps them in a folder of its home. */
+/** Returns where objects are kept: the embedded stack keeps them in a folder of its home. */
 export const objectStoreUrl = (): string => process.env.OBJECT_STORE_URL ?? pathToFileURL(`${homeOf()}/objects`).href;
 
 /**
- * What no command may print: the passwords of the environment, and of the stack of this folder. The
- * tokens of its demonstration are not among them: they are there to be used.
+ * Returns what no command may print: the passwords of the environment and of the stack of this
+ * folder. Tokens of the demonstration are printed, because people use them.
  */
 export const hiddenSecrets = (): readonly string[] => {
   const { services, control } = readJson<Partial<Run>>(`${homeOf()}/run.json`) ?? {};
@@ -89,18 +89,18 @@ export const hiddenSecrets = (): readonly string[] => {
   ];
 };
 
-/** Logins have their passwords one level below. */
+/** The passwords of logins stand one level below. */
 const textsIn = (value: unknown): readonly string[] =>
   typeof value === "string" ? [value] : Object.values(value ?? {}).flatMap(textsIn);
 
-/** The list of secrets: from the environment, else that of the stack of this folder. */
+/** Returns the list of secrets from the environment, otherwise that of the stack of this folder. */
 export const secretsText = (): string => {
   const text = process.env.TRIBUTARY_SECRET || readJson<Secrets>(`${homeOf()}/secrets.json`)?.tributary;
   if (text === undefined) throw new Error("TRIBUTARY_SECRET is needed, as the processes of this installation have it");
   return text;
 };
 
-/** The same, read. Throws naming what is wrong with them, and no value. */
+/** Reads the list. Throws naming what is wrong with it, without any value. */
 export const keyring = (): Keyring => {
   try {
     return keyringOf(secretsText());
@@ -111,7 +111,7 @@ export const keyring = (): Keyring => {
 
 export interface ReprocessConfig {
   readonly keyring: Keyring;
-  /** Where the archive lies; undefined: nowhere that this process knows of. */
+  /** Where the archive lies; undefined: this process does not know. */
   readonly objectStoreUrl: string | undefined;
   readonly files: {
     readonly GEOIP_CITY_DB: string | undefined;
@@ -120,8 +120,8 @@ export interface ReprocessConfig {
   };
 }
 /**
- * What a worker computes with, for a command that computes the same again: from the environment,
- * else what the stack of this folder gives its workers.
+ * Returns what a worker computes with, for a command that computes the same again: from the
+ * environment, otherwise what the stack of this folder gives its workers.
  */
 export const reprocessing = (): ReprocessConfig => {
   const { OBJECT_STORE_URL, GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE } = process.env;
@@ -135,8 +135,8 @@ export const reprocessing = (): ReprocessConfig => {
 };
 
 /**
- * What migrations need: the owner of the tables and the application's role with its password. Only
- * from the environment: a running stack migrates itself.
+ * Returns what migrations need: the owner of the tables, and the application's role with its
+ * password. It comes from the environment only, because a running stack migrates itself.
  */
 export const adminAccess = (): AdminAccess => {
   const { POSTGRES_ADMIN_URL, POSTGRES_URL } = process.env;

@@ -1,5 +1,6 @@
-// Opens what one command needs of the log and of Redis, and closes it when the command ends. What
-// is slow to load is loaded when it is opened: a help or a simple read does without it.
+// Opens what one command needs of the log, of Redis and of the object store, and closes it when the
+// command ends. Modules that are slow to load are loaded at that point, so that help and simple
+// reads do without them.
 
 import type { Redis } from "ioredis";
 import type { Admin } from "../../infra/kafka/kafka.ts";
@@ -31,7 +32,7 @@ export const withAdmin = async <T>(work: (admin: Admin) => Promise<T>): Promise<
   }
 };
 
-/** Reads and writes records of these topics. */
+/** Opens a wire that reads and writes records of these topics. */
 export const wireOf = async (of: readonly AnyTopic[]): Promise<Wire> => {
   const [{ openWire }, { openRegistry }] = await Promise.all([
     import("../../infra/avro/wire.ts"),
@@ -52,7 +53,7 @@ export const withAudit = async <T>(work: (audit: OperationPorts) => Promise<T>):
   }
 };
 
-/** Opens what moving a group needs; what is refused ends the command with 3. */
+/** Opens what moving a group needs. A refusal ends the command with exit code 3. */
 export const withRewinding = <T>(work: (rewinding: RewindSources) => Promise<T>): Promise<T> =>
   withPool((pool) =>
     withAudit(async (audit) => {
@@ -70,7 +71,9 @@ export const withRewinding = <T>(work: (rewinding: RewindSources) => Promise<T>)
     }),
   );
 
-/** For one command; a connection that breaks fails its call, which is all that is reported. */
+/**
+ * Opens Redis for one command. A broken connection fails the call, and is not reported otherwise.
+ */
 export const withRedis = async <T>(work: (redis: Redis) => Promise<T>): Promise<T> => {
   const { Redis: Client } = await import("ioredis");
   const redis = new Client(redisUrl(), { lazyConnect: true, maxRetriesPerRequest: 1 });
@@ -93,14 +96,14 @@ export const withObjects = async <T>(work: (objects: Objects) => Promise<T>): Pr
   }
 };
 
-/** The group that hosts a stage or sink. Throws UsageError when there is none of this name. */
+/** Returns the group that hosts a stage or sink. Throws UsageError for an unknown name. */
 export const hostOf = async (rewinding: RewindSources, name: string): Promise<FoundGroup> => {
   const known = rewinding.topology.nodes.flatMap((node) => (node.is === "edge" ? [] : node.name));
   if (!known.includes(name)) throw new UsageError(`${name} is no stage and no sink; there are ${known.join(", ")}`);
   return findGroup(rewinding, name);
 };
 
-/** Resolves when the log has them. */
+/** Resolves when the log has acknowledged them. */
 export const publishDecisions = async (decisions: readonly Claim[]): Promise<void> => {
   const { decisionMessages, decisionTopic } = await import("../../modules/money/decisions/decision-messages.ts");
   const wire = await wireOf([decisionTopic]);

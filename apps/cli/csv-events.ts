@@ -1,5 +1,4 @@
-// Turns the rows of any CSV file into events of the batch endpoint, by --map, --set and
-// --shift-to.
+// Turns the rows of any CSV file into events of the batch endpoint, by --map, --set and --shift-to.
 
 import { createReadStream } from "node:fs";
 import { basename } from "node:path";
@@ -9,9 +8,9 @@ import { UsageError } from "../../infra/runtime/command-errors.ts";
 
 export type Row = Readonly<Record<string, string>>;
 export interface Mapping {
-  /** Event field -> column, e.g. did -> customer_id. */
+  /** Column by event field, e.g. did -> customer_id. */
   readonly columns: ReadonlyMap<string, string>;
-  /** Event field -> fixed value. */
+  /** Fixed value by event field. */
   readonly constants: ReadonlyMap<string, string>;
 }
 /** Fields of the event itself; every other mapped field is a prop. */
@@ -20,7 +19,7 @@ const integers = new Set(["quantity", "consent"]);
 const DAY_MS = 86_400_000;
 const NOON_MS = 12 * 3_600_000;
 
-/** `a=b,c=d` as pairs. Throws UsageError that names the pair. */
+/** Reads `a=b,c=d` as pairs. Throws UsageError that names the malformed pair. */
 export const pairsOf = (option: string, text: string | undefined): ReadonlyMap<string, string> =>
   new Map(
     (text ?? "")
@@ -34,7 +33,7 @@ export const pairsOf = (option: string, text: string | undefined): ReadonlyMap<s
       }),
   );
 
-/** All rows with their header names. Throws UsageError with line and column of what is not CSV. */
+/** Reads all rows with their header names. Throws UsageError with line and column of a fault. */
 export const rowsOf = async (file: string): Promise<readonly Row[]> => {
   const rows: Row[] = [];
   try {
@@ -49,17 +48,17 @@ export const rowsOf = async (file: string): Promise<readonly Row[]> => {
   return rows;
 };
 
-/** Columns that a file has not, each once. */
+/** Returns the columns that a file lacks, each once. */
 export const missingColumns = (row: Row, wanted: Iterable<string>): readonly string[] => [
   ...new Set([...wanted].filter((column) => !(column in row))),
 ];
 
-/** What an event of the file lacks without a column of its own, and what then stands for it. */
+/** Fields that every event needs, from a column or a constant. */
 const NEEDED = ["did", "ts"];
 
 /**
- * Before anything is sent. Throws UsageError that names every column that --map means and the file
- * has not, and the fields of an event that no column and no --set gives.
+ * Checks the columns before anything is sent. Throws UsageError that names the columns of --map
+ * which the file lacks, and the needed fields that neither a column nor --set gives.
  */
 export const checkColumns = (file: string, row: Row, { columns, constants }: Mapping): void => {
   const has = `it has ${Object.keys(row).join(", ")}`;
@@ -73,19 +72,19 @@ export const checkColumns = (file: string, row: Row, { columns, constants }: Map
     );
 };
 
-/** The first day of a date text, `YYYY-MM-DD` with anything behind it. */
+/** Returns the day at the start of a text: `YYYY-MM-DD` with anything after it. */
 const dayIn = (text: string): string | undefined => /^\d{4}-\d{2}-\d{2}/.exec(text.trim())?.[0];
 
-/** Whole days between two calendar days, counted in UTC where every day has 24 hours. */
+/** Counts whole days between two calendar days in UTC, where every day has 24 hours. */
 const daysBetween = (from: string, to: string): number =>
   (Date.parse(`${to}T00:00Z`) - Date.parse(`${from}T00:00Z`)) / DAY_MS;
 const addDays = (day: string, days: number): string =>
   new Date(Date.parse(`${day}T00:00Z`) + days * DAY_MS).toISOString().slice(0, 10);
 
 /**
- * Days by which all dates move so that the last one becomes `target` (`yesterday`, `today` or
- * `YYYY-MM-DD`, in America/Mexico_City).
- * Throws UsageError when the target is none of these or no row holds a date.
+ * Returns by how many days all dates move so that the last one becomes `target` (`yesterday`,
+ * `today` or `YYYY-MM-DD`, in America/Mexico_City). Throws UsageError for another target, or when
+ * no row holds a date.
  */
 export const shiftOf = (rows: readonly Row[], mapping: Mapping, target: string | undefined, now: number): number => {
   if (target === undefined) return 0;
@@ -102,8 +101,8 @@ export const shiftOf = (rows: readonly Row[], mapping: Mapping, target: string |
 };
 
 /**
- * Milliseconds of a cell: an integer as it is, a date at noon in Mexico City (so that no time zone
- * moves it to another day), else RFC 3339.
+ * Returns the milliseconds of a cell: an integer unchanged, a date at noon in Mexico City (so that
+ * no time zone moves it to another day), otherwise RFC 3339.
  */
 const timeOf = (cell: string, shiftDays: number): number => {
   const text = cell.trim();
@@ -114,9 +113,9 @@ const timeOf = (cell: string, shiftDays: number): number => {
 };
 
 /**
- * One event a row, in the shape of POST /ingest/batch. Rows without an order id get `<file>-<row>`
- * (the first row of data is 1), rows without an event id the same text, so that sending a file
- * twice changes nothing. Values are sent as they stand; the edge validates them.
+ * Makes one event of each row, in the shape of POST /ingest/batch. Rows without an order id get
+ * `<file>-<row>` (the first row of data is 1), and rows without an event id the same text, so that
+ * sending a file twice changes nothing. Values are sent unchanged; the edge validates them.
  */
 export const eventsOf = (
   file: string,

@@ -1,9 +1,9 @@
-// JSON that a command is given in a file, or by stdin.
+// Reads JSON that a command is given in a file or by stdin.
 import { readFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { UsageError } from "../../infra/runtime/command-errors.ts";
 
-/** A path, or - for what comes in. Throws UsageError for what is no JSON. */
+/** `file` is a path, or - for stdin. Throws UsageError for malformed JSON. */
 export const jsonIn = async (file: string): Promise<unknown> => {
   let content: string;
   try {

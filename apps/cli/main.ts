@@ -1,5 +1,5 @@
-// The `tributary` command line. stdout is data, stderr the rest; exit 0 ok, 1 failed, 2 usage, 3
-// refused.
+// The `tributary` command line. Data goes to stdout, everything else to stderr. Exit codes: 0 ok, 1
+// failed, 2 usage, 3 refused.
 
 import { Command, CommanderError } from "commander";
 import { CommandRefused, UsageError } from "../../infra/runtime/command-errors.ts";
@@ -19,10 +19,10 @@ const program = new Command("tributary")
   .configureHelp({ subcommandTerm: (command) => command.name() })
   .addHelpText("before", "Examples:\n  $ tributary status\n  $ tributary report --client aurora-music --by month\n");
 
-/** The command that is called, or asked about: `tributary help send`. */
+/** Returns the command that is called, or that help is asked about: `tributary help send`. */
 const called = (words: readonly string[]): string | undefined => (words[0] === "help" ? words[1] : words[0]);
 
-/** The reader of the output may have seen enough (`| head`); what a command does goes on. */
+/** A command continues when the reader of its output ends early (`| head`). */
 const outliveReader = (stream: NodeJS.WriteStream): void => {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
@@ -44,7 +44,7 @@ const exitCodeOf = (error: unknown): number => {
   return error instanceof UsageError ? 2 : error instanceof CommandRefused ? 3 : 1;
 };
 
-/** A connection to a server that hangs must not keep the command: it has said all. */
+/** Exits although a connection to a hanging server may be open, since all output is written. */
 const endSoon = (afterMs: number): void =>
   void setTimeout(() => process.stdout.write("", () => process.exit()), afterMs).unref();
 

@@ -1,4 +1,4 @@
-// Reads where to: a time, a time ago, an offset, or the beginning.
+// Reads a place in the log: a time, a time ago, an offset, or the beginning.
 
 import { UsageError } from "../../infra/runtime/command-errors.ts";
 import type { RewindTo } from "../../modules/log/rewind/rewind-plan.ts";
@@ -10,8 +10,8 @@ const MOMENT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
- * `2026-11-21T14:05Z` or `-2h`. Throws UsageError: a time without its zone would be a guess, and
- * one below 0 is a word of the broker: -1 is its end.
+ * Reads `2026-11-21T14:05Z` or `-2h`. Throws UsageError: a time without its zone would be a guess,
+ * and the broker reads a negative time as a command: -1 means the end.
  */
 export const momentOf = (flag: string, text: string, now: UnixMs): UnixMs => {
   const ago = AGO.exec(text);
@@ -26,7 +26,7 @@ export const momentOf = (flag: string, text: string, now: UnixMs): UnixMs => {
   return at;
 };
 
-/** Throws UsageError, also for a time to come. */
+/** Throws UsageError for a malformed or a future time. */
 export const rewindToOf = (text: string, now: UnixMs): RewindTo => {
   if (text === "earliest") return { kind: "earliest" };
   const offset = OFFSET.exec(text);
@@ -36,11 +36,11 @@ export const rewindToOf = (text: string, now: UnixMs): RewindTo => {
   return { kind: "time", at };
 };
 
-/** `2026-11-21T14:05`, in UTC, as lists show when something was; null stays. */
+/** Formats a moment for lists, in UTC: `2026-11-21T14:05`; null stays null. */
 export const minuteOf = (at: UnixMs | null): string | null =>
   at === null ? null : new Date(at).toISOString().slice(0, 16);
 
-/** A span for people: 42 s, 3 min, 5 h. */
+/** Formats a span for people: 42 s, 3 min, 5 h. */
 export const spanOf = (seconds: number): string => {
   if (seconds < 120) return `${Math.round(seconds)} s`;
   return seconds < 7_200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`;

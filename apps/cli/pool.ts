@@ -1,5 +1,5 @@
-// Opens Postgres for one command, and finds the client that it names. Apart from the log, so that
-// simple reads load little.
+// Opens Postgres for one command, and finds the client that it names. Separate from the log, so
+// that simple reads load little.
 import type pg from "pg";
 import type { Client } from "../../domain/reference/reference.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
@@ -15,12 +15,12 @@ export const withPool = async <T>(work: (pool: pg.Pool) => Promise<T>): Promise<
   try {
     return await work(pool);
   } finally {
-    // A server that hangs says no goodbye.
+    // A hanging server does not close its connections.
     await within(LEAVE_MS, pool.end(), "not left").catch(() => undefined);
   }
 };
 
-/** The client of a slug or an id. Throws UsageError when there is none. */
+/** Returns the client of a slug or an id. Throws UsageError when there is none. */
 export const clientOf = async (pool: pg.Pool, slugOrId: string): Promise<Client> => {
   const client = await findClient(pool, slugOrId);
   if (client === undefined)

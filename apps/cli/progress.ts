@@ -1,4 +1,4 @@
-// How far long work is, on stderr: a bar on a terminal, else a line every 10 s.
+// Shows the progress of long work on stderr: a bar on a terminal, otherwise a line every 10 s.
 
 import { visible, visibleLine } from "../../infra/runtime/output.ts";
 import type { Progress } from "../../modules/money/reprocess/span.ts";
@@ -7,7 +7,7 @@ import { spanOf } from "./moments.ts";
 const WIDTH = 30;
 const QUIET_MS = 10_000;
 
-/** `unit` names what is counted, e.g. rows. With `isQuiet` nothing is shown but notes. */
+/** `unit` names what is counted, e.g. rows. With `isQuiet` only notes are shown. */
 export const openProgress = (unit: string, isQuiet = false): Progress => {
   const isTerminal = process.stderr.isTTY === true && !isQuiet;
   const started = performance.now();

@@ -1,18 +1,18 @@
-// Asks the servers that a command needs whether they are there, so that it ends within 5 s with
-// their names when they are away or hang.
+// Checks that the servers which a command needs answer, so that it ends within 5 s with the names
+// of those that are away or hang.
 import { within } from "../../infra/runtime/timing/time-limit.ts";
 import { addresses, redisUrl } from "./config.ts";
 
 export type Server = "postgres" | "clickhouse" | "redis" | "kafka" | "registry";
 
-/** Less than the 5 s that a command may take to say it. */
+/** Less than the 5 s within which a command must report it. */
 const ANSWER_MS = 3_000;
 
 interface ServerCheck {
   readonly name: string;
   readonly address: () => string;
   readonly page: string;
-  /** A small round trip: of a process that is stopped a port still opens. */
+  /** Makes a small round trip, because the port of a stopped process still opens. */
   readonly ask: () => Promise<unknown>;
 }
 
@@ -95,7 +95,7 @@ const servers: Readonly<Record<Server, ServerCheck>> = {
   },
 };
 
-/** What is wrong with one of them, in a sentence; null when it answers. */
+/** Describes in a sentence what is wrong with a server; null when it answers. */
 const problemOf = async (server: Server): Promise<string | null> => {
   const { name, address, page, ask } = servers[server];
   const where = `${name} (${address()})`;
@@ -110,7 +110,7 @@ const problemOf = async (server: Server): Promise<string | null> => {
   }
 };
 
-/** Throws one Error with a line for each that does not answer. */
+/** Throws one Error with a line for each server that does not answer. */
 export const reach = async (needed: readonly Server[]): Promise<void> => {
   const problems = await Promise.all(needed.map(problemOf));
   const wrong = problems.filter((problem) => problem !== null);

@@ -1,5 +1,5 @@
-// A record of the log as a person reads it: Avro as JSON, amounts as decimals, and bytes that
-// cannot be read as they are.
+// Formats a record of the log for people: Avro as JSON, amounts as decimals, and unreadable bytes
+// in hex.
 import { toDecimal } from "../../domain/money.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Recorded, Topic } from "../../stream/flow.ts";
@@ -8,7 +8,7 @@ import { UnknownSchema, type Wire } from "../../stream/wire.ts";
 import { topics } from "../../topics.ts";
 
 const byName = new Map<string, AnyTopic>(Object.values(topics).map((topic) => [topic.name, topic]));
-/** As much of unreadable bytes as fits a screen. */
+/** So many unreadable bytes fit on a screen. */
 const SHOWN_BYTES = 200;
 
 export interface Readable {
@@ -18,14 +18,14 @@ export interface Readable {
   readonly appended_at: string;
   readonly key: string | null;
   readonly event?: { readonly id: string; readonly at: string; readonly received_at: string; readonly data: unknown };
-  /** In the place of the event. */
+  /** Given instead of the event. */
   readonly unreadable?: { readonly why: string; readonly bytes: number; readonly hex: string };
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
- * Minor units (the only 64-bit numbers in a record) with a currency beside them, or around them,
- * become an amount: 12345n of MXN is "123.45 MXN".
+ * Formats minor units, which are the only 64-bit numbers in a record, as an amount with the
+ * currency beside or around them: 12345n of MXN is "123.45 MXN".
  */
 export const withAmounts = (value: unknown, around: string | null = null): unknown => {
   if (Array.isArray(value)) return value.map((one) => withAmounts(one, around));
@@ -43,7 +43,7 @@ const amountOf = (minor: bigint, currency: string): string => {
   }
 };
 
-/** Never throws for what a record holds. A dead letter is read as what its stage was given. */
+/** Never throws, whatever a record holds. A dead letter is shown with the input of its stage. */
 export const readable = async (wire: Wire, record: PlacedMessage): Promise<Readable> => {
   const { topic, partition, offset, key, value } = record;
   const headers = Object.fromEntries(Object.entries(record.headers).map(([name, text]) => [name, String(text)]));
@@ -77,10 +77,7 @@ export const readable = async (wire: Wire, record: PlacedMessage): Promise<Reada
   }
 };
 
-/**
- * Asks the registry for a schema that was not met before. Throws Unreadable for bytes that
- * cannot be read.
- */
+/** Asks the registry for unknown schemas. Throws UnreadableRecord for bytes that cannot be read. */
 export const decoded = async <T>(
   wire: Wire,
   type: Topic<T>,
@@ -96,7 +93,7 @@ export const decoded = async <T>(
   }
 };
 
-/** The client of a record, wherever its type keeps it; null for what belongs to none. */
+/** Returns the client of a record of any type; null for a record without a client. */
 export const clientIdOf = ({ event, key }: Readable): number | null => {
   const inside = (value: unknown): number | null => {
     if (typeof value !== "object" || value === null) return null;

@@ -1,28 +1,28 @@
-// A refusal of a use case as the command line says it.
+// Words the refusals of use cases for the command line.
 import { CommandRefused, UsageError } from "../../infra/runtime/command-errors.ts";
 import { RefusalError } from "../../modules/base/refusal.ts";
 
-/** `contracts[0].rate` for /contracts/0/rate. */
+/** Returns `contracts[0].rate` for /contracts/0/rate. */
 const fieldOf = (path: string): string =>
   path
     .slice(1)
     .replace(/\/(\d+)(?=\/|$)/g, "[$1]")
     .replaceAll("/", ".");
 
-/** What a command calls the fields of its input: { partner_id: "--partner" }. */
+/** The options of a command by field of its input: { partner_id: "--partner" }. */
 export type Flags = Readonly<Record<string, string>>;
 
-/** A sentence a refusal, with the field that it is about. */
+/** Returns a sentence for each refusal, with the field that it is about. */
 export const sentencesOf = ({ refusals }: RefusalError, flags: Flags = {}): readonly string[] =>
   refusals.map(({ path, message }) => {
     const field = fieldOf(path);
     return field === "" ? message : `${flags[field] ?? field}: ${message}`;
   });
 
-/** Whether the words of the command are wrong, and not what is saved. */
+/** True when the words of the command are wrong rather than the saved state. */
 export const isUsage = ({ refusals }: RefusalError): boolean => refusals.every(({ kind }) => kind === "invalid");
 
-/** Says what a use case refuses by the flags of the command. Throws UsageError or Refused. */
+/** Words a refusal in the options of the command. Throws UsageError or CommandRefused. */
 export const byFlags =
   (flags: Flags, hint?: string | undefined) =>
   (error: unknown): never => {

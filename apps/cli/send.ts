@@ -1,4 +1,4 @@
-// `tributary send`: feeds a CSV file through the batch endpoint, and goes on through restarts and
+// `tributary send`: sends a CSV file through the batch endpoint, and continues through restarts and
 // rate limits.
 
 import { UsageError } from "../../infra/runtime/command-errors.ts";
@@ -7,7 +7,7 @@ import { checkColumns, eventsOf, type Mapping, rowsOf, shiftOf } from "./csv-eve
 
 export interface SendOrder {
   readonly file: string;
-  /** Edges: the first that answers is used, and stayed with until it fails. */
+  /** The edges. The first that answers is used until it fails. */
   readonly urls: readonly string[];
   readonly token: string;
   readonly clientId: number;
@@ -41,20 +41,23 @@ interface BatchAnswer {
 }
 
 /**
- * The specification asks for 1, 2, 4 s; we go on at 4 s for as long as a restart of everything may
- * take.
+ * The specification asks for 1, 2, 4 s. We continue every 4 s for as long as a restart of
+ * everything may take.
  */
 const waitsMs = [1_000, 2_000, 4_000];
 const PATIENCE_MS = 120_000;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** A try that failed, and may be made again after `waitMs` at least. */
+/** A failed try, which may be repeated after `waitMs` or later. */
 interface FailedTry {
   readonly problem: string;
   readonly waitMs: number;
 }
 
-/** Sends a batch once. Throws UsageError for a 4xx other than 429: another try would get it too. */
+/**
+ * Sends a batch once. Throws UsageError for a 4xx other than 429, because a repetition would get
+ * the same.
+ */
 const tryOnce = async (url: string, token: string, body: string): Promise<BatchAnswer | FailedTry> => {
   try {
     const response = await fetch(`${url}/ingest/batch`, {
@@ -101,13 +104,13 @@ const post = async (
       throw new Error(
         `${order.urls.join(" and ")} did not take a batch for ${PATIENCE_MS / 1_000} s; last answer ${problem}`,
       );
-    // A limit is the token's, whatever edge counts it; anything else may be the edge's own trouble,
-    // and another one is asked at once.
+    // The limit belongs to the token, whatever edge counts it. Any other problem may be the edge's
+    // own, so another edge is asked at once.
     const isLimit = problem.startsWith("429");
     if (!isLimit) edge.at = (edge.at + 1) % order.urls.length;
     // Every edge is asked once before a pause.
     if (!isLimit && (attempt + 1) % order.urls.length !== 0) waitMs = 0;
-    // A file of many batches meets its limit again and again: it is reported once.
+    // A file of many batches meets its limit repeatedly, which is reported once.
     if (!isLimit || !edge.isLimitSaid)
       progress.note(
         isLimit
@@ -120,8 +123,8 @@ const post = async (
 };
 
 /**
- * Sends every row; resolves with what the edge answered, line numbers counted as in the file (its
- * header is line 1).
+ * Sends every row. Resolves with the answers of the edge; lines are counted as in the file, whose
+ * header is line 1.
  */
 export const send = async (order: SendOrder, progress: Progress): Promise<SendResult> => {
   const rows = await rowsOf(order.file);

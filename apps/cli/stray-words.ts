@@ -1,13 +1,13 @@
-// What to say of a word that no option and no argument takes: most often its option was left out.
+// Explains a word that belongs to no option and no argument: most often its option was left out.
 import type { Command } from "commander";
 
-/** The command that was called is the deepest one that was given words. */
+/** Returns the called command, which is the deepest one that was given words. */
 const calledOf = (command: Command): Command => {
   const next = command.commands.find((one) => one.name() === command.args[0]);
   return next === undefined ? command : calledOf(next);
 };
 
-/** One sentence that names the words and the options that they may belong to. */
+/** Returns one sentence with the words and the options that they may belong to. */
 export const strayWords = (program: Command): string => {
   const command = calledOf(program);
   const stray = command.args.slice(command.registeredArguments.length);

@@ -1,4 +1,4 @@
-// Runs the use cases of a command: the same that the platform API runs, over every client.
+// Runs use cases for commands, over every client. They are those of the platform API.
 import { randomUUID } from "node:crypto";
 import type { Pool } from "pg";
 import { transaction } from "../../infra/postgres/sql.ts";
@@ -8,19 +8,19 @@ import { beginOperation, type OperationPlan } from "../../modules/base/operation
 import { RefusalError } from "../../modules/base/refusal.ts";
 import { runWork, type Work } from "../../modules/base/work.ts";
 
-/** Who acts, as `actorOf` names it. */
+/** Names the actor in the audit, as `actorOf` does. */
 export const operatorAct = (actor: string, request_id = `cli-${randomUUID()}`): Act => ({
   ...{ actor, role: "operator", request_id, ip: null },
 });
 
 interface WorkSettings {
-  /** False: a preview, of which nothing is saved. */
+  /** False: a preview, which saves nothing. */
   readonly isSaved?: boolean;
-  /** Ids of what is made outside of Postgres; without it they are new each time. */
+  /** Gives the ids of what is made outside of Postgres; by default they are random. */
   readonly idOf?: Work["idOf"];
 }
 
-/** Thrown to end the transaction of a preview. */
+/** Thrown to roll a preview back. */
 class Previewed extends Error {}
 
 /** Runs a use case in one transaction. Throws what it throws. */
@@ -43,9 +43,9 @@ export const inWork = async <Result>(
 };
 
 interface OperationWords<Result> {
-  /** What is known before it begins. */
+  /** What is known before the operation begins. */
   readonly before?: object;
-  /** What came of it. */
+  /** Returns what the operation has done. */
   readonly after: (result: Result) => object;
 }
 
@@ -58,7 +58,7 @@ export const inOperation = async <Result>(
   { before = {}, after }: OperationWords<Result>,
   work: () => Promise<Result>,
 ): Promise<Result> => {
-  // The log is slow to load, and most use cases need none.
+  // The log is slow to load, and most use cases do not need it.
   const { withAudit } = await import("./connections.ts");
   return withAudit(async (audit) => {
     const operation = await beginOperation(audit, plan, before);

@@ -1,5 +1,5 @@
 // `npm run describe`: writes what follows from topology.ts and from the hosting of the product
-// between the markers of these files; with --check says which of them is not up to date.
+// between the markers of some files. With --check it names the files that are out of date.
 import { readFileSync, writeFileSync } from "node:fs";
 import { servicesOf } from "../../../modules/running/installation/compose.ts";
 import { apps, workerLines } from "../../../modules/running/installation/product.ts";
@@ -16,7 +16,7 @@ const daysOf = (topic: string): string => {
   return retentionMs < 0 ? "for good" : `${retentionMs / DAY_MS} days`;
 };
 const sinks = pipeline.nodes.flatMap((node) => (node.is === "sink" && writesRows(node) ? [node] : []));
-/** What a replay of each topic brings back. */
+/** The rows of tables that a replay of each topic brings back. */
 const replayed = [...new Set(sinks.map(({ from }) => from.name))].map((topic) => {
   const tables = sinks.filter(({ from }) => from.name === topic).flatMap(({ into }) => filledWith(into));
   return `| \`${topic}\` | ${daysOf(topic)} | ${tables.map((table) => `\`${table}\``).join(", ")} |`;

@@ -1,4 +1,5 @@
-// Writes .env.example from the one list of variables; with --check says whether it is still true.
+// Writes .env.example from the one list of variables. With --check it only says whether the file is
+// current.
 import { readFileSync, writeFileSync } from "node:fs";
 import { variables } from "../../../infra/runtime/environment.ts";
 

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { openMetrics } from "../../../infra/runtime/metrics.ts";
 
 const file = "docs/metrics.md";
-// Those of the process come from the library and differ by platform.
+// The metrics of the process come from the library and differ by platform.
 const isOurs = (name: string): boolean => name.startsWith("tributary_") || name.startsWith("kafka_");
 
 const rows = openMetrics({ app: "", version: "", commit: "" })

@@ -1,5 +1,5 @@
-// Payment processors of a client: what their notices are signed with. A secret comes by stdin, so
-// that no list of processes and no shell's history shows it.
+// Payment providers of a client, and the secrets that sign their notices. A secret is read from
+// stdin, so that neither a list of processes nor the history of a shell shows it.
 import { randomUUID } from "node:crypto";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
@@ -27,7 +27,7 @@ interface ClientOption {
 interface SaveOptions extends ClientOption {
   readonly metadata?: readonly string[];
 }
-/** Every processor's own are longer: what is shorter was cut, or is none. */
+/** The secrets of every provider are longer, so a shorter one was cut. */
 const SHORTEST_SECRET = 16;
 const LONGEST_SECRET = 1_000;
 const MAX_KEY = 100;
@@ -40,7 +40,7 @@ const knownName = (name: string): string => {
   return name;
 };
 
-/** A line each: the secret, and for a processor whose API is asked the access token. */
+/** Reads one line each: the secret, and the access token for a provider whose API is asked. */
 const secretsIn = async (name: string): Promise<Pick<ProviderSettings, "secret" | "access_token">> => {
   const given = process.stdin.isTTY ? "" : await text(process.stdin);
   const isAsked = providerOf(name)?.lookUp !== undefined;
@@ -59,7 +59,7 @@ const secretsIn = async (name: string): Promise<Pick<ProviderSettings, "secret" 
   return access_token === undefined ? { secret } : { secret, access_token };
 };
 
-/** Of `ours=theirs`. */
+/** Reads pairs of `ours=theirs`. */
 const metadataKeysIn = (given: readonly string[]): Pick<ProviderSettings, "metadata"> => {
   const pairs = given.map((one): readonly [string, string] => {
     const at = one.indexOf("=");

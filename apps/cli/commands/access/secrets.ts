@@ -1,4 +1,4 @@
-// The secrets of the installation: which there are, by fingerprint, and the rotation of the newest.
+// The secrets of the installation: lists them by fingerprint, and rotates the newest.
 import type { Command } from "commander";
 import { CommandRefused, UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
@@ -48,8 +48,8 @@ const show = ({ json }: { json?: boolean }): Promise<void> =>
   });
 
 /**
- * The order of effects: 1 the audit says that it begins, 2 secrets are sealed again, 3 it says how
- * many. A run that died is simply run again.
+ * The order of effects: 1. the audit records the beginning; 2. secrets are sealed again; 3. the
+ * audit records how many. After a crash the command is run again.
  */
 const audited = async (audit: OperationPorts, { secrets }: Rotation, work: () => Promise<number>): Promise<number> => {
   const known = { secrets: secrets.map(({ fingerprint, sealed }) => ({ fingerprint, sealed })) };
@@ -93,7 +93,7 @@ interface RulingOut {
   readonly actor?: string;
   readonly reason?: string;
 }
-/** Written to the audit before and after; it may be run again at any time. */
+/** The audit has a record before and one after. The command may be repeated at any time. */
 const ruleOutGone = (instances: readonly string[], { yes, actor, reason }: RulingOut): Promise<void> =>
   withPool(async (pool) => {
     const { holders } = await knownSecrets(pool);

@@ -1,4 +1,4 @@
-// Opaque tokens: made once, shown once, revoked everywhere within a second.
+// Opaque tokens, which are made once, shown once, and revoked everywhere within a second.
 
 import type { Command } from "commander";
 import { UsageError } from "../../../../infra/runtime/command-errors.ts";
@@ -16,7 +16,7 @@ import { inWork, operatorAct } from "../../work.ts";
 
 const kinds: readonly TokenKind[] = ["ingest", "admin", "upload", "service"];
 
-/** 10,000 are what Redis remembers of a token at most. */
+/** Redis remembers at most 10,000 requests of a token. */
 const requestsOf = (text: string): number => {
   const requests = /^\d{1,5}$/.test(text) ? Number(text) : 0;
   if (requests < 1 || requests > 10_000)
@@ -24,7 +24,7 @@ const requestsOf = (text: string): number => {
   return requests;
 };
 
-/** Says of what is missing what it is. */
+/** Replaces a refusal of the kind missing by `words`. */
 const orMissing =
   (words: Error) =>
   (error: unknown): never => {

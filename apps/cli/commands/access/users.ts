@@ -1,4 +1,4 @@
-// The users of the platform: who may come in and as what. An identity provider says who they are.
+// The users of the platform and their roles. Who they are is decided by an identity provider.
 
 import type { Command } from "commander";
 import type pg from "pg";
@@ -35,7 +35,7 @@ interface Options {
 }
 type Kind = Extract<OperationPlan["kind"], `user_${string}`>;
 
-/** How a field of a user is called here. */
+/** The options of this command, by field of a user. */
 const FLAGS = {
   ...{ email: "<email>", name: "--name", role: "--role", partner_id: "--partner" },
   ...{ client_ids: "--client", status: "<email>", locale: "--locale" },
@@ -65,7 +65,7 @@ const partnerOf = (text: string): number => {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`--partner: ${text} is not an id`);
   return Number(text);
 };
-/** What the options say of a user; a field is absent when its option is. */
+/** Returns the fields that options were given for. */
 const fieldsOf = async (pool: pg.Pool, { role, name, locale, client, partner }: Options): Promise<UserChange> => {
   const clients = client && (await Promise.all(client.map((one) => clientOf(pool, one))));
   return {
@@ -83,7 +83,10 @@ interface UserCommand {
   readonly options: Options;
   readonly useCase: (work: Work) => Promise<ListedUser>;
 }
-/** In the log before and after: a crash in between leaves the user changed or as it was. */
+/**
+ * The log has a record before and one after. A crash between them leaves the user either changed or
+ * unchanged.
+ */
 const changed = (pool: pg.Pool, { kind, email, options, useCase }: UserCommand): Promise<ListedUser> => {
   const { reason } = options;
   const actor = actorOf(options.actor);
@@ -114,7 +117,7 @@ const create = (email: string, options: Options): Promise<void> =>
     tell("the first login with this address, verified by the identity provider, binds its identity");
   });
 
-/** Changes the user of an address, and prints what it is now. */
+/** Changes the user of an e-mail address and prints the result. */
 const change = (kind: Kind, email: string, options: Options, fields: UserChange): Promise<void> =>
   withPool(async (pool) => {
     const useCase: UserCommand["useCase"] = (work) => changeUser(work, { user: { email }, patch: fields });

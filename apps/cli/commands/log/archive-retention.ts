@@ -1,4 +1,4 @@
-// What the archive still holds of clients that keep their events for a shorter time than it does.
+// What the archive still holds of clients with a shorter retention than its own.
 
 import type { Command } from "commander";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";

@@ -1,4 +1,4 @@
-// `tributary archive`: what the archive holds, and whether it is whole.
+// `tributary archive`: shows what the archive holds, and whether it is whole.
 import type { Command } from "commander";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { archiving } from "../../../../modules/log/groups/archive-group.ts";

@@ -1,4 +1,5 @@
-// Topics and schemas: what the broker and the registry hold against what the repository declares.
+// Compares the topics and schemas of the broker and the registry with those that the repository
+// declares.
 
 import type { Command } from "commander";
 import { openRegistry } from "../../../../infra/avro/registry.ts";

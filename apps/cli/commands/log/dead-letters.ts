@@ -1,4 +1,4 @@
-// `tributary dlq`: what lies in the dead letters, why, and what is done with it.
+// `tributary dlq`: the dead letters, their reasons, and what is done with them.
 import type { Command } from "commander";
 import { discardCommand, retryCommand } from "./dead-letters/change.ts";
 import { exportCommand, listCommand, showCommand } from "./dead-letters/list.ts";

@@ -1,4 +1,4 @@
-// The consumer groups and how far they are behind.
+// The consumer groups and their lag.
 import type { Command } from "commander";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
@@ -22,7 +22,7 @@ const read = (): Promise<readonly GroupRead[]> =>
     }
   });
 
-/** What a hold is doing, in the words of the table. */
+/** Describes the hold of a group for the table. */
 const heldBy = ({ hold }: GroupRead): string | null => {
   if (hold === null) return null;
   const state = hold.releasedAt === null ? "held" : "catching up";
@@ -81,7 +81,7 @@ const lag = async ({ json }: { json?: boolean }): Promise<void> => {
   );
 };
 
-/** Ends a hold by hand: for what is not gone on with. */
+/** Ends a hold by hand, when its command will not be continued. */
 const release = (group: string): Promise<void> =>
   withRewinding(async (rewinding) => {
     const name = group.startsWith(groupNamed("")) ? group : groupNamed(group);

@@ -1,4 +1,4 @@
-// Ranges of offsets that the archive lacks or holds twice, a line each.
+// Prints ranges of offsets that the archive lacks or holds twice, one a line.
 import { archiving } from "../../../../modules/log/groups/archive-group.ts";
 
 interface OffsetRange {

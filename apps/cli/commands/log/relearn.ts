@@ -1,5 +1,5 @@
-// `tributary relearn`: empties what a stage remembers in Redis and folds its input again. Shows
-// first, does it with --yes.
+// `tributary relearn`: empties the memory of a stage in Redis and folds its input again. Shows the
+// memory first, and empties it with --yes.
 import type { Command } from "commander";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
@@ -41,7 +41,7 @@ const showMemory = (
   );
 };
 
-/** Only what the edges take is archived: docs/archive.md, "Memory that was lost". */
+/** The archive has only what the edges take: docs/archive.md, "Memory that was lost". */
 const pastOf = (topic: string): string =>
   topic === topics.eventsRaw.name ? ", from the archive what the log no longer holds," : ",";
 

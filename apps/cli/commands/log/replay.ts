@@ -1,5 +1,5 @@
-// `tributary replay`: writes a window of the log to the stores again; says before what it will
-// read, and after what it did.
+// `tributary replay`: writes a window of the log to the stores again. Shows first what it will
+// read, and at the end what it did.
 
 import type { Command } from "commander";
 import type pg from "pg";
@@ -119,7 +119,7 @@ const showReport = (replay: Replay): void => {
   for (const { file, message } of report.errors) print(`${file === "" ? "" : `${file}: `}${message}`);
 };
 
-/** Ctrl-C leaves the terminal, not the replay. */
+/** Ctrl-C ends the command, not the replay. */
 const followed = async (pool: pg.Pool, replayId: string, isQuiet: boolean): Promise<Replay> => {
   const progress = openProgress("records", isQuiet);
   const leaving = new AbortController();
@@ -190,7 +190,7 @@ const cancel = async (pool: pg.Pool, replayId: string): Promise<void> => {
 };
 
 /**
- * Asks for the replay, follows it to its end, and with --verify compares the state before and
+ * Requests the replay and follows it to its end. With --verify it compares the state before and
  * after.
  */
 const carryOut = async (pool: pg.Pool, wanted: WantedReplay, options: ReplayOptions): Promise<void> => {
@@ -200,7 +200,7 @@ const carryOut = async (pool: pg.Pool, wanted: WantedReplay, options: ReplayOpti
   tell(isJoined ? `joined ${replay_id}, which covers this window` : `${replay_id} is asked for`);
   const ended = await followed(pool, replay_id, json);
   if (before === undefined) return finish(ended, json);
-  // Rows are there before the rollups are counted from them.
+  // Rollups are counted from rows, so they come last.
   if (!(await untilRollupsComputed(pool, ROLLUPS_MS)))
     throw new Error("rollups still wait after ten minutes: tributary hash says when they are done");
   const after = await hashNow();

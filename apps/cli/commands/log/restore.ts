@@ -1,4 +1,5 @@
-// `tributary restore`: brings a window back from the archive. Verified first, and made with --yes.
+// `tributary restore`: brings a window back from the archive. Verifies it first, and restores it
+// with --yes.
 import type { Command } from "commander";
 import type pg from "pg";
 import { openRegistry } from "../../../../infra/avro/registry.ts";
@@ -58,7 +59,7 @@ const tellPlan = (plan: RestorePlan, { from, to }: Window): void => {
   for (const { message } of plan.damaged) print(message);
 };
 
-/** Events of the window that only the log holds. */
+/** Counts the events of the window that only the log holds. */
 const notArchived = async ({ to }: Window): Promise<number> => {
   const admin = await kafkaOf().admin();
   try {
@@ -76,7 +77,7 @@ const LOCK = "tributary.restore";
 /** A window that was brought back more recently than this needs --again. */
 const FRESH_MS = 7 * 86_400_000;
 
-/** Throws UsageError for a window that is none, or a client that there is not. */
+/** Throws UsageError for an empty window or an unknown client. */
 const windowOf = async (pool: pg.Pool, options: RestoreOptions, now: number): Promise<Window> => {
   const client = options.client === undefined ? undefined : await clientOf(pool, options.client);
   const window: Window = {
@@ -89,7 +90,7 @@ const windowOf = async (pool: pg.Pool, options: RestoreOptions, now: number): Pr
   return window;
 };
 
-/** Throws CommandRefused where the archive does not hold the whole window, or not as it was. */
+/** Throws CommandRefused unless the archive holds the whole window undamaged. */
 const checkWhole = async (window: Window, plan: RestorePlan): Promise<void> => {
   const recent = await notArchived(window);
   if (recent > 0)
@@ -144,11 +145,11 @@ interface WindowRestore {
   readonly pool: pg.Pool;
   readonly window: Window;
   readonly plan: RestorePlan;
-  /** How far an interrupted restore of this window has come. */
+  /** The progress of an interrupted restore of this window. */
   readonly before: RestoreState | null;
 }
 
-/** The window as `--from` and `--to` take it: relative times would mean another one later. */
+/** The window in options that mean the same later, as relative times would not. */
 const windowText = ({ from, to, clientId }: Window) => ({
   from: new Date(from).toISOString(),
   to: new Date(to).toISOString(),
@@ -161,7 +162,7 @@ const auditOf = (window: Window, { actor, reason }: RestoreOptions): OperationPl
   return { kind: "restore", actor: actorOf(actor), target, ...(reason !== undefined && { reason }) };
 };
 
-/** Begins the operation, or continues that of the restore before; returns where to start. */
+/** Begins the operation, or continues that of an interrupted restore. Returns where to start. */
 const begin = async (
   ports: OperationPorts,
   { plan, before }: WindowRestore,

@@ -1,4 +1,5 @@
-// `tributary rewind`: sets a stage or sink back in the log. Shows first, does it with --yes.
+// `tributary rewind`: sets a stage or sink back in the log. Shows the plan first, and carries it
+// out with --yes.
 import type { Command } from "commander";
 import { CommandRefused } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
@@ -50,7 +51,7 @@ const showPlan = ({ group, nodes }: FoundGroup, { plan, rewrites }: RewindPrevie
   for (const sentence of rewrites) print(sentence);
 };
 
-/** Shows what would be done. Throws Refused when it may not be. */
+/** Shows the plan. Throws CommandRefused when it must not be carried out. */
 const preview = async (
   rewinding: RewindSources,
   request: RewindRequest & FoundGroup,
@@ -65,10 +66,10 @@ const preview = async (
   if (problem !== null) throw new CommandRefused(problem);
 };
 
-/** Rewinds, and with --verify compares what all tables hold before and after. */
+/** Rewinds. With --verify it compares what all tables hold before and after. */
 const carryOut = async (rewinding: RewindSources, request: RewindRequest, options: RewindOptions): Promise<void> => {
   const progress = openProgress("events", options.json);
-  // A command that ends here leaves the group held and unread: say how it goes on.
+  // A command that ends here leaves the group held and unread, so it prints how to continue.
   process.once("SIGINT", () => {
     tell(`\nended here; to go on: the same command again. To give it up: tributary groups release ${request.group}`);
     process.exit(130);
@@ -112,7 +113,7 @@ const rewind = (name: string, options: RewindOptions): Promise<void> =>
     };
     const isDry = options.yes !== true || options.dryRun === true;
     const open = await rewindPorts(rewinding).holds.of(hosting.group);
-    // An open one is gone on with: what it wants was shown when it began.
+    // A rewind that is open is continued: its plan was shown when it began.
     if (open === null) await preview(rewinding, request, options, isDry);
     else {
       const since = new Date(open.since).toISOString();

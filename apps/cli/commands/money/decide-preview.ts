@@ -1,5 +1,5 @@
-// What a decision would move: settle and commission themselves, folded over what they remember, as
-// `reprocess` shows its changes.
+// Computes what a decision would move, by running settle and commission on a copy of their memory,
+// as `reprocess` does.
 import type pg from "pg";
 import { toDecimal } from "../../../../domain/money.ts";
 import { reference } from "../../../../domain/reference/reference.ts";
@@ -15,7 +15,7 @@ import { topics } from "../../../../topics.ts";
 import { pipeline } from "../../../../topology.ts";
 import { addresses } from "../../config.ts";
 
-/** Of one partner in one currency, decimals; by the lines that the decision is about. */
+/** The commission of a partner in one currency, in decimals, on the lines of the decision. */
 export interface MoneyBefore {
   readonly partner_id: number;
   readonly currency: string;
@@ -24,7 +24,9 @@ export interface MoneyBefore {
   readonly after: string;
 }
 
-/** What each partner has by these events, and would have; a partner whom nothing moves too. */
+/**
+ * Returns what each partner earns by these events now and would earn then, unchanged ones included.
+ */
 export const decidedMoney = async (
   pool: pg.Pool,
   clientId: number,

@@ -1,4 +1,4 @@
-// Decisions of an operator about an order or an event, refunds too: shows what it is about first,
+// An operator's decisions about an order or an event, refunds included. Shows the subject first,
 // and decides with --yes.
 import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
@@ -63,7 +63,7 @@ const idOf = (flag: string, text: string | undefined): number | undefined => {
 
 type UseCase = (work: Work, ports: DecisionPorts) => Promise<DecidedSales>;
 
-/** What decides, by the words of the command. Throws UsageError. */
+/** Returns the use case that the options ask for. Throws UsageError. */
 export const useCaseOf = (kind: Kind, { client_id }: Pick<Client, "client_id">, options: DecideOptions): UseCase => {
   const { order: order_id, event, product: product_id, reason, waitForSale: isAwaited } = options;
   const [partner_id, campaign_id] = [idOf("--partner", options.partner), idOf("--campaign", options.campaign)];
@@ -95,7 +95,7 @@ interface DecideInput {
   readonly decision_id: string;
 }
 
-/** Says a refusal in the flags of the command, and what helps. */
+/** Words a refusal in the options of the command, and says what helps. */
 const inWords = async ({ pool, client, kind, options }: DecideInput, error: unknown): Promise<void> => {
   if (!(error instanceof RefusalError)) throw error;
   const { slug, client_id } = client;
@@ -108,7 +108,10 @@ const inWords = async ({ pool, client, kind, options }: DecideInput, error: unkn
   return byFlags(FLAGS, `${options.partner} does not work for ${slug}; these do: ${names || "none"}`)(error);
 };
 
-/** A mistyped id would wait for ever, and credit the order that is once called so. */
+/**
+ * Refuses an unknown id, because a mistyped one would wait for ever, and would credit the order
+ * that has this id one day.
+ */
 const unknownIn = ({ order, event, product }: DecideOptions, slug: string, kind: Kind): string => {
   if (event !== undefined) return `--event: no sale, lead or install of ${slug} is known by the id ${event}`;
   const what = product === undefined ? `order ${order} of ${slug}` : `product ${product} of order ${order} of ${slug}`;
@@ -157,7 +160,7 @@ const showMoney = (money: readonly MoneyBefore[], { currency }: Client): void =>
 
 const isCredit = (kind: Kind): boolean => kind === "assign" || kind === "reattribute";
 
-/** The use case as it would run: the sale, and its claim. Nothing is saved. */
+/** Runs the use case without saving. Returns the sale and the claim that it would make. */
 const previewed = async ({ pool, decision_id }: DecideInput, ports: DecisionPorts, useCase: UseCase) => {
   const claims: Claim[] = [];
   const keep = { ...ports, decide: async (made: readonly Claim[]) => void claims.push(...made) };
@@ -166,7 +169,10 @@ const previewed = async ({ pool, decision_id }: DecideInput, ports: DecisionPort
   return { sale: sales[0] as Sale, claim: claims[0]! };
 };
 
-/** The audit and the log: what cannot be recorded is not decided. Answers how it stands. */
+/**
+ * Decides, with the operation in the log first: what cannot be recorded is not decided. Returns the
+ * status of the decision.
+ */
 const put = async (
   deciding: DecideInput,
   ports: DecisionPorts,
@@ -221,7 +227,7 @@ const decide = (kind: Kind) => (options: DecideOptions) =>
     }
   });
 
-/** What one kind takes beside what all of them take. */
+/** Adds the options that only one kind of decision has. */
 const addOptions = (command: Command, kind: Kind): Command => {
   if (isCredit(kind))
     return command.requiredOption("--partner <id>", "who is credited").option("--campaign <id>", "for which campaign");

@@ -1,5 +1,5 @@
-// An explanation as a person reads it on a terminal: the event, its versions, who was considered
-// and why not, and what it earned.
+// Prints an explanation for a person: the event, its versions, the candidates with their outcomes,
+// and the money.
 import { dayOf, startOfDay } from "../../../../domain/calendar.ts";
 import { toDecimal } from "../../../../domain/money.ts";
 import { table } from "../../../../infra/runtime/output.ts";
@@ -9,12 +9,12 @@ import type { EntryOf } from "../../../../modules/money/explain/money-of.ts";
 import type { TookNothing } from "../../../../modules/money/explain/taken-back.ts";
 import type { Candidate } from "../../../../schemas/generated.ts";
 
-/** With what people decided about it: the same before and after merges, replays and rebuilds. */
+/** An explanation with the decisions of people. Merges, replays and rebuilds do not change it. */
 export type ExplanationWithDecisions = Explanation & { readonly decisions: readonly DecisionMade[] };
 
 /**
- * Every outcome of a candidate and every reason of an event (docs/design/contracts.md, "Credit"),
- * in words.
+ * The outcomes of a candidate and the reasons of an event (docs/design/contracts.md, "Credit") in
+ * words.
  */
 const words: Readonly<Record<string, string>> = {
   won: "credited",
@@ -35,7 +35,7 @@ const words: Readonly<Record<string, string>> = {
 const inWords = (code: string): string => (words[code] === undefined ? code : `${code}: ${words[code]}`);
 
 const hourMs = 3_600_000;
-/** UTC, and the time of day in Mexico City, by which days and months count. */
+/** The time in UTC, and in Mexico City, which decides about days and months. */
 const time = (ms: number): string => {
   const ofDay = new Date(ms - startOfDay(dayOf(ms))).toISOString().slice(11, 16);
   return `${new Date(ms).toISOString()} (${dayOf(ms)} ${ofDay} in Mexico City)`;
@@ -62,7 +62,7 @@ export const printed = (found: ExplanationWithDecisions): string => {
     ...decisionsSection(found, partner),
     ...section(
       `Considered for version ${newest.version}`,
-      // A refund is credited to no one, so no one is considered for it.
+      // A refund is credited to no partner, so it has no candidates.
       ...(newest.t === "refund" ? [] : [candidatesTable(newest.candidates, found, partner, campaign)]),
     ),
     ...section(`Fraud: ${newest.fraud_score} of 100, band ${newest.fraud_band}`, fraudTable(newest)),
@@ -126,7 +126,10 @@ const head = (found: Explanation, newest: Version, partner: Name, campaign: Name
   return lines;
 };
 
-/** Of a line that was decided about the sale's own moment, not that of the row it made. */
+/**
+ * For a line that was decided later, the receipt of the sale, not that of the row that the decision
+ * made.
+ */
 const receivedAt = ({ order, event_id }: Explanation, newest: Version): number =>
   Math.min(
     newest.received_at,
@@ -286,7 +289,7 @@ const takenBackSection = (found: Explanation, partner: Name): readonly string[] 
   );
 };
 
-/** Of a refund the rest of its order's. */
+/** For a refund: the other entries of its order. */
 const ledgerSection = (found: Explanation, partner: Name): readonly string[] => {
   const { entries, taken_back: taken } = found;
   const others = entries.filter(({ entry_id }) => taken?.entries.includes(entry_id) !== true);

@@ -1,5 +1,5 @@
-// Explains of an event, of an order or of a batch what was considered, what was decided, on which
-// facts, and what it earned.
+// Explains an event, an order or a batch: what was considered, what was decided, on which facts,
+// and what it earned.
 import type { Command } from "commander";
 import type pg from "pg";
 import type { Clickhouse } from "../../../../infra/clickhouse/client.ts";
@@ -29,7 +29,7 @@ interface ExplainOptions {
   readonly json?: boolean;
 }
 
-/** Of versions the newest alone: older ones are there until the store merges them away. */
+/** Only the newest version is shown: older ones exist until the store merges them away. */
 const explained = async (pool: pg.Pool, found: Explanation): Promise<ExplanationWithDecisions> => {
   const { client_id } = found.client;
   const newest = found.versions[0]!;
@@ -40,7 +40,7 @@ const explained = async (pool: pg.Pool, found: Explanation): Promise<Explanation
   return { ...found, versions: [newest], decisions };
 };
 
-/** When a row was written says nothing about what it says. */
+/** `stored_at` does not affect equality. */
 const lasting = (events: readonly ExplanationWithDecisions[]): unknown =>
   JSON.parse(
     JSON.stringify(events, (name, value) =>

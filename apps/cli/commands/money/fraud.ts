@@ -1,4 +1,4 @@
-// The nightly pass by hand: shows what it finds and whom it concerns, and decides with --yes.
+// Runs the nightly pass by hand: shows its findings and whom they concern, and decides with --yes.
 
 import type { Command } from "commander";
 import { dayOf, startOfDay } from "../../../../domain/calendar.ts";
@@ -11,7 +11,7 @@ import { addresses } from "../../config.ts";
 import { publishDecisions } from "../../connections.ts";
 import { clientOf, withPool } from "../../pool.ts";
 
-/** Value of the conversions that a finding is about, by currency. */
+/** Returns the value of the conversions of a finding, by currency. */
 const worthOf = (conversions: readonly FoundConversion[]): string => {
   const sums = new Map<string, bigint>();
   for (const { value_minor, currency } of conversions)

@@ -1,4 +1,4 @@
-// A difference for people, and as JSON: what would change, whom it moves, what it costs, and what
+// Prints a difference for people and as JSON: what would change, for whom, what it costs, and what
 // is left alone and why.
 import { toDecimal } from "../../../../domain/money.ts";
 import { table } from "../../../../infra/runtime/output.ts";
@@ -15,7 +15,8 @@ const heldText = ({ partner_id, because }: Change["before"]): string =>
 const idOf = ({ sender_event_id, event_id }: Change): string => sender_event_id ?? event_id;
 
 /**
- * Everything that the difference does not write, each with its reason; empty when there is nothing.
+ * Returns everything that the difference does not write, with the reasons; empty when there is
+ * nothing.
  */
 const leftAlone = ({ lines, events }: Difference): readonly string[] =>
   (
@@ -44,7 +45,7 @@ const leftAlone = ({ lines, events }: Difference): readonly string[] =>
     .filter(([count]) => count > 0)
     .map(([count, why]) => `${count} ${why}`);
 
-/** What --yes would do, in one sentence. */
+/** Returns in one sentence what --yes would do. */
 export const consequenceOf = ({ changes, money }: Difference): string => {
   const lines = changes.filter(({ scope }) => scope === "line").length;
   const moved = money.map(
@@ -115,7 +116,7 @@ export const differenceText = (difference: Difference): string => {
   ].join("\n\n");
 };
 
-/** The same, for programs; amounts in minor units as texts. */
+/** The difference for programs, with amounts in minor units as texts. */
 export const differenceJson = ({ changes, samples, byReason, ...rest }: Difference) => ({
   ...rest,
   by_reason: byReason,

@@ -1,5 +1,5 @@
-// Computes a window with today's code and reference data, shows the difference, and writes it as
-// decisions with --yes.
+// `tributary reprocess`: computes a window again with today's code and reference data, shows the
+// difference, and writes it as decisions with --yes.
 
 import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
@@ -44,7 +44,7 @@ interface ReprocessOptions {
   readonly json?: boolean;
 }
 
-/** So many take a while, and nothing else is heard of them. */
+/** From this many on, a step is announced, because it takes a while without any progress. */
 const MANY = 1_000;
 const COMPUTED = {
   lines: "orders are settled again",
@@ -110,7 +110,7 @@ const reprocess = (options: ReprocessOptions): Promise<void> =>
     }
   });
 
-/** A run that died is simply run again. */
+/** After a crash the command is run again. */
 const write = async (
   opened: OpenReprocess,
   settings: ReprocessSettings,

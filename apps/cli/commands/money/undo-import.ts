@@ -1,4 +1,4 @@
-// The undo of an import: shows what the file brought first, takes its sales back with --yes, and
+// `tributary decide undo-import`: shows what a file brought, takes its sales back with --yes, and
 // follows that to its end.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
@@ -45,7 +45,7 @@ const importOf = (pool: pg.Pool, { client_id, import_id }: ImportKey) =>
     { isReadOnly: true },
   );
 
-/** The operation is in the log first: what cannot be recorded is not done. Answers the job. */
+/** Writes the operation to the log first: what cannot be recorded is not done. Returns the job. */
 const ask = (
   pool: pg.Pool,
   { client_id, import_id }: ImportKey,
@@ -58,7 +58,7 @@ const ask = (
   return inOperation(plan, words, () => inWork(pool, operatorAct(actor), useCase));
 };
 
-/** Until it has ended, however long no keeper takes it. */
+/** Waits until the undo has ended, however long no keeper takes it. */
 const followed = async (pool: pg.Pool, { client_id }: ImportKey, jobId: string, isQuiet: boolean): Promise<void> => {
   const progress = openProgress("rows", isQuiet);
   for (;;) {
@@ -66,7 +66,7 @@ const followed = async (pool: pg.Pool, { client_id }: ImportKey, jobId: string, 
       const reading = { names: ["status", "progress", "error"], sort: "created_at", clients: [client_id] };
       return (await pageOfRows(tx, jobRows({ job_id: jobId }), reading, { limit: 1 })).rows[0];
     });
-    // Of one that ended 90 days ago only the import says what it came to.
+    // A job is deleted 90 days after its end; the import keeps the result.
     if (job === undefined || job.status === "completed") return progress.done();
     if (job.status === "failed") throw new Error(`${jobId} has failed: ${job.error}; undo it again to go on`);
     progress.at(job.progress.done, job.progress.total);

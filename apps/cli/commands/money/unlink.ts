@@ -1,4 +1,4 @@
-// The decision that an identifier is not a device's: shows what is linked to the device first, and
+// Decides that an identifier does not belong to a device: shows the device's links first, and
 // decides with --yes.
 import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";

@@ -1,5 +1,5 @@
-// Lists what waits for its sale or for a person: refunds, decisions and held lines, each with its
-// age and reason.
+// Lists the items that wait for their sale or for a person: refunds, decisions and held lines, each
+// with its age and reason.
 import type { Command } from "commander";
 import { toDecimal } from "../../../../domain/money.ts";
 import { UsageError } from "../../../../infra/runtime/command-errors.ts";
@@ -12,7 +12,7 @@ interface Options {
   readonly olderThan: string;
   readonly json?: boolean;
 }
-/** By reason; what only a person can know is asked of the sender. */
+/** What to do, by reason. What only the sender can know has to be asked of the sender. */
 const CURES: Readonly<Record<string, string>> = {
   no_sale: "its order is not known: ask for the sale, or for the right order id",
   no_such_event:
@@ -27,7 +27,7 @@ const cureOf = ({ kind, reason }: WaitingOfOrder): string =>
   kind === "held" ? OF_HELD : kind === "decision" ? "decide again about the right order" : (CURES[reason] ?? "");
 
 const HOUR_MS = 3_600_000;
-/** More do not help a person who decides one after the other. */
+/** A longer list does not help a person who decides one item at a time. */
 const MOST = 10_000;
 
 const hoursOf = (text: string): number => {
@@ -38,7 +38,7 @@ const hoursOf = (text: string): number => {
 const age = (ms: number): string =>
   ms < 48 * HOUR_MS ? `${Math.floor(ms / HOUR_MS)} h` : `${Math.floor(ms / (24 * HOUR_MS))} d`;
 
-/** An amount that named no currency came with the decimals of the default one. */
+/** An amount without a currency has the decimals of the default one. */
 const amount = ({ amount_minor, currency }: WaitingOfOrder): string | null =>
   amount_minor === null
     ? null

@@ -1,4 +1,4 @@
-// Reads and saves reference data: what the platform API reads and saves, from a shell.
+// Reads and saves reference data from a shell, by the use cases of the platform API.
 import type { Command } from "commander";
 import { transaction } from "../../../../infra/postgres/sql.ts";
 import { CommandRefused, UsageError } from "../../../../infra/runtime/command-errors.ts";
@@ -25,7 +25,7 @@ const kindOf = (given: string): Kind => {
   throw new UsageError(`${given} is none of ${kinds.join(", ")}`);
 };
 
-/** What of a record stands in a list; all of it: show, or --json. */
+/** The fields that a list shows; `show` and --json have all of them. */
 const COLUMNS: Readonly<Record<Kind, readonly string[]>> = {
   clients: ["name", "slug", "status", "currency", "plan"],
   segments: ["name", "active"],
@@ -43,7 +43,7 @@ const cell = (value: unknown): string | number | null =>
       ? value
       : JSON.stringify(value);
 
-/** As it is saved again: with its id and its version. */
+/** Returns the record in the form in which it is saved: with its id and its version. */
 const shown = (kind: Kind, { key, version, record }: KnownRecord): Columns => ({
   ...(kind === "segments" ? {} : { [idFieldOf(kind)]: Number(key) }),
   ...record,
@@ -57,7 +57,7 @@ const list = async (given: string, options: { client?: string; all?: boolean; js
   const kind = kindOf(given);
   const client = options.client === undefined ? undefined : await withPool((pool) => clientOf(pool, options.client!));
   const found = await recordsOf(kind);
-  // A link knows its client by its campaign.
+  // A link belongs to a client through its campaign.
   const campaigns =
     kind === "links" && client !== undefined
       ? new Set((await recordsOf("campaigns")).flatMap((one) => (isOf(one, client.client_id) ? Number(one.key) : [])))
@@ -95,7 +95,7 @@ const entriesIn = async (file: string): Promise<readonly unknown[]> => {
   return Array.isArray(entries) ? entries : [entries];
 };
 
-/** A line a field that changes. */
+/** Returns a line for each field that changes. */
 export const changesOf = ({
   before,
   after,

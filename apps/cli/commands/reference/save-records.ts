@@ -1,5 +1,5 @@
-// Saves the records that an operator gives, all of them or none, by the use cases of their nouns;
-// or shows what saving would change.
+// Saves the records of an operator, all of them or none, by the use cases of their nouns, or shows
+// what saving would change.
 import type { Pool } from "pg";
 import { enterEveryClient } from "../../../../modules/access/scope.ts";
 import type { Act } from "../../../../modules/base/audit/audit.ts";
@@ -18,7 +18,7 @@ import type { UnixMs } from "../../../../stream/flow.ts";
 import { inWork } from "../../work.ts";
 import { type RecordEntry, useCasesOf } from "./use-cases.ts";
 
-/** Each takes some milliseconds, and a change of reference data has two seconds. */
+/** Each record takes some milliseconds, and a change of reference data may take two seconds. */
 const MOST_AT_ONCE = 100;
 
 export interface SavedRecord {
@@ -29,19 +29,19 @@ export interface SavedRecord {
 }
 export interface SaveResult {
   readonly saved: readonly SavedRecord[];
-  /** From when on events are decided by it; undefined: nothing has changed. */
+  /** The moment from which events are decided by the change; undefined: nothing has changed. */
   readonly actsFrom: UnixMs | undefined;
 }
 interface SaveSettings {
   readonly act: Act;
-  /** False: a preview, which keeps nothing. */
+  /** False: a preview, which saves nothing. */
   readonly isSaved: boolean;
 }
 
 /**
- * An entry with an id changes the fields that it gives, one without makes a new record; `version`,
- * when given, must be the newest. Throws RefusalError with everything that is wrong; a path begins
- * with its entry, e.g. /contracts/0/rate.
+ * An entry with an id changes the fields that it gives, and one without makes a new record. A given
+ * `version` must be the newest. Throws RefusalError with every fault; a path begins with its entry,
+ * e.g. /contracts/0/rate.
  */
 export const saveRecords = async (
   pool: Pool,
@@ -78,7 +78,7 @@ const saveEach = async (work: Work, kind: Kind, entries: readonly unknown[]): Pr
     } catch (error) {
       if (!(error instanceof RefusalError)) throw error;
       refusals.push(...error.refusals.map((one) => ({ ...one, path: `/${kind}/${n}${one.path}` })));
-      // The next entry is refused for its own faults, under the scope that this one began with.
+      // A refused entry may have narrowed the scope; the next one begins with every client again.
       await enterEveryClient(tx);
     }
   }
@@ -90,7 +90,7 @@ const saveEach = async (work: Work, kind: Kind, entries: readonly unknown[]): Pr
   }));
 };
 
-/** What is no field of a record. */
+/** Properties of an entry that are no fields of a record. */
 const NOT_FIELDS = ["version", "recorded_at", "confirm_retention"];
 
 const isObject = (value: unknown): value is Columns =>
@@ -99,7 +99,7 @@ const isObject = (value: unknown): value is Columns =>
 const invalidEntry = (path: string, code: string, message: string): RefusalError =>
   new RefusalError([{ kind: "invalid", code, path, message }]);
 
-/** The entry with the record that it means. */
+/** Reads an entry and the record that it changes. */
 const readEntry = async (work: Work, kind: Kind, entry: unknown): Promise<RecordEntry> => {
   if (!isObject(entry)) throw invalidEntry("", "invalid", "give an object");
   const idField = idFieldOf(kind);

@@ -1,5 +1,5 @@
-// External sources on the command line: who else sends or holds events of a client, and a draft
-// mapping beside the saved one on what a source really sent.
+// External sources of a client, and the trial of a draft mapping beside the saved one on payloads
+// that a source has sent.
 import type { Command } from "commander";
 import { z } from "zod";
 import { pageOfRows } from "../../../../infra/postgres/rows.ts";
@@ -52,7 +52,7 @@ const checked = <S extends z.ZodType>(schema: S, given: unknown): z.output<S> =>
 
 const unknown = (id: string): UsageError => new UsageError(`there is no source ${id}; see: tributary sources list`);
 
-/** Runs a use case about a source. Throws UsageError when there is none of this id. */
+/** Runs a use case about a source. Throws UsageError for an unknown id. */
 const withSource = <Result>(
   id: string,
   useCase: (work: Work, sourceId: number) => Promise<Result>,
@@ -164,7 +164,7 @@ const tryDraft = async (id: string, file: string, { json }: { json?: boolean }):
   print(results.map(sideBySide).join("\n\n"));
 };
 
-/** One payload: each field as the saved mapping reads it, and as the draft does. */
+/** Prints a payload with each field as the saved mapping and as the draft reads it. */
 const sideBySide = ({ payload_id, received_at, event, saved, field, path, found, hint }: MappingTrial): string => {
   const names = [...new Set([...Object.keys(saved ?? {}), ...Object.keys(event ?? {})])];
   const rows = names.map((name) => {

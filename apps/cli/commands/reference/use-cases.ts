@@ -1,4 +1,4 @@
-// Which use case saves an entry of each kind.
+// The use cases that save the entries of each kind.
 import type { Work } from "../../../../modules/base/work.ts";
 import { archiveCampaign } from "../../../../modules/catalog/campaigns/archive.ts";
 import { changeCampaign } from "../../../../modules/catalog/campaigns/change.ts";
@@ -24,27 +24,29 @@ import { replaceRule } from "../../../../modules/catalog/rules/replace.ts";
 
 /** An entry of a file, with the record that it changes. */
 export interface RecordEntry {
-  /** Without id, version and confirmations. */
+  /** The fields without id, version and confirmations. */
   readonly fields: Columns;
-  /** Undefined: it makes a new one. */
+  /** Undefined: the entry makes a new record. */
   readonly known: KnownRecord | undefined;
-  /** Given with a client: events of before are deleted. */
+  /** True when the entry of a client confirms that events older than its retention are deleted. */
   readonly isRetentionConfirmed: boolean;
 }
 export interface KindUseCases {
-  /** Saves the entry, and answers its key. Throws RefusalError. */
+  /** Saves the entry and returns its key. Throws RefusalError. */
   readonly save: (work: Work, entry: RecordEntry) => Promise<string>;
-  /** The key that an entry without an id means. */
+  /** Returns the key of the record that an entry without an id means. */
   readonly keyOf?: (work: Work, entry: Columns) => Promise<string | undefined>;
 }
 
-/** Given fields that differ from what is saved. */
+/** Returns the given fields that differ from the saved record. */
 const changedIn = ({ fields, known }: RecordEntry): Columns =>
   Object.fromEntries(
     Object.entries(fields).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(known?.record[name])),
   );
 
-/** A record gives the days of all event types, a merge-patch takes away those that are gone. */
+/**
+ * A record lists the days of all event types, so the patch removes the types that it does not list.
+ */
 const holdPatch = (saved: Columns, days: Columns): Columns => ({
   ...Object.fromEntries(Object.keys(saved).map((type) => [type, null])),
   ...days,
@@ -116,7 +118,8 @@ const campaigns: KindUseCases = {
     const { archived: _, status, ...rest } = changedIn(entry);
     const isArchived = fields.archived === true;
     const campaign_id = known === undefined ? await createCampaign(work, rest as never) : Number(known.key);
-    // A new campaign is a draft, and an archived one has ended, whether the entry says so or not.
+    // The status needs no change for a new campaign, which is a draft, and an archived one, which
+    // ends.
     const isMove = status !== undefined && status !== (known === undefined ? "draft" : isArchived && "ended");
     const move = isMove ? { status } : {};
     const patch = { ...(known !== undefined && rest), ...move };
@@ -143,7 +146,7 @@ const rules: KindUseCases = {
     const { archived: _, status: __, ...rest } = changedIn(entry);
     const rule_id = known === undefined ? await createRule(work, { client_id, ...rule }) : Number(known.key);
     const isArchived = entry.fields.archived === true;
-    // An archived rule is switched off, whether the entry says so or not.
+    // Archiving switches a rule off, so a record that only archives needs no other change.
     if (known !== undefined && !(isArchived && Object.keys(rest).length === 0))
       await replaceRule(work, { rule_id, rule, version: undefined });
     if (isArchived) await archiveRule(work, { rule_id, version: undefined });

@@ -1,4 +1,5 @@
-// `tributary reconcile`: a shop's own list of orders beside what is counted here.
+// `tributary reconcile`: compares a shop's own list of orders with the orders that are counted
+// here.
 import type { Command } from "commander";
 import { dayOf, startOfDay } from "../../../../domain/calendar.ts";
 import { digitsOf } from "../../../../domain/currencies.ts";
@@ -31,7 +32,9 @@ interface ReconcileOptions {
 const FIELDS = ["order_id", "revenue", "currency", "ts"];
 const DAY_MS = 86_400_000;
 
-/** Which column holds which field: what --map says, else the column of that very name. */
+/**
+ * Returns the column of each field: the one that --map names, otherwise the one of the same name.
+ */
 const columnsOf = (row: Row, map: string | undefined): ReadonlyMap<string, string> => {
   const given = pairsOf("--map", map);
   for (const field of given.keys())
@@ -56,7 +59,7 @@ const ordersOf = (rows: readonly Row[], columns: ReadonlyMap<string, string>, fa
     return { order_id, currency, amount: amountOf(row, line, columns.get("revenue"), currency), line };
   });
 
-/** The days of the file, both included; undefined without a column of times. */
+/** Returns the days of the file, both included; undefined without a column of times. */
 const spanOf = (rows: readonly Row[], column: string | undefined): Span | undefined => {
   if (column === undefined) return undefined;
   const days = rows.flatMap((row) => {

@@ -1,4 +1,4 @@
-// What was sold and earned, and how a shop's own list of orders compares with it.
+// `tributary report`: what was sold and earned.
 
 import type { Command } from "commander";
 import { startOfDay } from "../../../../domain/calendar.ts";
@@ -40,10 +40,10 @@ const LOG_MS = 3_000;
 const WAIT_SEC = 120;
 const counted = new Intl.NumberFormat("en-US");
 
-/** Slow to load, for it knows every stage; help does without it. */
+/** Slow to load, because it knows every stage; help does without it. */
 export const theWay = () => import("../../../../modules/figures/reports/on-the-way.ts");
 
-/** Asks the log on a connection of its own; null while it does not answer. */
+/** Asks the log on its own connection; returns null while the log does not answer. */
 export const withTheWay = async <T>(
   work: (ask: Parameters<typeof onTheWay>[0], hosts: Parameters<typeof onTheWay>[1]) => Promise<T>,
   withinMs = LOG_MS,
@@ -64,7 +64,7 @@ export const withTheWay = async <T>(
   }
 };
 
-/** Said whenever what was sent is not yet counted, with what to do. */
+/** Reports events that are not counted yet, and what to do about them. */
 export const sayOnTheWay = (records: number | null, todo: string): void => {
   if (records === null) tell("the log does not answer: what is still on its way is not known");
   else if (records > 0)
@@ -97,7 +97,7 @@ export const filterOf = ({ from, to, partner, campaign, segment }: ReportFlags):
   };
 };
 
-/** Throws UsageError for what there is none of, which would else read as nothing sold. */
+/** Throws UsageError for unknown names, whose report would look as if nothing was sold. */
 export const refuseStrangers = (
   known: Pick<ReferenceAt, "partner" | "campaign">,
   client: Pick<Client, "client_id" | "slug" | "segments">,
@@ -114,12 +114,12 @@ export const refuseStrangers = (
 };
 
 /**
- * The report writes every amount with all digits of its currency, so without the point it is minor
+ * The report writes amounts with all digits of their currency: without the point they are minor
  * units.
  */
 const minorOf = (text: string): bigint => BigInt(text.replace(".", ""));
 type Cells = readonly (string | number | null)[];
-/** One row a currency: amounts of two currencies are never added. */
+/** Makes one row for each currency, because amounts of two currencies cannot be added. */
 const totals = (rows: readonly ReportRow<ReportBy>[], isNamed: boolean): readonly Cells[] =>
   [...new Set(rows.map(({ currency }) => currency))].map((currency) => {
     const own = rows.filter((row) => row.currency === currency);
@@ -151,12 +151,13 @@ const showReport = async (options: ReportOptions): Promise<void> => {
   if (by === undefined) throw new UsageError(`--by: ${options.by} is none of ${bys.join(", ")}`);
   const filter = filterOf(options);
   if (options.wait !== undefined) await waitFirst(options.wait);
-  // Before the report: what is counted meanwhile is then said to be on its way, and not lost.
+  // Asked before the report, so that an event counted in between is reported as on its way, not
+  // missing.
   const waiting = await withTheWay((await theWay()).onTheWay);
   const { rows } = await withPool(async (pool) => {
     const client = await clientOf(pool, options.client);
     const found = await report(pool, client.client_id, by, filter);
-    // What was sold under a name that is no longer given is shown all the same.
+    // Sales under a name that no longer exists are shown all the same.
     if (found.rows.length === 0) refuseStrangers(await referenceNow(pool), client, filter);
     return found;
   });

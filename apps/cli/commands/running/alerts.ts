@@ -1,4 +1,4 @@
-// The alerts of the stores, and the mails that the embedded stack has kept.
+// The alerts about the stores, and the mails that the embedded stack has kept.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -81,7 +81,7 @@ const probes = ({ json }: { json?: boolean }): Promise<void> =>
   });
 
 const folder = (): string => join(homeOf(), "mail");
-/** Newest first. */
+/** The newest mail comes first. */
 const mailsHere = (): readonly string[] => {
   try {
     return readdirSync(folder())

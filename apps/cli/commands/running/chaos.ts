@@ -1,4 +1,4 @@
-// `tributary chaos`: starts the chaos suite on the stack of this folder and ends as it ends.
+// `tributary chaos`: runs the fault suite on the stack of this folder and exits with its code.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -14,7 +14,9 @@ interface ChaosOptions {
   readonly json?: boolean;
 }
 
-/** Exit code of the suite. A Ctrl-C reaches it from the terminal; SIGTERM is passed on. */
+/**
+ * Returns the exit code of the suite. A Ctrl-C reaches it from the terminal; SIGTERM is passed on.
+ */
 const runSuite = (args: readonly string[]): Promise<number> =>
   new Promise((resolve, reject) => {
     const suite = fileURLToPath(new URL("../../../../tools/chaos/main.js", import.meta.url));

@@ -1,4 +1,4 @@
-// Data in: sends a CSV file.
+// `tributary send`: sends the rows of a CSV file as events.
 
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
@@ -22,7 +22,7 @@ interface SendOptions {
 }
 const SHOWN = 20;
 
-/** The edge and its standby. */
+/** Returns the addresses of the edge and its standby. */
 const edgesHere = (): readonly string[] => {
   const { apps } = readRun();
   return ["ingest", "ingest-standby"].flatMap((name) => apps[name]?.url ?? []);

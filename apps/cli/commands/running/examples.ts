@@ -1,4 +1,4 @@
-// Every way of sending events to what runs here, ready to paste.
+// Examples for each way of sending events to the running stack, ready to paste.
 import type { Command } from "commander";
 import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson } from "../../../../infra/runtime/output.ts";

@@ -1,4 +1,5 @@
-// `tributary hash`: what the stores hold, as one number; beside another one, which tables differ.
+// `tributary hash`: hashes what the stores hold, and names the tables that differ from another
+// hash.
 
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
@@ -15,12 +16,12 @@ import {
 } from "../../../../modules/running/state-hash/state-hash.ts";
 import { addresses } from "../../config.ts";
 
-/** Reading 100 million rows takes about three minutes. */
+/** 100 million rows take about three minutes. */
 const READING_MS = 600_000;
 
 /**
- * As the command line sees the stores, for commands that hash before and after, with the
- * minutes whose rollups are still on the way.
+ * Hashes the stores for commands that compare before and after. Also returns the number of minutes
+ * whose rollups still wait.
  */
 export const hashNow = async (
   names: readonly string[] = hashableTables,
@@ -42,7 +43,7 @@ const readEarlier = (file: string): StateHash => {
     const read = JSON.parse(readFileSync(file, "utf8")) as StateHash;
     if (typeof read.hash === "string" && Array.isArray(read.tables)) return read;
   } catch {
-    // reported below, as any other file that is not what it must be
+    // Reported below, like any other file that is no hash.
   }
   throw new UsageError(
     `--compare: ${file} is not the output of \`tributary hash --json\`; write it with: tributary hash --json > ${file}`,

@@ -1,5 +1,5 @@
-// Imports a file: uploads it as the partner does, follows its import to the end, and prints what
-// became of its rows.
+// `tributary import`: uploads a file as a partner does, follows its import to the end, and prints
+// what became of its rows.
 import { createReadStream, existsSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { Readable } from "node:stream";
@@ -33,7 +33,9 @@ const SHOWN = [
   ...(["file_revenue", "stored_revenue", "currency", "other_currencies", "error_codes", "same_file_as"] as const),
 ];
 
-/** The demonstration has a token for each partner of its links, in their order. */
+/**
+ * The demonstration has an upload token for each partner of its links, in the order of the links.
+ */
 const demoToken = (partnerId: number): string | undefined => {
   const { demo } = readRun();
   const partners = [...new Set(demo?.links.map(({ partner_id }) => partner_id))];
@@ -69,7 +71,7 @@ const rowOf = (pool: pg.Pool, { client_id, import_id }: ImportKey) =>
     return withSums((await pageOfRows(tx, importRows({ import_id }), reading, { limit: 1 })).rows[0]!);
   });
 
-/** Until it has ended, however long no process takes it. */
+/** Waits until the import has ended, however long no process takes it. */
 const followed = async (pool: pg.Pool, which: ImportKey, isQuiet: boolean) => {
   const progress = openProgress("bytes imported", isQuiet);
   for (;;) {

@@ -1,4 +1,4 @@
-// What is wrong, and a user token for curl.
+// `tributary doctor`, and user tokens for curl.
 
 import type { Command } from "commander";
 import { stackConfig } from "../../../../infra/embedded/config.ts";

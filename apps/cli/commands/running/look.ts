@@ -1,5 +1,5 @@
-// Looks into topics: a few records, those that come, and what was done to the log. Reads alone, and
-// leaves no trace.
+// Shows records of topics: a few, those that arrive, and the audit. Only reads, and leaves no
+// trace.
 
 import type { Command } from "commander";
 import { openRegistry } from "../../../../infra/avro/registry.ts";
@@ -50,7 +50,7 @@ const numberOf = (flag: string, text: string, most: number): number => {
   return Number(text);
 };
 
-/** One record a line, so that what comes can be piped. */
+/** Prints one record a line, so that the output can be piped. */
 const lineOf = (one: Readable): string =>
   JSON.stringify(one, (_, part) => (typeof part === "bigint" ? part.toString() : part));
 
@@ -93,7 +93,7 @@ const peek = (topic: string, options: PeekOptions): Promise<void> => {
     const marks = (await admin.watermarks(topic)).filter(({ partition }) => only === undefined || partition === only);
     if (marks.length === 0) throw new UsageError(`--partition: ${topic} has no partition ${only}`);
     const atTime = at === undefined ? undefined : await admin.offsetsAt(topic, at);
-    // Without a place the newest ones.
+    // Without a given place it starts at the newest records.
     const from = new Map(
       marks.map(({ partition, low, high }) => [
         partition,
@@ -152,8 +152,8 @@ interface OperationAt {
   readonly operation: Operation;
 }
 /**
- * What these records of the audit say. One that cannot be read is reported and passed over: the
- * others are needed all the same.
+ * Returns the operations in these records of the audit. A record that cannot be read is reported
+ * and skipped, because the others are still needed.
  */
 export const operationsIn = async (
   wire: Wire,

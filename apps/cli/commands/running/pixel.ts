@@ -1,4 +1,4 @@
-// The pixel of a client: how it is configured, and what keeps it from working, in plain words.
+// The pixel of a client: its configuration, and in plain words what keeps it from working.
 import type { Command } from "commander";
 import type { Pool } from "pg";
 import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
@@ -99,7 +99,7 @@ interface ConfigOptions extends ClientOptions {
   readonly yes?: boolean;
 }
 
-/** Throws UsageError for what cannot be set so. */
+/** Throws UsageError for an invalid value. */
 const patchOf = (given: ConfigOptions): PixelPatch => ({
   ...(given.allowedDomains !== undefined && { allowed_domains: listOf(given.allowedDomains) }),
   ...(given.trackedEvents !== undefined && { tracked_events: eventsIn(given.trackedEvents) }),
@@ -112,7 +112,7 @@ const patchOf = (given: ConfigOptions): PixelPatch => ({
   ...(given.consentDefault !== undefined && { consent_default: maskIn(given.consentDefault) }),
 });
 
-/** Changes what is given, or previews that without --yes. Answers the configuration. */
+/** Saves the given changes, or previews them without --yes. Returns the configuration. */
 export const configurePixel = async (pool: Pool, given: ConfigOptions): Promise<SavedPixelConfig> => {
   const patch = patchOf(given);
   const { client_id } = await clientOf(pool, given.client);

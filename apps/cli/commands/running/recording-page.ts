@@ -1,5 +1,5 @@
 // Serves one recorded visit to a browser of this machine: a page, its player and the recording,
-// under a path that no one can guess. Nothing is loaded from elsewhere, and nothing of it runs.
+// under a secret path. The page loads nothing from elsewhere, and no script of the recording runs.
 import { readFileSync } from "node:fs";
 import { type DirectRoute, directHost, send, type Visit } from "../../../../infra/http/direct/direct-host.ts";
 import { type ListeningServer, listen } from "../../../../infra/http/listen.ts";
@@ -10,15 +10,15 @@ import { installedFile } from "../../../../infra/runtime/version.ts";
 import type { OpenedRecording } from "../../../../modules/intake/recordings/recording-reads.ts";
 
 /**
- * A recorded page brings styles of its own, so those are let in; of pictures and fonts only what
- * the recording itself holds.
+ * A recorded page has its own styles, so styles are allowed; pictures and fonts only if the
+ * recording holds them.
  */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data:; font-src data:; " +
   "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const HEADERS = { "Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer" };
 
-/** The file that `npm run build` makes. Throws with the cure where it did not. */
+/** Reads the file that `npm run build` makes. Throws with the cure when it is missing. */
 const readPlayer = (): Buffer => {
   const file = installedFile("dist/pixel/player.js");
   try {
@@ -28,7 +28,7 @@ const readPlayer = (): Buffer => {
   }
 };
 
-/** `token`: a part of the path, random. */
+/** `token` is a random part of the path. */
 export const serveRecording = (recording: OpenedRecording, token: string, log: Log): Promise<ListeningServer> => {
   const player = readPlayer();
   const { pages } = recording;
@@ -49,7 +49,7 @@ export const serveRecording = (recording: OpenedRecording, token: string, log: L
   return listen(directHost(routes, { trustedProxies: [], log }), { host: "127.0.0.1", port: 0 });
 };
 
-/** A name that was pointed at this machine, or another site's page: as if there were nothing. */
+/** Answers 404 to another host name that points at this machine, and to pages of other sites. */
 const refuseOthers = ({ request }: Visit): void => {
   if (refusalOf(request.headers, "of this machine") !== undefined)
     throw new Problem("not_found", "no such path on this host");
@@ -73,7 +73,9 @@ const STYLE = `
     background: #2563eb; opacity: .6 }
   .replayer-mouse.active { box-shadow: 0 0 0 8px #2563eb44 }`;
 
-/** What stands in it is checked where it is stored: an id of letters and digits, and numbers. */
+/**
+ * Every value was checked when it was stored: the session is letters and digits, the rest numbers.
+ */
 const pageOf = (recording: OpenedRecording, token: string): string => {
   const { session_id: session, started_at, seconds, events, missing } = recording;
   const gaps = missing === 0 ? "" : `, ${missing} chunks are missing`;

@@ -1,4 +1,4 @@
-// Plays one recorded visit back in a browser of this machine, for as long as the command runs.
+// Plays one recorded visit in a browser of this machine for as long as the command runs.
 import { randomBytes, randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import type pg from "pg";

@@ -1,4 +1,5 @@
-// What runs here, what the keeper knows of it, and whether the process that started it is there.
+// `tributary status`: the running processes, the findings of the keeper, and whether the starter of
+// the stack still runs.
 import type { Command } from "commander";
 import { print, printJson, table } from "../../../../infra/runtime/output.ts";
 import { type ControlAddress, controlOf, type ProcessStatus } from "../../../../infra/runtime/stack-control.ts";
@@ -11,7 +12,7 @@ import { withPool } from "../../pool.ts";
 
 const STARTER_MS = 2_000;
 const STORE_MS = 3_000;
-/** Three rounds of the slowest probe: then no keeper probes. */
+/** Three rounds of the slowest probe: after that no keeper probes any more. */
 const STALE_MS = 180_000;
 
 const isAlive = (pid: number | null | undefined): boolean => {
@@ -24,7 +25,7 @@ const isAlive = (pid: number | null | undefined): boolean => {
   }
 };
 
-/** What the starter says of its processes; null when it does not answer: it is gone, or hangs. */
+/** Returns the states that the starter reports; null when it is gone or hangs. */
 const fromStarter = (control: ControlAddress | undefined): Promise<readonly ProcessStatus[] | null> =>
   control === undefined
     ? Promise.resolve(null)
@@ -33,7 +34,7 @@ const fromStarter = (control: ControlAddress | undefined): Promise<readonly Proc
 export interface StatusParts {
   readonly run: Run;
   readonly processes: readonly ProcessStatus[] | null;
-  /** Null while Postgres cannot be asked. */
+  /** Null while Postgres does not answer. */
   readonly probes: readonly ProbeRow[] | null;
   readonly path: IngestPath | null;
 }
@@ -78,7 +79,7 @@ const probeLines = (probes: readonly ProbeRow[] | null, now: UnixMs): readonly s
   return stale.length > 0 ? stale : [`keeper: all ${probes.length} probes are healthy, the oldest ${oldest} s ago`];
 };
 
-/** `paused`: held by SIGSTOP, alive and deaf. */
+/** `paused` means held by SIGSTOP: the process is alive, and does not answer. */
 const stateOf = ({ processes }: StatusParts, name: string, pid: number | null | undefined): string => {
   if (processes?.some((one) => one.name === name && one.state === "paused")) return "paused";
   return isAlive(pid) ? "runs" : pid ? "gone" : "outside";
@@ -88,7 +89,7 @@ const GONE =
   "starter: gone (npm start does not answer): what dies now is not started again. " +
   "Start it again, it ends what is left and keeps the data: npm start";
 
-/** Everything that is wrong in a word each; empty when all is well. */
+/** Returns a word for everything that is wrong; empty when all is well. */
 const troubles = (
   known: StatusParts,
   states: readonly (readonly [string, string])[],
@@ -102,7 +103,7 @@ const troubles = (
   ...(known.path?.state && known.path.state !== "operational" ? [`ingest path (${known.path.state})`] : []),
 ];
 
-/** As it is printed; the last line says `ready`, `ready, but not well: ...` or `starting`. */
+/** Returns the output; its last line is `ready`, `ready, but not well: ...` or `starting`. */
 export const statusText = (known: StatusParts, now: UnixMs): string => {
   const { run, processes, probes, path } = known;
   const apps = Object.entries(run.apps).map(([name, { url, pid }]) => ({ name, address: url, pid }));

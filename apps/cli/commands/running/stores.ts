@@ -1,4 +1,4 @@
-// Tables, first steps and demo data, for operators who run the servers elsewhere.
+// Tables, first steps and demonstration data, for operators who run the servers elsewhere.
 import type { Command } from "commander";
 import { print, printJson, tell } from "../../../../infra/runtime/output.ts";
 import { firstSteps } from "../../../../modules/running/installation/first-steps.ts";
@@ -19,7 +19,7 @@ const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
   if (found.problems.length > 0) process.exitCode = 1;
 };
 
-/** Topics, schemas and tables are all that must be made; what is left is for a person to do. */
+/** Lists what a person still has to do once topics, schemas and tables are made. */
 const showFirstSteps = ({ json }: { json?: boolean }): Promise<void> =>
   withPool(async (pool) => {
     const steps = await firstSteps(pool);

@@ -1,5 +1,4 @@
-// `tributary dlq retry` and `discard`: shows which letters are concerned, and changes them with
-// --yes.
+// `tributary dlq retry` and `discard`: show the letters concerned, and change them with --yes.
 import type { Command } from "commander";
 import { UsageError } from "../../../../../infra/runtime/command-errors.ts";
 import { print, printJson, tell } from "../../../../../infra/runtime/output.ts";
@@ -13,7 +12,7 @@ import { filtered, filterOf, type Options } from "./options.ts";
 
 const lettersIn = (count: number): string => (count === 1 ? "1 letter" : `${count} letters`);
 
-/** A change of all letters must be asked for by name. */
+/** Throws UsageError unless letters are chosen, or --all is given. */
 const checkNarrow = (ids: readonly string[], filter: LetterFilter, options: Options): void => {
   if (ids.length === 0 && Object.keys(filter).length === 0 && options.all !== true)
     throw new UsageError(

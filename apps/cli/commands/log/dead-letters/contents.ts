@@ -1,4 +1,4 @@
-// Opens what reads the record of a letter: slow to load, because it knows every stage.
+// Loads the code that reads the records of letters, which is slow because it knows every stage.
 import type { Wire } from "../../../../../stream/wire.ts";
 import { topics } from "../../../../../topics.ts";
 import { wireOf } from "../../../connections.ts";

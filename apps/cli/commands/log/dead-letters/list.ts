@@ -1,4 +1,4 @@
-// `tributary dlq list`, `show` and `export`: what lies in the dead letters and why.
+// `tributary dlq list`, `show` and `export`: the dead letters and their reasons.
 import type { Command } from "commander";
 import { UsageError } from "../../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../../infra/runtime/output.ts";

@@ -1,4 +1,4 @@
-// The options that the commands about dead letters share, and the filter that they mean.
+// The options that the commands about dead letters share, and the filter made of them.
 import type { Command } from "commander";
 import type pg from "pg";
 import { UsageError } from "../../../../../infra/runtime/command-errors.ts";
@@ -47,7 +47,7 @@ const oneOf = <T extends string>(flag: string, text: string, known: readonly T[]
   return found;
 };
 
-/** Throws UsageError for an id, a kind, a state, a client or a time that there is not. */
+/** Throws UsageError for an unknown letter, kind, state or client, and for a malformed time. */
 export const filterOf = async (pool: pg.Pool, ids: readonly string[], options: Options): Promise<LetterFilter> => {
   const wrong = ids.find((id) => !ID.test(id));
   if (wrong !== undefined) throw new UsageError(`${wrong} is not a letter; see: tributary dlq list`);

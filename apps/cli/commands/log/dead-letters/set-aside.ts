@@ -1,5 +1,5 @@
-// `tributary dlq set-aside`: takes the record at which a stage stands into the dead letters. Shown
-// first, and made with --yes.
+// `tributary dlq set-aside`: moves the record at which a stage stands into the dead letters. Shows
+// it first, and moves it with --yes.
 import type { Command } from "commander";
 import type { Redis } from "ioredis";
 import { UsageError } from "../../../../../infra/runtime/command-errors.ts";

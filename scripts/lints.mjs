@@ -1,5 +1,5 @@
 // The rules of form that no linter knows: columns, words, names, folder sizes, private paths,
-// subjects of commits, that a cited path exists, and that a file costs what a decision page says.
+// subjects of commits, that a cited path exists, and that a file has as many lines as a page says.
 // Exceptions stand in scripts/lints.allowed. Usage: node scripts/lints.mjs [--lower]
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -95,7 +95,7 @@ for (const line of tooHigh(limits, places))
 for (const { hash, subject } of subjectsSince() ?? [])
   if (isLong(subject)) say("subject", hash, undefined, `${subject.length} of ${MOST_COLUMNS} columns: ${subject}`);
 
-/** What a decision page says a file or folder costs: `path` (120 lines), true within a tenth. */
+/** What a page says a file or folder costs: `path` (120 lines), true within a tenth. */
 const COST = /`((?:[\w.-]+\/)+[\w.-]*)`\s+\(([\d,]+) lines/g;
 const lengthOf = (path) =>
   [...linesOf].reduce(
@@ -104,7 +104,7 @@ const lengthOf = (path) =>
     0,
   );
 for (const [file, lines] of linesOf)
-  if (file.startsWith("docs/decisions/"))
+  if (file.endsWith(".md") && file !== "CHANGELOG.md")
     for (const [, path, claim] of lines.join("\n").matchAll(COST)) {
       const claimed = Number(claim.replaceAll(",", ""));
       const length = lengthOf(path);

@@ -113,3 +113,22 @@ test("the map of README.md names every folder of the repository", () => {
     [],
   );
 });
+
+test("the figures of README.md are those of docs/performance.md, and their ratios are right", () => {
+  const table = /^## Figures$([\s\S]*?)^## /m.exec(textOf("README.md"))![1]!;
+  const rows = [...table.matchAll(/^\| .* \| ([\d.,]+) .* \| \*\*([\d.]+)\*\* \D*([\d.,]+)/gm)].map(
+    ([, figure, ratio, base]) => ({ figure: figure!, ratio: Number(ratio), base: base! }),
+  );
+  expect(rows.length).toBe([...table.matchAll(/^\| [a-z]/gm)].length - 1);
+  const known = new Set(
+    textOf("docs/performance.md")
+      .match(/\d[\d.,]*/g)!
+      .map((text) => text.replace(/[.,]$/, "")),
+  );
+  const numberOf = (text: string) => Number(text.replaceAll(",", ""));
+  for (const { figure, ratio, base } of rows) {
+    expect(known).toContain(figure);
+    expect(known).toContain(base);
+    expect(Math.abs(numberOf(figure) / numberOf(base) - ratio)).toBeLessThan(ratio > 1 ? 0.051 : 0.0051);
+  }
+});

@@ -98,7 +98,13 @@ const stackOf = (home: string, env: Stack["env"], demo: Partial<Demo>): Stack =>
     restart: control.restart,
     ready: (name, deadlineMs = READY_MS) =>
       until(`${name} is ready`, deadlineMs, async () => {
-        const answer = await fetch(`${run().apps[name]!.ops_url}/readyz`);
+        const app = run().apps[name];
+        if (app === undefined) {
+          const { state } = (await control.status()).find((one) => one.name === name)!;
+          if (state !== "running") throw new Error(state);
+          return;
+        }
+        const answer = await fetch(`${app.ops_url}/readyz`);
         if (!answer.ok) throw new Error(await answer.text());
       }),
     start: ({ name }) => control.start(name),

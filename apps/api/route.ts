@@ -4,7 +4,6 @@ import type { Response } from "express";
 import type { Pool, PoolClient } from "pg";
 import type { z } from "zod";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
-import type { Admin, Kafka } from "../../infra/kafka/kafka.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { RowsQuery } from "../../infra/postgres/rows.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
@@ -12,9 +11,10 @@ import type { Role, User } from "../../modules/access/users/users.ts";
 import type { Deliver } from "../../modules/base/alerts/delivery.ts";
 import type { Act } from "../../modules/base/audit/audit.ts";
 import type { OperationPorts } from "../../modules/base/operations/operations.ts";
-import type { Scope, Work } from "../../modules/base/work.ts";
+import type { Scope, ScopedRead, Work } from "../../modules/base/work.ts";
 import type { PositionReads } from "../../modules/figures/reads/positions.ts";
 import type { Leads } from "../../modules/intake/leads/leads.ts";
+import type { LogReads } from "../../modules/log/log-reads.ts";
 import type { OpenTrials } from "../../modules/money/trials/open-trials.ts";
 import type { Look } from "../../modules/running/repair/probes.ts";
 import type { Claim } from "../../schemas/generated.ts";
@@ -36,8 +36,8 @@ export interface ApiPorts {
   readonly objects: Objects;
   /** All routes of this host, once they are known: for what describes them. */
   readonly served: () => readonly ServedRoute[];
-  /** Asks the log; a question is 503 while it is away. Opened by the first of them. */
-  readonly log: <T>(question: (sources: { readonly kafka: Kafka; readonly admin: Admin }) => Promise<T>) => Promise<T>;
+  /** A question is answered 503 while the log is away. */
+  readonly log: LogReads;
   /** Sign the plans of moves: the first one does, each is accepted. */
   readonly planKeys: readonly Buffer[];
   /** How far what came is stored: `as_of` of figures. */
@@ -81,17 +81,21 @@ export interface Ask<C extends Contract = Contract> {
   readonly params: z.output<C["params"]>;
   readonly query: z.output<C["query"]>;
   readonly body: z.output<C["body"]>;
+  /**
+   * The body as a use case takes it: without `version`, and without the fields that were left out.
+   */
+  readonly input: Input<z.output<C["body"]>>;
   /** How long the body was as it came. */
   readonly bytes: number;
   /** Names of the fields that the caller is shown, of the answer or of a row of the list. */
   readonly fields: readonly string[];
   /** The version that the caller has seen, of If-Match or the body; undefined: any. */
   readonly version: number | undefined;
-  /** Runs `work` in a read-only snapshot that sees the clients of the caller and no others. */
-  readonly read: <T>(work: (tx: PoolClient, scope: Scope) => Promise<T>) => Promise<T>;
+  readonly read: ScopedRead;
   /**
    * Runs a use case in one transaction with its audit rows, its outbox rows and the answer to its
-   * Idempotency-Key: all of it is there, or nothing. `answer` is built when all is saved.
+   * Idempotency-Key: all of it is there, or nothing. `answer` is built when all is saved; without
+   * it, there is nothing to say.
    */
   readonly write: Write;
   /**
@@ -100,8 +104,12 @@ export interface Ask<C extends Contract = Contract> {
    */
   readonly list: (query: RowsQuery, complete?: Complete, more?: More) => Promise<Reply>;
 }
+export type Input<Body> = Body extends object ? InputFields<Omit<Body, "version">> : object;
+type InputFields<T> = { readonly [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  readonly [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
+};
 interface Write {
-  (useCase: (work: Work) => Promise<Reply>): Promise<Reply>;
+  (useCase: (work: Work) => Promise<void>): Promise<Reply>;
   <Result>(
     useCase: (work: Work) => Promise<Result>,
     answer: (result: Result, work: Work) => Reply | Promise<Reply>,

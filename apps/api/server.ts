@@ -19,7 +19,7 @@ import { limitOf, OF_ADDRESS, OF_LEADS, USUAL } from "./limits.ts";
 import { queryIn } from "./request/accept.ts";
 import { askOf } from "./request/ask.ts";
 import { type AskPorts, away, rendered } from "./request/checked-request.ts";
-import type { Ask, Caller, Reply, ServedRoute } from "./route.ts";
+import type { Caller, Reply, ServedRoute } from "./route.ts";
 
 export interface ServerPorts extends AskPorts {
   /** Throws Problem 401, 429 or 503. */
@@ -76,25 +76,29 @@ const answering =
       const seconds = (performance.now() - began) / 1_000;
       ports.count({ edge: "api", status: response.statusCode, seconds, accepted: 0, refused: new Map() });
     });
-    const { caller, bytes } =
-      route.auth === "hmac"
-        ? await signedArrival(route, ports, request, response)
-        : await plainArrival(route, ports, request, response);
-    if (caller.kind === "user" && !route.roles.includes(caller.user.role))
-      throw new Problem("forbidden", "your role may not use this route");
-    const json = bytes === undefined ? undefined : parseJson(bytes, route.contract.mostKeys);
-    const requestId = response.locals.requestId as string;
-    const ask = askOf(ports, { route, caller, request, requestId, bytes, json });
-    await send(response, rendered(route, caller, await answerOf(route, ask)));
+    try {
+      await send(response, await replyTo(route, ports, request, response));
+    } catch (error) {
+      throw error instanceof RefusalError ? problemOfRefusal(error) : error;
+    }
   };
 
-/** A handler may refuse outside of its transactions too. */
-const answerOf = async ({ answer }: ServedRoute, ask: Ask): Promise<Reply> => {
-  try {
-    return await answer(ask);
-  } catch (error) {
-    throw error instanceof RefusalError ? problemOfRefusal(error) : error;
-  }
+const replyTo = async (
+  route: ServedRoute,
+  ports: ServerPorts,
+  request: Request,
+  response: Response,
+): Promise<Reply> => {
+  const { caller, bytes } =
+    route.auth === "hmac"
+      ? await signedArrival(route, ports, request, response)
+      : await plainArrival(route, ports, request, response);
+  if (caller.kind === "user" && !route.roles.includes(caller.user.role))
+    throw new Problem("forbidden", "your role may not use this route");
+  const json = bytes === undefined ? undefined : parseJson(bytes, route.contract.mostKeys);
+  const requestId = response.locals.requestId as string;
+  const ask = askOf(ports, { route, caller, request, requestId, bytes, json });
+  return rendered(route, caller, await route.answer(ask));
 };
 
 interface Arrival {

@@ -11,6 +11,9 @@ export interface Scope {
   readonly isAll: boolean;
 }
 
+/** Reads in one snapshot that sees the clients of the caller and no others. */
+export type ScopedRead = <T>(work: (tx: PoolClient, scope: Scope) => Promise<T>) => Promise<T>;
+
 /** The tools of a use case, all in one transaction. */
 export interface Work {
   readonly tx: PoolClient;

@@ -109,7 +109,7 @@ export const listContract = <
 ) => {
   const { route, summary, params, filters = {} as Filters, rows, more = {}, sorts, without = {}, csv } = given;
   const format = csv === undefined ? {} : { format: choice(["json", "csv"]).optional() };
-  const query = z.strictObject({ ...filters, sort: choice(sorts).default(sorts[0]!), ...page, ...format });
+  const query = z.strictObject({ ...filters, sort: sortBy(sorts, sorts[0]!), ...page, ...format });
   return {
     ...contract({
       route,
@@ -121,6 +121,8 @@ export const listContract = <
     list: { rows, sorts, without, ...(csv && { csv }) },
   };
 };
+
+const sortBy = (sorts: readonly string[], usual: string) => choice(sorts).default(usual);
 
 /** The shape of the page whose rows have this shape. */
 const pageOf = (row: z.ZodType, more: z.ZodRawShape): z.ZodType =>
@@ -143,10 +145,21 @@ export const fieldsOf = ({ answers, list }: Contract, role: Role | undefined): r
 };
 
 /**
- * Whether a role may name this in `sort` or as a filter: what it is not shown must not be found by
- * asking for it either.
+ * The query as a role may send it: without filters and sorts by fields that it is not shown, since
+ * these would find what it may not see.
  */
-export const mayAsk = (contract: Contract, role: Role | undefined, name: string): boolean => {
+export const queryFor = (contract: Contract, role: Role | undefined): z.ZodType => {
+  const { query, list } = contract;
+  if (!(query instanceof z.ZodObject)) return query;
+  const isOpen = (name: string): boolean => mayAsk(contract, role, name.replace(/^-/, ""));
+  const [filters, sorts] = [Object.keys(query.shape).filter(isOpen), list?.sorts.filter(isOpen)];
+  const isWhole = filters.length === Object.keys(query.shape).length && sorts?.length === list?.sorts.length;
+  if (isWhole) return query;
+  const open = query.pick(Object.fromEntries(filters.map((name) => [name, true])) as never);
+  return sorts === undefined ? open : open.extend({ sort: sortBy(sorts, list!.sorts[0]!) });
+};
+
+const mayAsk = (contract: Contract, role: Role | undefined, name: string): boolean => {
   if (role !== undefined && contract.list?.without[role]?.includes(name)) return false;
   const isOfRows = roles.some((one) => fieldsOf(contract, one).includes(name));
   return !isOfRows || fieldsOf(contract, role).includes(name);

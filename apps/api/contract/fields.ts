@@ -69,5 +69,5 @@ export const money = z.string().regex(/^-?\d+(?:\.\d+)?$/);
 /** In the body of a write: what the caller has seen. `If-Match` says the same. */
 export const version = z.int().min(1).optional();
 
-/** `from` and `to`, days of America/Mexico_City, both included; see apps/api/request/range.ts. */
+/** `from` and `to`, days of America/Mexico_City, both included; see modules/base/days.ts. */
 export const range = { from: day.optional(), to: day.optional() };

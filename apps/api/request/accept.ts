@@ -4,7 +4,9 @@ import type { z } from "zod";
 import { Problem, type ProblemParts } from "../../../infra/http/problem.ts";
 import { checkTexts } from "../../../infra/http/read-json.ts";
 import type { Role } from "../../../modules/access/users/users.ts";
-import { type Contract, mayAsk } from "../contract/contract.ts";
+import { invalid, missing } from "../../../modules/base/refusal.ts";
+import { type Contract, queryFor } from "../contract/contract.ts";
+import type { Input } from "../route.ts";
 
 type Fault = NonNullable<ProblemParts["errors"]>[number];
 
@@ -40,28 +42,20 @@ export const accepted = <S extends z.ZodType>(schema: S, given: unknown, what: s
   throw new Problem("validation_failed", `${what} is not acceptable`, { errors });
 };
 
-/** One fault at a place. */
-export const fault = (pointer: string, code: string, detail: string): Problem =>
-  new Problem("validation_failed", detail, { errors: [{ pointer, code, detail }] });
-
-/** A row that is not there, and one that the caller may not see: the same words for both. */
-export const notFound = (): Problem => new Problem("not_found", "there is nothing of this id that you may see");
-
-type DefinedFields<T> = { readonly [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
-  readonly [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
-};
-/** What was given of a body: fields that were left out are not there. */
-export const defined = <T extends object>(given: T): DefinedFields<T> =>
-  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as DefinedFields<T>;
+/** The input in a body, or in an object of it: see `Ask.input`. */
+export const inputOf = <Body>(body: Body): Input<Body> =>
+  (typeof body === "object" && body !== null
+    ? Object.fromEntries(Object.entries(body).filter(([name, value]) => value !== undefined && name !== "version"))
+    : {}) as Input<Body>;
 
 /** Ids in a path: what is none is an unknown one. */
 export const paramsIn = <C extends Contract>(contract: C, given: unknown): z.output<C["params"]> => {
   const parsed = contract.params.safeParse(given);
-  if (!parsed.success) throw notFound();
+  if (!parsed.success) throw missing();
   return parsed.data as z.output<C["params"]>;
 };
 
-/** The query, each name once; `sort` and filters only by what the role is shown. */
+/** The query, each name once, as far as the role may ask. */
 export const queryIn = <C extends Contract>(
   contract: C,
   role: Role | undefined,
@@ -69,14 +63,8 @@ export const queryIn = <C extends Contract>(
 ): z.output<C["query"]> => {
   checkTexts(given);
   for (const [name, value] of Object.entries(given))
-    if (typeof value !== "string") throw fault(pointerOf([name]), "repeated_parameter", "give it once");
-  const query = accepted(contract.query, given, "the query") as Readonly<Record<string, unknown>>;
-  for (const name of Object.keys(given))
-    if (!mayAsk(contract, role, name)) throw fault(pointerOf([name]), "unknown_field", "there is no such field here");
-  const { sort } = query;
-  if (typeof sort === "string" && given.sort !== undefined && !mayAsk(contract, role, sort.replace(/^-/, "")))
-    throw fault("/sort", "invalid_value", "this list is not sorted by that");
-  return query as z.output<C["query"]>;
+    if (typeof value !== "string") throw invalid(pointerOf([name]), "repeated_parameter", "give it once");
+  return accepted(queryFor(contract, role), given, "the query") as z.output<C["query"]>;
 };
 
 /** The version that the caller has seen, of the header or the body; undefined: any. */
@@ -87,7 +75,7 @@ export const expectedVersion = (request: IncomingMessage, body: unknown): number
   const version = Number(/^\s*(?:W\/)?"?(\d{1,9})"?\s*$/.exec(header)?.[1] ?? Number.NaN);
   if (Number.isNaN(version)) throw new Problem("bad_request", 'If-Match: give one version, like "3"');
   if (typeof inBody === "number" && inBody !== version)
-    throw fault("/version", "version_mismatch", "If-Match names another version");
+    throw invalid("/version", "version_mismatch", "If-Match names another version");
   return version;
 };
 

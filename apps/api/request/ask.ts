@@ -5,8 +5,8 @@ import { checkTexts } from "../../../infra/http/read-json.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import { enterScope } from "../../../modules/access/scope.ts";
 import { fieldsOf } from "../contract/contract.ts";
-import type { Ask, Reply } from "../route.ts";
-import { accepted, expectedVersion, paramsIn, queryIn } from "./accept.ts";
+import type { Ask } from "../route.ts";
+import { accepted, expectedVersion, inputOf, paramsIn, queryIn } from "./accept.ts";
 import { type AskPorts, away, type CheckedRequest, roleOf } from "./checked-request.ts";
 import { behindOf, listReply } from "./list.ts";
 import { type Writing, writeReply } from "./write.ts";
@@ -36,6 +36,7 @@ export const askOf = (ports: AskPorts, arrived: CheckedRequest): Ask => {
     params,
     query,
     body,
+    input: inputOf(body),
     bytes: arrived.bytes?.length ?? 0,
     fields: fieldsOf(contract, role),
     version: expected,
@@ -43,7 +44,7 @@ export const askOf = (ports: AskPorts, arrived: CheckedRequest): Ask => {
       transaction(ports.pool, null, async (tx) => work(tx, await enterScope(tx, user())), { isReadOnly: true }).catch(
         away,
       ),
-    write: (useCase: Writing["useCase"], answer: Writing["answer"] = (reply: Reply) => reply) =>
+    write: (useCase: Writing["useCase"], answer: Writing["answer"] = () => ({})) =>
       writeReply(ports, arrived, user(), { useCase, answer }),
     list: (rows, complete = async (found) => found, more = async () => ({})) =>
       listReply(ports, arrived, ask, { rows, complete, more }),

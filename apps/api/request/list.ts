@@ -7,9 +7,9 @@ import { csvLine } from "../../../infra/http/csv.ts";
 import { unavailable } from "../../../infra/http/problem.ts";
 import { everyRow, type PageKey, pageOfRows, type RowsQuery, type RowsReading } from "../../../infra/postgres/rows.ts";
 import { tenantsOf } from "../../../modules/access/scope.ts";
+import { invalid } from "../../../modules/base/refusal.ts";
 import { answerOf, fieldsOf } from "../contract/contract.ts";
 import type { Ask, Complete, More, Reply } from "../route.ts";
-import { fault } from "./accept.ts";
 import type { AskPorts, CheckedRequest } from "./checked-request.ts";
 import { csvWriter } from "./csv-file.ts";
 import { cursorText, listKey, readCursor } from "./cursor.ts";
@@ -75,7 +75,7 @@ const wantsCsv = ({ route, request }: CheckedRequest, { format }: ListQuery): bo
     route.contract.list?.csv !== undefined &&
     (format === "csv" || (format === undefined && request.accepts(["application/json", "text/csv"]) === "text/csv"));
   for (const name of isCsv ? ["limit", "cursor"] : [])
-    if (request.query[name] !== undefined) throw fault(`/${name}`, "unknown_field", "a CSV file holds every row");
+    if (request.query[name] !== undefined) throw invalid(`/${name}`, "unknown_field", "a CSV file holds every row");
   return isCsv;
 };
 

@@ -61,6 +61,9 @@ export const writeReply = async (
   }
 };
 
+/** What a write answers: of a repeat, what its first request was answered. */
+export const firstAnswer = <Answer>({ text }: Reply): Answer => JSON.parse(text!) as Answer;
+
 const keyOf = ({ route, request, bytes }: CheckedRequest, user: User): KeyOfRequest | undefined => {
   const key = route.contract.isIdempotent ? idempotencyKey(request) : undefined;
   return key === undefined

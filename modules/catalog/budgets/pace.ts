@@ -1,7 +1,8 @@
 // The pace of spending in a month, and a forecast for its end.
-import { lockedFrom, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
+import { dayOf, lockedFrom, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import { divideHalfEven } from "../../../domain/money.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
+import type { Days } from "../../base/days.ts";
 import { ratio } from "../../figures/reads/ratios.ts";
 
 export interface MonthOfYear {
@@ -23,10 +24,19 @@ export interface Pace {
 /** The first day of a month (YYYY-MM-DD). */
 export const firstDayOf = ({ year, month }: MonthOfYear): string => `${year}-${String(month).padStart(2, "0")}-01`;
 
+/** The month as `2026-11`. */
+export const monthText = (month: MonthOfYear): string => firstDayOf(month).slice(0, 7);
+
 /** The times at which a month of America/Mexico_City begins and ends. */
 export const spanOfMonth = (month: MonthOfYear): { readonly from: UnixMs; readonly to: UnixMs } => {
   const first = firstDayOf(month);
   return { from: startOfDay(first), to: startOfDay(monthsAfter(first, 1)) };
+};
+
+/** The first and the last day of a month. */
+export const daysOfMonth = (month: MonthOfYear): Required<Days> => {
+  const { from, to } = spanOfMonth(month);
+  return { from: dayOf(from), to: dayOf(to - 1) };
 };
 
 /**

@@ -2,6 +2,7 @@
 import type { PoolClient } from "pg";
 import { type RowsQuery, selecting } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
+import { missing } from "../../base/refusal.ts";
 import { newestRows, type ShownRow } from "../clients/client-reads.ts";
 
 export interface CampaignFilter {
@@ -90,8 +91,7 @@ const STATE: readonly (keyof CampaignState)[] = [
   ...(["destination_url", "fallback_url", "patterns", "version"] as const),
 ];
 
-/** These fields of the campaign; undefined if it belongs to none of these clients. */
-export const readCampaign = async (
+const findCampaign = async (
   tx: PoolClient,
   campaignId: number,
   clients: readonly number[],
@@ -104,13 +104,30 @@ export const readCampaign = async (
   return rows[0];
 };
 
+/**
+ * These fields of the campaign. Throws RefusalError: missing when it belongs to none of these
+ * clients.
+ */
+export const readCampaign = async (...campaign: Parameters<typeof findCampaign>): Promise<ShownRow> => {
+  const found = await findCampaign(...campaign);
+  if (found === undefined) throw missing();
+  return found;
+};
+
 /** The state of the campaign; undefined if it belongs to none of these clients. */
 export const campaignState = async (
   tx: PoolClient,
   campaignId: number,
   clients: readonly number[],
 ): Promise<CampaignState | undefined> =>
-  (await readCampaign(tx, campaignId, clients, STATE)) as CampaignState | undefined;
+  (await findCampaign(tx, campaignId, clients, STATE)) as CampaignState | undefined;
+
+/** The same. Throws RefusalError: missing. */
+export const campaignOf = async (
+  tx: PoolClient,
+  campaignId: number,
+  clients: readonly number[],
+): Promise<CampaignState> => (await readCampaign(tx, campaignId, clients, STATE)) as CampaignState;
 
 export interface LinkOfCampaign {
   readonly link_id: number;

@@ -1,9 +1,9 @@
 // Opens the campaign that a use case changes.
-import { conflict, missing, type RefusalError } from "../../base/refusal.ts";
+import { conflict, type RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { openClient } from "../clients/open-client.ts";
 import { lockReference } from "../reference/open-change.ts";
-import { type CampaignState, campaignState } from "./campaign-reads.ts";
+import { type CampaignState, campaignOf } from "./campaign-reads.ts";
 
 /**
  * Returns the campaign and locks reference data until the commit. Throws RefusalError: missing,
@@ -19,9 +19,7 @@ export const openCampaign = async (work: Work, campaignId: number): Promise<Camp
 /** Does the same for a campaign that may be archived. Throws RefusalError: missing. */
 export const lockCampaign = async ({ tx, scope }: Work, campaignId: number): Promise<CampaignState> => {
   await lockReference(tx);
-  const found = await campaignState(tx, campaignId, scope.clients);
-  if (found === undefined) throw missing();
-  return found;
+  return campaignOf(tx, campaignId, scope.clients);
 };
 
 const campaignArchived = (): RefusalError => conflict("campaign_archived", "this campaign is archived");

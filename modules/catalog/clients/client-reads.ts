@@ -4,6 +4,7 @@ import type { PoolClient } from "pg";
 import { type RowsQuery, selecting } from "../../../infra/postgres/rows.ts";
 import { named, type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
+import { missing } from "../../base/refusal.ts";
 import { ofWholeDays, wholeDaysSince } from "../../figures/money-days/money-days.ts";
 
 export interface ClientFilter {
@@ -62,12 +63,17 @@ export const clientRows = ({ status, q }: ClientFilter): RowsQuery => ({
 });
 
 /** The state that decides whether a client may be changed; read beside the requested fields. */
-export interface ClientState {
+interface ClientState {
   readonly client_id: number;
   readonly version: number;
   readonly status: "active" | "paused" | "archived";
 }
 export type ShownRow = Readonly<Record<string, any>>;
+export interface ClientSnapshot {
+  readonly state: ClientState;
+  /** The fields that were asked for. */
+  readonly shown: ShownRow;
+}
 
 /** The client if it is among these, otherwise undefined. */
 export const readClient = async (
@@ -75,7 +81,7 @@ export const readClient = async (
   clientId: number,
   clients: readonly number[],
   names: readonly string[],
-): Promise<{ readonly state: ClientState; readonly shown: ShownRow } | undefined> => {
+): Promise<ClientSnapshot | undefined> => {
   const { columns, from } = clientRows({ status: "all" });
   const { rows } = await tx.query<ShownRow>(sql`
     select ${selecting(columns, names)}, jsonb_build_object('client_id', c.client_id, 'version', c.version,
@@ -85,6 +91,18 @@ export const readClient = async (
   if (found === undefined) return undefined;
   const { "~state": state, ...shown } = found;
   return { state, shown };
+};
+
+/** The same. Throws RefusalError: missing. */
+export const clientOf = async (
+  tx: PoolClient,
+  clientId: number,
+  clients: readonly number[],
+  names: readonly string[] = [],
+): Promise<ClientSnapshot> => {
+  const found = await readClient(tx, clientId, clients, names);
+  if (found === undefined) throw missing();
+  return found;
 };
 
 export interface Segment {
@@ -129,6 +147,14 @@ export const readSegments = async (
     order by s.code, s.version desc`);
   return rows;
 };
+
+/** One of them; undefined when the client has no segment of this code. */
+export const segmentOf = async (
+  tx: PoolClient,
+  clientId: number,
+  clients: readonly number[],
+  code: string,
+): Promise<Segment | undefined> => (await readSegments(tx, clientId, clients)).find((segment) => segment.code === code);
 
 export type SavedSegment = Pick<Segment, "code" | "name" | "active" | "version">;
 

@@ -1,10 +1,10 @@
 // Opens clients that a use case names: the caller must see them, and they must not be archived.
 import { archived } from "../../access/standing.ts";
-import { invalid, missing } from "../../base/refusal.ts";
+import { invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { type ClientOf, clientsAmong } from "../partners/partner-reads.ts";
 import { lockReference } from "../reference/open-change.ts";
-import { type ClientState, readClient, type ShownRow } from "./client-reads.ts";
+import { type ClientSnapshot, clientOf, type ShownRow } from "./client-reads.ts";
 
 /**
  * Returns these fields of the client and locks reference data until the commit. Throws
@@ -16,21 +16,14 @@ export const openClient = async (work: Work, clientId: number, names: readonly s
   return shown;
 };
 
-interface LockedClient {
-  readonly state: ClientState;
-  readonly shown: ShownRow;
-}
-
 /** Does the same for a client that may be archived. Throws RefusalError: missing. */
 export const lockClient = async (
   { tx, scope }: Work,
   clientId: number,
   names: readonly string[] = [],
-): Promise<LockedClient> => {
+): Promise<ClientSnapshot> => {
   await lockReference(tx);
-  const found = await readClient(tx, clientId, scope.clients, names);
-  if (found === undefined) throw missing();
-  return found;
+  return clientOf(tx, clientId, scope.clients, names);
 };
 
 /** The name of a client in the audit. */

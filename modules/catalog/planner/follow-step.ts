@@ -5,9 +5,8 @@ import { asUsers } from "../../access/users/users.ts";
 import { type Mail, queueMails } from "../../base/mails/mails.ts";
 import { announce } from "../../base/outbox/outbox.ts";
 import type { Work } from "../../base/work.ts";
-import { firstDayOf } from "../budgets/pace.ts";
+import { firstDayOf, monthText } from "../budgets/pace.ts";
 import { type Changes, countsOf } from "./changes.ts";
-import { monthText } from "./open-plan.ts";
 import type { PlanKey, PlanLine } from "./plan.ts";
 import { shownLine, totalsOf } from "./shown-plan.ts";
 
@@ -43,7 +42,7 @@ export const followStep = async (work: Work, key: PlanKey, step: AnnouncedStep):
 };
 
 const happeningOf = ({ client_id, ...key }: PlanKey, { move, version }: AnnouncedStep): string =>
-  `plan-${move}:${client_id}:${monthText({ client_id, ...key })}:${version}`;
+  `plan-${move}:${client_id}:${monthText(key)}:${version}`;
 
 /** Each partner gets its own lines, without a rate. */
 const mailsToPartners = async ({ tx }: Work, key: PlanKey, step: AnnouncedStep): Promise<readonly Mail[]> => {

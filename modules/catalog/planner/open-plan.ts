@@ -1,7 +1,7 @@
 // Opens the plan that a use case changes, and writes its next step.
 import { conflict, type RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
-import { firstDayOf } from "../budgets/pace.ts";
+import { monthText } from "../budgets/pace.ts";
 import { openClient } from "../clients/open-client.ts";
 import type { Changes } from "./changes.ts";
 import type { Plan, PlanKey } from "./plan.ts";
@@ -29,9 +29,6 @@ export const openPlan = async (work: Work, key: PlanKey): Promise<OpenPlan> => {
   const { name, currency } = await openClient(work, key.client_id, ["name", "currency"]);
   return { key, before: await readPlan(work.tx, key), client: { name, currency } };
 };
-
-/** The month as `2026-11`. */
-export const monthText = (key: PlanKey): string => firstDayOf(key).slice(0, 7);
 
 export const invalidStep = (from: Plan["status"], to: Plan["status"]): RefusalError =>
   conflict("invalid_transition", `a plan that is ${from} does not become ${to}`, {

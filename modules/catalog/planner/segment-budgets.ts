@@ -1,9 +1,12 @@
 // A partner's planned lines in a month, with their results.
 import type { PoolClient } from "pg";
+import { monthOf } from "../../../domain/calendar.ts";
 import { toDecimal } from "../../../domain/money.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { missing } from "../../base/refusal.ts";
-import type { MonthOfYear } from "../budgets/pace.ts";
+import type { ScopedRead } from "../../base/work.ts";
+import { type FigureStores, frameOf, stampFor } from "../../figures/dashboards/frame.ts";
+import { daysOfMonth, type MonthOfYear } from "../budgets/pace.ts";
 import { readPartner } from "../partners/partner-reads.ts";
 import { lineFigures } from "./plan-figures.ts";
 import { linesOfPartner } from "./plans.ts";
@@ -12,22 +15,32 @@ import { shownFigures } from "./shown-plan.ts";
 export interface SegmentBudgetsQuery {
   readonly partner_id: number;
   /** Undefined: all clients for which the partner works or worked. */
-  readonly client_id: number | undefined;
-  readonly month: MonthOfYear;
+  readonly client_id?: number | undefined;
+  /** Undefined: the current year or month. */
+  readonly year?: number | undefined;
+  readonly month?: number | undefined;
   /** If true, lines of drafts are left out, which only planners see. */
   readonly isApprovedOnly: boolean;
-  /** The time up to which figures are known. */
-  readonly at: UnixMs;
 }
 
-/**
- * Reads the lines at those of the clients that know the partner, and names these clients. Throws
- * RefusalError: missing if there is none.
- */
-export const readSegmentBudgets = async (
+/** Throws Unavailable, and RefusalError: missing when no client of the caller knows the partner. */
+export const segmentBudgets = async (stores: FigureStores, read: ScopedRead, query: SegmentBudgetsQuery) => {
+  const today = monthOf(Date.now());
+  const month = { year: query.year ?? today.year, month: query.month ?? today.month };
+  const frame = await frameOf(stores, daysOfMonth(month));
+  const { clients, data } = await read((tx, scope) =>
+    budgetsIn(tx, scope.clients, query, month, frame.asOf ?? frame.now),
+  );
+  return { ...(await stampFor(stores, frame, clients)), ...month, data };
+};
+
+/** Figures are known up to the time `at`. */
+const budgetsIn = async (
   tx: PoolClient,
   scope: readonly number[],
-  { partner_id, client_id, month, isApprovedOnly, at }: SegmentBudgetsQuery,
+  { partner_id, client_id, isApprovedOnly }: SegmentBudgetsQuery,
+  month: MonthOfYear,
+  at: UnixMs,
 ) => {
   const partner = await readPartner(tx, partner_id, scope, []);
   const clients = (partner?.state.known_to ?? []).filter(

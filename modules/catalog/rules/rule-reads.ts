@@ -5,6 +5,7 @@ import { phraseOf } from "../../../domain/conditions/sentence.ts";
 import type { Rule } from "../../../domain/reference/reference.ts";
 import { pageOfRows, type RowsQuery } from "../../../infra/postgres/rows.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
+import { missing } from "../../base/refusal.ts";
 import { newestRows } from "../clients/client-reads.ts";
 
 export interface RuleFilter {
@@ -79,13 +80,26 @@ const SAVED: readonly (keyof SavedRule)[] = [
 ];
 
 /** These fields of a rule; undefined if it belongs to none of these clients. */
-export const readRule = async (
+const readRule = async (
   tx: PoolClient,
   ruleId: number,
   clients: readonly number[],
   names: readonly string[],
 ): Promise<Readonly<Record<string, any>> | undefined> =>
   (await pageOfRows(tx, ruleRows({ id: ruleId }), { names, sort: "priority", clients }, { limit: 1 })).rows[0];
+
+/** These fields of a rule, and the rule in words. Throws RefusalError: missing. */
+export const shownRule = async (
+  tx: PoolClient,
+  ruleId: number,
+  clients: readonly number[],
+  names: readonly string[],
+): Promise<Readonly<Record<string, any>>> => {
+  const found = await readRule(tx, ruleId, clients, [...new Set([...names, "partner_name"])]);
+  if (found === undefined) throw missing();
+  const { partner_name, ...rule } = found;
+  return { ...rule, sentence: sentenceOf({ ...(rule as SavedRule), partner_name }) };
+};
 
 /** The saved rule; undefined if it belongs to none of these clients. */
 export const savedRule = async (
@@ -105,7 +119,7 @@ export const activeBeside = async (tx: PoolClient, clientId: number, ruleId: num
 };
 
 /** Describes the rule in words. */
-export const sentenceOf = ({
+const sentenceOf = ({
   when,
   then: { partner_id, campaign_id },
   status,

@@ -1,13 +1,15 @@
 // Lists lines of credited orders with what they earned, for a partner or a campaign.
-
+import { derive } from "../../../domain/derive.ts";
 import { toDecimal } from "../../../domain/money.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { pickColumns } from "../../../infra/clickhouse/columns.ts";
 import { bind, cond, readRows, scopeOf } from "../../../infra/clickhouse/query.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
+import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { eventReads } from "../../../sinks/analytics/table.ts";
 import type { Span } from "./periods.ts";
+import { orAway } from "./time-limit.ts";
 
 export interface OrderFilter {
   readonly span: Span;
@@ -15,6 +17,7 @@ export interface OrderFilter {
   readonly partner_id?: number | undefined;
   readonly campaign_id?: number | undefined;
   readonly status?: "credited" | "reversed" | undefined;
+  /** A partner's own word for `on_hold` is `under_review`. */
   readonly commission_status?: string | undefined;
   readonly segment?: string | undefined;
   readonly event_type?: string | undefined;
@@ -22,6 +25,9 @@ export interface OrderFilter {
   readonly receiptKey: Buffer;
 }
 export type ShownRow = Readonly<Record<string, any>>;
+
+/** One key for good: the hash of a receipt that was shown in a dispute can be made again. */
+export const receiptKeyOf = (keyring: Pick<Keyring, "pepper">): Buffer => derive(keyring.pepper, "api.receipt");
 
 const conditionsOf = ({ span, ...filter }: Omit<OrderFilter, "receiptKey">): readonly Sql[] => [
   sql`c.occurred_at >= ${new Date(span.from)} and c.occurred_at < ${new Date(span.to)}`,
@@ -31,7 +37,7 @@ const conditionsOf = ({ span, ...filter }: Omit<OrderFilter, "receiptKey">): rea
       [sql`c.partner_id`, filter.partner_id],
       [sql`c.campaign_id`, filter.campaign_id],
       [sql`c.status`, filter.status],
-      [sql`m.status`, filter.commission_status],
+      [sql`m.status`, filter.commission_status === "under_review" ? "on_hold" : filter.commission_status],
       [sql`c.segment`, filter.segment],
       [sql`c.event_type`, filter.event_type],
     ] as const
@@ -110,25 +116,23 @@ const HOUR_MS = 3_600_000;
 
 /**
  * Adds scores and their reasons, which are stored with the events. Reads only the hours of these
- * rows.
+ * rows. Throws Unavailable.
  */
 export const withFraud = async (clickhouse: Clickhouse, rows: readonly ShownRow[]): Promise<readonly ShownRow[]> => {
   const asked = rows.filter(({ fraud, client_id, occurred_at }) => fraud && client_id && occurred_at);
   if (asked.length === 0) return rows;
   const hours = new Set(asked.map(({ occurred_at }) => Math.floor(occurred_at / HOUR_MS) * HOUR_MS));
   const texts = [...hours].map((at) => new Date(at).toISOString().slice(0, 19).replace("T", " "));
-  const found = await readRows(clickhouse, scopeOf(...new Set(asked.map(({ client_id }) => client_id))), {
+  const ids = asked.map(({ fraud }) => fraud.event_id);
+  const stored = readRows(clickhouse, scopeOf(...new Set(asked.map(({ client_id }) => client_id))), {
     from: "events_current",
     columns: pickColumns(eventReads, "event_id", "fraud_score", "fraud_band", "fraud_reasons"),
     where: [
       cond`toStartOfHour(ts) in ${bind("Array(DateTime('UTC'))", texts)}`,
-      cond`event_id in ${bind(
-        "Array(UUID)",
-        asked.map(({ fraud }) => fraud.event_id),
-      )}`,
+      cond`event_id in ${bind("Array(UUID)", ids)}`,
     ],
   });
-  const scores = new Map(found.map((one) => [one.event_id, one]));
+  const scores = new Map((await orAway(stored)).map((one) => [one.event_id, one]));
   return rows.map((row) => {
     const score = scores.get(row.fraud?.event_id);
     if (row.fraud === undefined) return row;

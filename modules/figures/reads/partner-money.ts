@@ -29,7 +29,7 @@ export interface Payout {
   readonly currency: string;
   readonly min_amount: string;
 }
-interface OwedAmounts {
+export interface OwedAmounts {
   readonly payable: string;
   readonly held: string;
   readonly carried: string;

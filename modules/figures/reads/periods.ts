@@ -1,12 +1,9 @@
 // The two spans that figures compare: the requested days, and as many days before them.
 import { dayOf, startOfDay } from "../../../domain/calendar.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
+import type { Span } from "../../base/days.ts";
 
-export interface Span {
-  readonly from: UnixMs;
-  /** Exclusive. */
-  readonly to: UnixMs;
-}
+export type { Span };
 export interface Periods {
   readonly current: Span;
   readonly previous: Span;

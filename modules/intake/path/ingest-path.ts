@@ -50,6 +50,20 @@ export const recordIngestPath = async (pool: pg.Pool, check: IngestPathCheck): P
   await pool.query(sql`delete from ingest_path_checks where checked_at < clock_timestamp() - interval '90 days'`);
 };
 
+const iso = (at: UnixMs | null): string | null => (at === null ? null : new Date(at).toISOString());
+
+/** The path as an answer shows it, with times as RFC 3339. */
+export const shownPath = (path: IngestPath) => {
+  const shown = (check: IngestPathCheck) => ({ ...check, checked_at: iso(check.checked_at) });
+  return {
+    ...path,
+    since: iso(path.since),
+    checked_at: iso(path.checked_at),
+    instances: path.instances.map((check) => ({ ...shown(check), since: iso(check.since) })),
+    history: path.history.map(shown),
+  };
+};
+
 /** Rejects when Postgres is unreachable. */
 export const ingestPath = async (pool: pg.Pool, now: UnixMs = Date.now()): Promise<IngestPath> => {
   const { rows: changes } = await pool.query<IngestPathCheck>(sql`

@@ -2,6 +2,8 @@
 // platform API call these functions.
 import type { Pool } from "pg";
 import { beginOperation, type OperationPorts } from "../../base/operations/operations.ts";
+import { conflict, missing, type RefusalError } from "../../base/refusal.ts";
+import type { Work } from "../../base/work.ts";
 import type { Letter } from "./letter.ts";
 import { discardOpen, type LetterFilter, type LetterScope, listLetters, makeDue } from "./letter-reads.ts";
 
@@ -66,32 +68,45 @@ export const discardLetters = async (
 export const findLetter = async (pool: Pool, letterId: string, scope: LetterScope): Promise<Letter | undefined> =>
   (await listLetters(pool, { ids: [letterId] }, { scope, limit: 1 }))[0];
 
-/**
- * A route maps undefined to 404 and `wrong_state` to 409, and otherwise returns the changed letter.
- */
-type Answer = Letter | "wrong_state" | undefined;
-
-/** Makes a waiting or parked letter due now. */
+/** Makes a waiting or parked letter due now. Throws RefusalError: missing, conflict. */
 export const retryLetter = async (
   ports: ActionPorts,
   letterId: string,
   by: { readonly actor: string; readonly scope: LetterScope },
-): Promise<Answer> => {
-  const letter = await findLetter(ports.pool, letterId, by.scope);
-  if (letter === undefined) return undefined;
-  if (letter.state !== "waiting" && letter.state !== "parked") return "wrong_state";
+): Promise<Letter> => {
+  const { state } = await letterOf(ports.pool, letterId, by.scope);
+  if (state !== "waiting" && state !== "parked") throw notOpen();
   const { ids } = await retryLetters(ports, { ids: [letterId] }, by.actor);
-  return ids.length === 0 ? "wrong_state" : findLetter(ports.pool, letterId, by.scope);
+  if (ids.length === 0) throw notOpen();
+  return letterOf(ports.pool, letterId, by.scope);
 };
 
-/** Discards an open letter. */
+/** Discards an open letter. Throws RefusalError: missing, conflict. */
 export const discardLetter = async (
   ports: ActionPorts,
   letterId: string,
   by: { readonly actor: string; readonly reason: string; readonly scope: LetterScope },
-): Promise<Answer> => {
-  const letter = await findLetter(ports.pool, letterId, by.scope);
-  if (letter === undefined) return undefined;
+): Promise<Letter> => {
+  await letterOf(ports.pool, letterId, by.scope);
   const { ids } = await discardLetters(ports, { ids: [letterId] }, by);
-  return ids.length === 0 ? "wrong_state" : findLetter(ports.pool, letterId, by.scope);
+  if (ids.length === 0) throw notOpen();
+  return letterOf(ports.pool, letterId, by.scope);
+};
+
+const letterOf = async (pool: Pool, letterId: string, scope: LetterScope): Promise<Letter> => {
+  const letter = await findLetter(pool, letterId, scope);
+  if (letter === undefined) throw missing();
+  return letter;
+};
+
+const notOpen = (): RefusalError => conflict("conflict", "this letter is not open, or is on its way just now");
+
+/** Records in the audit of Postgres what was done to a letter. */
+export const recordLetter = (
+  { audit }: Pick<Work, "audit">,
+  action: "dead_letter.retried" | "dead_letter.discarded",
+  { letter_id, client_id, kind, stage, code, state, close_reason }: Letter,
+): Promise<void> => {
+  const after = { kind, stage, code, state, ...(close_reason !== null && { reason: close_reason }) };
+  return audit({ action, client_id, entity: `dead_letter:${letter_id}`, after });
 };

@@ -2,7 +2,7 @@
 import { orderIdOf } from "../../../domain/order-id.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { emptyOrder, type Line, type OrderState } from "../../../processors/settle/order.ts";
-import { invalid, missing } from "../../base/refusal.ts";
+import { invalid, missing, type RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { linesOfEvents } from "../orders/line-of-event.ts";
 import { rememberedOrders, versionOf } from "../orders/remembered-orders.ts";
@@ -67,11 +67,15 @@ export const findSales = async (
   });
 };
 
+/** `what` says what they have, e.g. "that order". */
+export const severalClients = (what: string): RefusalError =>
+  invalid("/client_id", "client_id_required", `several clients have ${what}: name one`);
+
 /**
  * Throws RefusalError: missing, or invalid `client_id_required` if several clients have the sale.
  */
 export const onlySale = (match: SaleMatch): Sale => {
-  if (match === "several") throw invalid("/client_id", "client_id_required", "several clients have that: name one");
+  if (match === "several") throw severalClients("that");
   if (match === undefined) throw missing();
   return match;
 };

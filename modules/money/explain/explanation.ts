@@ -106,12 +106,17 @@ export const explainRemains = async (
   );
 };
 
+export interface ExplanationStores {
+  readonly clickhouse: Clickhouse;
+  readonly pool: pg.Pool;
+}
+
 /**
  * Returns one explanation for each client with such an event: two clients may have sent the same
  * id.
  */
 export const explain = async (
-  stores: { readonly clickhouse: Clickhouse; readonly pool: pg.Pool },
+  stores: ExplanationStores,
   id: string,
   clientIds: readonly number[],
 ): Promise<readonly Explanation[]> => {
@@ -126,7 +131,7 @@ export const explain = async (
 };
 
 const explanationOf = async (
-  { clickhouse, pool }: { readonly clickhouse: Clickhouse; readonly pool: pg.Pool },
+  { clickhouse, pool }: ExplanationStores,
   known: Reference,
   clientId: number,
   rows: readonly EventVersion[],

@@ -4,6 +4,7 @@ import { codesByDigits } from "../../../domain/currencies.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
+import { missing } from "../../base/refusal.ts";
 import { ofWholeDays } from "../../figures/money-days/money-days.ts";
 
 export interface UnattributedFilter {
@@ -102,14 +103,21 @@ export const sumsOfSales = async (
   return rows;
 };
 
-/** The client's current currency; undefined if the client is not among these. */
-export const currencyOf = async (
+const USUAL_CURRENCY = "MXN";
+
+/**
+ * The currency in which sums are given first: that of the client; without a client the usual one.
+ * Throws RefusalError: missing when the client is not among these.
+ */
+export const currencyOfSums = async (
   tx: PoolClient,
   clients: readonly number[],
-  clientId: number,
-): Promise<string | undefined> => {
+  clientId: number | undefined,
+): Promise<string> => {
+  if (clientId === undefined) return USUAL_CURRENCY;
   const { rows } = await tx.query<{ currency: string }>(sql`
     select currency from clients where client_id = ${clientId} and client_id = any (${clients}::int[])
     order by version desc limit 1`);
-  return rows[0]?.currency;
+  if (rows[0] === undefined) throw missing();
+  return rows[0].currency;
 };

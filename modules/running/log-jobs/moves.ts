@@ -4,6 +4,7 @@ import type { Pool, PoolClient } from "pg";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import { conflict, type RefusalError } from "../../base/refusal.ts";
 import type { Move, MovedPartition, MovePlan } from "./move.ts";
 import type { MovePlanToken } from "./plan-token.ts";
 
@@ -47,24 +48,18 @@ export const newestMoveOf = (pool: Pool, subject: string): Promise<Newest | unde
 export const openText = ({ operation_id }: Newest): string =>
   `${operation_id} of the same is not over: wait for its end`;
 
-/** The plan can no longer be carried out. */
-export class PlanRefused extends Error {
-  readonly code: "plan_used" | "plan_outdated";
-  /** The job that the plan was used for, or that was requested in between. */
-  readonly operation: string | null;
-  constructor(code: PlanRefused["code"], operation: string | null, message: string) {
-    super(message);
-    this.name = "PlanRefused";
-    this.code = code;
-    this.operation = operation;
-  }
-}
+/**
+ * The plan can no longer be carried out: it was used for this job, or the job was requested in
+ * between.
+ */
+const planRefused = (code: "plan_used" | "plan_outdated", operation_id: string, message: string): RefusalError =>
+  conflict(code, message, { details: { operation_id } });
 
 /**
  * Stores the job inside the caller's transaction; concurrent requests wait for its commit. Throws
- * PlanRefused when the plan was used before, or another job of its subject has come since. Then
- * calls `checked`, which throws when anything else differs from the plan, and requests the replay
- * of a replay job.
+ * RefusalError: conflict `plan_used`, or `plan_outdated` when another job of its subject has come
+ * since. Then calls `checked`, which throws when anything else differs from the plan, and requests
+ * the replay of a replay job.
  */
 export const askForMove = async (
   tx: PoolClient,
@@ -91,14 +86,14 @@ const refuseUsed = async (tx: PoolClient, planId: string): Promise<void> => {
   const { rows } = await tx.query<{ operation_id: string }>(sql`
     select operation_id from moves where plan_id = ${planId}`);
   if (rows[0] !== undefined)
-    throw new PlanRefused("plan_used", rows[0].operation_id, `this plan was taken: see ${rows[0].operation_id}`);
+    throw planRefused("plan_used", rows[0].operation_id, `this plan was taken: see ${rows[0].operation_id}`);
 };
 
 const refuseOvertaken = async (tx: PoolClient, before: string | null, subject: string): Promise<void> => {
   const newest = await newestOf(tx, subject);
-  if (newest?.is_open) throw new PlanRefused("plan_outdated", newest.operation_id, openText(newest));
+  if (newest?.is_open) throw planRefused("plan_outdated", newest.operation_id, openText(newest));
   if (newest !== undefined && newest.operation_id !== before)
-    throw new PlanRefused(
+    throw planRefused(
       "plan_outdated",
       newest.operation_id,
       `${newest.operation_id} of the same was asked for since: plan again`,

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { CommandRefused } from "../../../infra/runtime/command-errors.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { topicSettings } from "../../../topics.ts";
+import { invalid, type RefusalError } from "../../base/refusal.ts";
 import { planReplay } from "../../log/replays/plan.ts";
 import { openReplays } from "../../log/replays/replays.ts";
 import { replayableSinks } from "../../log/replays/report.ts";
@@ -22,7 +23,10 @@ import { planReprocess } from "./reprocess-plan.ts";
 
 export type PlanSources = Omit<RewindSources, "audit">;
 
-/** Changes nothing. Throws UnknownTarget for a name that is no stage or sink of this pipeline. */
+/**
+ * Changes nothing. Throws RefusalError: invalid `unknown_target` for a name that is no stage or
+ * sink of this pipeline.
+ */
 export const planMove = (sources: PlanSources, move: Move, now: UnixMs): Promise<MovePlan> => {
   if (move.move === "rewind") return planRewinding(sources, move);
   if (move.move === "relearn") return planRelearning(sources, move);
@@ -30,14 +34,14 @@ export const planMove = (sources: PlanSources, move: Move, now: UnixMs): Promise
   return planReplaying(sources, move, now);
 };
 
-/** The message lists the valid names. */
-export class UnknownTarget extends Error {}
+const unknownTarget = (valid: readonly string[]): RefusalError =>
+  invalid("/target", "unknown_target", `give one of ${valid.join(", ")}`);
 
 const digestOf = (parts: unknown): string => createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
 
 const hostOf = (sources: PlanSources, name: string, isMeant: (is: string) => boolean): Promise<FoundGroup> => {
   const known = sources.topology.nodes.filter(({ is }) => isMeant(is)).map((node) => node.name);
-  if (!known.includes(name)) throw new UnknownTarget(`give one of ${known.join(", ")}`);
+  if (!known.includes(name)) throw unknownTarget(known);
   return findGroup(sources, name);
 };
 
@@ -127,7 +131,7 @@ const planReplaying = async (
 ): Promise<MovePlan> => {
   const all = replayableSinks(sources.topology);
   const unknown = names.find((name) => !all.some((sink) => sink.name === name));
-  if (unknown !== undefined) throw new UnknownTarget(`give one of ${all.map(({ name }) => name).join(", ")}`);
+  if (unknown !== undefined) throw unknownTarget(all.map(({ name }) => name));
   const sinks = all.filter(({ name }) => names.length === 0 || names.includes(name));
   const plan = await planReplay({ ...sources, topics: topicSettings }, { from, to }, sinks, now);
   const open = await openReplays(sources.pool);

@@ -2,7 +2,6 @@
 import { changeAccount } from "../../../../modules/access/users/own-account.ts";
 import type { User } from "../../../../modules/access/users/users.ts";
 import { changeMe, readMe } from "../../contract/access/account.ts";
-import { defined } from "../../request/accept.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
 export const routes = ({ served }: Pick<ApiPorts, "served">): readonly Route[] => {
@@ -18,9 +17,9 @@ export const routes = ({ served }: Pick<ApiPorts, "served">): readonly Route[] =
   return [
     route(readMe, async ({ user }) => ({ body: shown(user) })),
 
-    route(changeMe, ({ user, body, write }) =>
+    route(changeMe, ({ user, input, write }) =>
       write(
-        (work) => changeAccount(work, user, defined(body)),
+        (work) => changeAccount(work, user, input),
         (changed) => ({ body: shown(changed) }),
       ),
     ),

@@ -2,7 +2,6 @@
 import { acceptInvitation, verifyInvitation } from "../../../../modules/access/invitations/accept.ts";
 import { createInvitation, type InvitationInput } from "../../../../modules/access/invitations/create.ts";
 import {
-  type InvitationFilter,
   type InvitationKind,
   invitationRows,
   readInvitation,
@@ -29,9 +28,11 @@ export const routes = (ports: Ports): readonly Route[] => [
   route(contracts.acceptInvitation, (ask) => accepted(ports, ask, { kind: "partner", ...ask.body })),
   route(contracts.acceptClientInvitation, (ask) => accepted(ports, ask, { kind: "client", ...ask.body })),
 
-  route(contracts.revokeInvitation, (ask) => revoked(ask, () => ({ kind: "partner", invitation_id: ask.params.id }))),
-  route(contracts.revokeClientInvitation, (ask) =>
-    revoked(ask, () => ({ kind: "client", ...namedBy(ask.params.token) })),
+  route(contracts.revokeInvitation, ({ write, params }) =>
+    write((work) => revokeInvitation(work, { kind: "partner", invitation_id: params.id })),
+  ),
+  route(contracts.revokeClientInvitation, ({ write, params }) =>
+    write((work) => revokeInvitation(work, { kind: "client", ...namedBy(params.token) })),
   ),
 ];
 
@@ -61,9 +62,3 @@ const accepted = async (
   const { email } = await acceptInvitation(pool, activatePartner, acceptance, sender).catch(away);
   return { body: { status: "accepted", kind: acceptance.kind, email, login_url: portal ?? null } };
 };
-
-const revoked = ({ write }: Ask, filterOf: () => InvitationFilter): Promise<Reply> =>
-  write(
-    (work) => revokeInvitation(work, filterOf()),
-    () => ({}),
-  );

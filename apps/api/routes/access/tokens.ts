@@ -3,15 +3,14 @@ import { issueToken } from "../../../../modules/access/tokens/issue.ts";
 import { endToken } from "../../../../modules/access/tokens/revoke.ts";
 import { readToken, tokenRows } from "../../../../modules/access/tokens/token-reads.ts";
 import * as contracts from "../../contract/access/tokens.ts";
-import { defined } from "../../request/accept.ts";
 import { type Route, route } from "../../route.ts";
 
 export const routes = (): readonly Route[] => [
   route(contracts.listTokens, ({ list, query }) => list(tokenRows(query))),
 
-  route(contracts.createToken, ({ write, body, fields }) =>
+  route(contracts.createToken, ({ write, body, input, fields }) =>
     write(
-      (work) => issueToken(work, { label: `${body.kind} token made in the platform API`, ...defined(body) }),
+      (work) => issueToken(work, { label: `${body.kind} token made in the platform API`, ...input }),
       async ({ token_id, token }, { tx, scope }) => {
         const row = await readToken(tx, { token_id }, scope, fields);
         return {
@@ -23,10 +22,5 @@ export const routes = (): readonly Route[] => [
     ),
   ),
 
-  route(contracts.revokeToken, ({ write, params }) =>
-    write(
-      (work) => endToken(work, params.id),
-      () => ({}),
-    ),
-  ),
+  route(contracts.revokeToken, ({ write, params }) => write((work) => endToken(work, params.id))),
 ];

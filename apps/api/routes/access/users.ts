@@ -6,35 +6,30 @@ import { userRows } from "../../../../modules/access/users/user-reads.ts";
 import type { ListedUser } from "../../../../modules/access/users/users.ts";
 import { missing } from "../../../../modules/base/refusal.ts";
 import * as contracts from "../../contract/access/users.ts";
-import { defined } from "../../request/accept.ts";
 import { type Route, route } from "../../route.ts";
 
 export const routes = (): readonly Route[] => [
   route(contracts.listUsers, ({ list, query }) => list(userRows(query))),
 
-  route(contracts.createUser, ({ write, body }) =>
+  route(contracts.createUser, ({ write, input }) =>
     write(
-      (work) => createUser(work, defined(body)),
+      (work) => createUser(work, input),
       (user) => ({ body: shown(user), headers: { Location: `/api/users/${user.user_id}` } }),
     ),
   ),
 
-  route(contracts.changeUser, ({ write, params, body, version }) => {
-    const { version: _, ...patch } = body;
-    return write(
-      (work) => changeUser(work, { user: { user_id: params.id }, patch: defined(patch), version }),
+  route(contracts.changeUser, ({ write, params, input, version }) =>
+    write(
+      (work) => changeUser(work, { user: { user_id: params.id }, patch: input, version }),
       (user) => ({ body: shown(user) }),
-    );
-  }),
+    ),
+  ),
 
   route(contracts.resetUser, ({ write, query }) =>
-    write(
-      async (work) => {
-        if (!(await isResetSwitchedOn(work.tx))) throw missing();
-        await resetUser(work, query.email);
-      },
-      () => ({}),
-    ),
+    write(async (work) => {
+      if (!(await isResetSwitchedOn(work.tx))) throw missing();
+      await resetUser(work, query.email);
+    }),
   ),
 ];
 

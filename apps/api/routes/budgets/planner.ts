@@ -1,6 +1,6 @@
 // The routes of plans: what a client is to spend on commissions in a month, by partner and segment.
-
 import type { Work } from "../../../../modules/base/work.ts";
+import { daysOfMonth } from "../../../../modules/catalog/budgets/pace.ts";
 import { approvePlan } from "../../../../modules/catalog/planner/approve.ts";
 import { readMonthPlan } from "../../../../modules/catalog/planner/month-plan.ts";
 import type { PlanResult } from "../../../../modules/catalog/planner/open-plan.ts";
@@ -8,8 +8,8 @@ import type { PlanKey } from "../../../../modules/catalog/planner/plan.ts";
 import { reopenPlan } from "../../../../modules/catalog/planner/reopen.ts";
 import { savePlan } from "../../../../modules/catalog/planner/save.ts";
 import { shownChanges, shownPlan } from "../../../../modules/catalog/planner/shown-plan.ts";
+import { frameOf, stampFor } from "../../../../modules/figures/dashboards/frame.ts";
 import * as contracts from "../../contract/budgets/planner.ts";
-import { daysOfMonth, frameOf, stampFor } from "../../request/figures.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
 export const routes = (ports: Pick<ApiPorts, "clickhouse" | "positions">): readonly Route[] => [

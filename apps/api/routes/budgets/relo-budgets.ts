@@ -16,15 +16,14 @@ export const routes = (): readonly Route[] => [
     );
   }),
 
-  route(contracts.saveBudget, ({ write, params, body, fields, version }) => {
-    const { version: _, ...budget } = body;
-    return write(
-      (work) => saveBudget(work, { client_id: params.id, budget, version }),
+  route(contracts.saveBudget, ({ write, params, input, fields, version }) =>
+    write(
+      (work) => saveBudget(work, { client_id: params.id, budget: input, version }),
       async ({ key, isNew }, { tx, scope, now }) => ({
         status: isNew ? 201 : 200,
         body: await readShownBudget(tx, key, scope.clients, fields, now),
         headers: { Location: `/api/clients/${params.id}/relo-budgets` },
       }),
-    );
-  }),
+    ),
+  ),
 ];

@@ -9,7 +9,6 @@ import {
   readPixelInClear,
 } from "../../../../modules/catalog/pixel/with-secret.ts";
 import * as contracts from "../../contract/clients/pixel.ts";
-import { defined } from "../../request/accept.ts";
 import { type ApiPorts, type Ask, type Route, route } from "../../route.ts";
 
 export const routes = ({ keyring, leads }: Pick<ApiPorts, "keyring" | "leads">): readonly Route[] => [
@@ -48,14 +47,9 @@ export const routes = ({ keyring, leads }: Pick<ApiPorts, "keyring" | "leads">):
   }),
 ];
 
-const changeOf = ({
-  params,
-  body,
-  version,
-}: Pick<Ask<typeof contracts.changePixel>, "params" | "body" | "version">) => {
-  const { version: _, ...patch } = defined(body);
-  return { client_id: params.id, patch: defined(patch), version };
-};
+const changeOf = ({ params, input, version }: Ask<typeof contracts.changePixel>) => ({
+  ...{ client_id: params.id, patch: input, version },
+});
 
 /** RFC 9745 and RFC 8594: since when, until when, and what comes instead. */
 const formerly = (clientId: number) => ({

@@ -4,6 +4,7 @@ import type { Response } from "express";
 import { csvLine } from "../../../../infra/http/csv.ts";
 import { orUnavailable } from "../../../../infra/http/problem.ts";
 import { rowInScope } from "../../../../modules/access/scope.ts";
+import { spanOf } from "../../../../modules/base/days.ts";
 import { missing } from "../../../../modules/base/refusal.ts";
 import { cancelImport } from "../../../../modules/intake/imports/cancel.ts";
 import { type ErasedSubjects, erasedSubjects, rowsShown } from "../../../../modules/intake/imports/erase-rejected.ts";
@@ -14,7 +15,6 @@ import { undoImport } from "../../../../modules/intake/imports/undo.ts";
 import { whenEnded } from "../../../../modules/intake/imports/when-ended.ts";
 import * as contracts from "../../contract/imports/imports.ts";
 import { csvWriter } from "../../request/csv-file.ts";
-import { spanOf } from "../../request/range.ts";
 import { type ApiPorts, type Ask, type Route, route } from "../../route.ts";
 
 type Ports = Pick<ApiPorts, "objects" | "pool">;

@@ -9,6 +9,7 @@ import { tokenOfUpload } from "../../../../modules/intake/imports/parts/upload-t
 import { expiresAt, partsOf, type Upload, uploadOf } from "../../../../modules/intake/imports/parts/uploads.ts";
 import { checkHead, startImport } from "../../../../modules/intake/imports/start.ts";
 import * as contracts from "../../contract/imports/uploads.ts";
+import { firstAnswer } from "../../request/write.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
 export const routes = ({ keyring, objects }: Pick<ApiPorts, "keyring" | "objects">): readonly Route[] => [
@@ -17,8 +18,8 @@ export const routes = ({ keyring, objects }: Pick<ApiPorts, "keyring" | "objects
       (work) => beginUpload(work, keyring, body),
       (upload) => ({ body: shown(upload) }),
     );
-    // As it was first answered, where this is a repeat; the token is kept nowhere.
-    const answer = JSON.parse(begun.text!) as { readonly upload_id: string; readonly expires_at: string };
+    const answer = firstAnswer<{ readonly upload_id: string; readonly expires_at: string }>(begun);
+    // The token is stored nowhere, so the first answer has none.
     const upload = await read((tx, { clients }) => uploadOf(tx, answer.upload_id, clients));
     const token = upload === undefined ? null : (tokenOfUpload(keyring, upload) ?? null);
     return { body: { ...answer, expires_at: Date.parse(answer.expires_at), token } };

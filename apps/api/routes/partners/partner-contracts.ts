@@ -1,9 +1,8 @@
 // The routes of what a partner earns: its contracts, their versions, and what they do not touch.
 import { dayOf } from "../../../../domain/calendar.ts";
-import { missing } from "../../../../modules/base/refusal.ts";
 import { contractOf, contractRows, shownContract } from "../../../../modules/catalog/contracts/contract-reads.ts";
 import { saveContract } from "../../../../modules/catalog/contracts/save.ts";
-import { readPartner } from "../../../../modules/catalog/partners/partner-reads.ts";
+import { openPartnerFor } from "../../../../modules/catalog/partners/partner-detail.ts";
 import * as contracts from "../../contract/partners/partner-contracts.ts";
 import { checkFilter } from "../../request/filter.ts";
 import { type Route, route } from "../../route.ts";
@@ -11,17 +10,14 @@ import { type Route, route } from "../../route.ts";
 export const routes = (): readonly Route[] => [
   route(contracts.listPartnerContracts, async (ask) => {
     const { params, query } = ask;
-    await ask.read(async (tx, { clients }) => {
-      if ((await readPartner(tx, params.id, clients, [])) === undefined) throw missing();
-    });
+    await ask.read((tx, scope) => openPartnerFor(tx, scope, ask.user, params.id));
     await checkFilter(ask, query.client_id);
     const { history, ...filter } = query;
     const rows = contractRows(params.id, dayOf(Date.now()), { ...filter, hasHistory: history === "true" });
     return ask.list(rows, async (found) => found.map(shownContract));
   }),
 
-  route(contracts.savePartnerContract, ({ write, params, body, fields, version }) => {
-    const { version: _, ...terms } = body;
+  route(contracts.savePartnerContract, ({ write, params, input: terms, fields, version }) => {
     const { client_id, segment, event_type, effective_from } = terms;
     const key = { partner_id: params.id, client_id, segment, event_type, effective_from };
     return write(

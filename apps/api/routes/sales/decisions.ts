@@ -9,6 +9,7 @@ import type { DecidedSales, DecisionOutcome } from "../../../../modules/money/de
 import { refundSale } from "../../../../modules/money/decisions/refund.ts";
 import * as contracts from "../../contract/sales/decisions.ts";
 import { away } from "../../request/checked-request.ts";
+import { firstAnswer } from "../../request/write.ts";
 import { type ApiPorts, type Ask, type Reply, type Route, route } from "../../route.ts";
 
 type Ports = Pick<ApiPorts, "clickhouse" | "pool" | "decide">;
@@ -74,14 +75,14 @@ const decided = async (
   { names, useCase, settings, bodyOf = ([outcome]) => outcome! }: Decision,
 ): Promise<Reply> => {
   let sales: readonly SaleMatch[] | undefined;
-  const { status, text } = await write(useCase, (made) => {
+  const reply = await write(useCase, (made) => {
     sales = made.sales;
     return { body: bodyOf(made.outcomes) };
   });
-  const body = JSON.parse(text!);
+  const body = firstAnswer<any>(reply);
   const outcomes: readonly DecisionOutcome[] = body.items ?? body.results ?? [body];
-  if (outcomes.every((one) => one.status !== "accepted")) return { status: status!, body };
+  if (outcomes.every((one) => one.status !== "accepted")) return { status: reply.status!, body };
   sales ??= await read((tx, scope) => findSales(clickhouse, { tx, scope }, names));
   const settled = await followDecisions(pool, { outcomes, sales }, settings).catch(away);
-  return { status: status!, body: bodyOf(settled) };
+  return { status: reply.status!, body: bodyOf(settled) };
 };

@@ -6,7 +6,6 @@ import { rotateKey } from "../../../../modules/intake/sources/rotate-key.ts";
 import { sourceRows } from "../../../../modules/intake/sources/source-reads.ts";
 import { trySource } from "../../../../modules/intake/sources/try-source.ts";
 import * as contracts from "../../contract/sources/sources.ts";
-import { defined } from "../../request/accept.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
 export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[] => [
@@ -22,9 +21,9 @@ export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[]
     ),
   ),
 
-  route(contracts.changeSource, ({ write, params, body, fields, version }) => {
-    const { version: _, secret, pull_secret, ...patch } = body;
-    const change = { source_id: params.id, patch: defined(patch), secrets: { secret, pull_secret }, version };
+  route(contracts.changeSource, ({ write, params, input, fields, version }) => {
+    const { secret, pull_secret, ...patch } = input;
+    const change = { source_id: params.id, patch, secrets: { secret, pull_secret }, version };
     return write(
       (work) => changeSource(work, keyring, change),
       async ({ source_id }, { tx, scope }) => ({

@@ -1,8 +1,8 @@
 // The routes of jobs.
 import { pageOfRows } from "../../../../infra/postgres/rows.ts";
 import { jobRows } from "../../../../modules/base/jobs/jobs.ts";
+import { missing } from "../../../../modules/base/refusal.ts";
 import { listJobs, readJob } from "../../contract/system/jobs.ts";
-import { notFound } from "../../request/accept.ts";
 import { type Route, route } from "../../route.ts";
 
 export const routes = (): readonly Route[] => [
@@ -11,7 +11,7 @@ export const routes = (): readonly Route[] => [
     read(async (tx, { clients }) => {
       const reading = { names: fields, sort: "created_at", clients };
       const { rows } = await pageOfRows(tx, jobRows({ job_id: params.id }), reading, { limit: 1 });
-      if (rows[0] === undefined) throw notFound();
+      if (rows[0] === undefined) throw missing();
       return { body: rows[0] };
     }),
   ),

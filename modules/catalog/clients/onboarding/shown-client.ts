@@ -1,0 +1,25 @@
+// An onboarded client as its first answer shows it, without its secrets.
+import type { PoolClient } from "pg";
+import { formerMonthState } from "../../../figures/reads/stamp.ts";
+import { snippetOf } from "../../pixel/snippet.ts";
+import { clientOf, readSegments } from "../client-reads.ts";
+import type { OnboardedClient } from "../onboard.ts";
+
+/** `fields` are those that are shown of the client itself. */
+export const shownClient = async (
+  tx: PoolClient,
+  { client_id, partners, campaigns, contractIds, warnings }: OnboardedClient,
+  fields: readonly string[],
+): Promise<object> => {
+  const { shown } = await clientOf(tx, client_id, [client_id], fields);
+  const segments = await readSegments(tx, client_id, [client_id]);
+  return {
+    client: { ...shown, last_event_at: null, month_state: formerMonthState(Date.now()) },
+    segments: segments.map(({ code, name }) => ({ code, name })),
+    partners: partners.map(({ key, id }) => ({ key, id })),
+    commissions: contractIds.map((id) => ({ id })),
+    campaigns: campaigns.map(({ id, name, status, links }) => ({ id, name, status, links })),
+    pixel: { snippet: snippetOf(client_id) },
+    warnings,
+  };
+};

@@ -1,0 +1,68 @@
+// One partner as its reader sees it.
+import type { PoolClient } from "pg";
+import { readPartnerAccess } from "../../access/users/partner-access.ts";
+import type { User } from "../../access/users/users.ts";
+import { missing } from "../../base/refusal.ts";
+import type { Scope } from "../../base/work.ts";
+import type { DashboardPartner } from "../../figures/dashboards/partner.ts";
+import { clientsAmong, linksOfPartner, readPartner, type ShownRow } from "./partner-reads.ts";
+
+export type Reader = Pick<User, "role" | "partner_id">;
+
+/**
+ * Throws RefusalError: missing for a partner that asks for another. By their tenants alone,
+ * partners of one client would see each other's rows.
+ */
+export const refuseOtherPartner = ({ role, partner_id }: Reader, partnerId: number): void => {
+  if (role === "partner" && partner_id !== partnerId) throw missing();
+};
+
+/** Throws RefusalError: missing. */
+export const openPartnerFor = async (
+  tx: PoolClient,
+  { clients }: Pick<Scope, "clients">,
+  reader: Reader,
+  partnerId: number,
+  names: readonly string[] = [],
+) => {
+  refuseOtherPartner(reader, partnerId);
+  const found = await readPartner(tx, partnerId, clients, names);
+  if (found === undefined) throw missing();
+  return found;
+};
+
+/**
+ * The partner with its clients, its links and, if asked for, its users. Throws RefusalError:
+ * missing.
+ */
+export const partnerDetail = async (
+  tx: PoolClient,
+  { clients }: Pick<Scope, "clients">,
+  partnerId: number,
+  fields: readonly string[],
+): Promise<ShownRow> => {
+  const found = await readPartner(tx, partnerId, clients, fields);
+  if (found === undefined) throw missing();
+  const links = await linksOfPartner(tx, partnerId, clients);
+  return {
+    ...found.shown,
+    clients: await clientsAmong(tx, found.state.client_ids, clients),
+    links: links.map((link) => ({ ...link, url: `/c/${link.code}` })),
+    ...(fields.includes("users") && (await readPartnerAccess(tx, partnerId))),
+  };
+};
+
+/** For its dashboard. Throws RefusalError: missing when none of these clients knows the partner. */
+export const dashboardPartner = async (
+  tx: PoolClient,
+  scope: Scope,
+  reader: Reader,
+  { partner_id, client_id }: { readonly partner_id: number; readonly client_id?: number | undefined },
+): Promise<DashboardPartner> => {
+  const { state, shown } = await openPartnerFor(tx, scope, reader, partner_id, ["payout", "balance"]);
+  const clients = state.known_to.filter(
+    (id) => scope.clients.includes(id) && (client_id === undefined || id === client_id),
+  );
+  if (clients.length === 0) throw missing();
+  return { clients, payout: shown.payout, balance: shown.balance };
+};

@@ -1,0 +1,73 @@
+// The health of the stores: by a question to each now, and by what the keepers have probed.
+import type { Pool } from "pg";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { listProbes, type ProbeRow } from "./probe-states.ts";
+import { answerOf, type Look } from "./probes.ts";
+
+export interface HealthPorts {
+  readonly version: string;
+  /** When this process began to serve. */
+  readonly startedAt: UnixMs;
+  readonly pool: Pool;
+  readonly analytics: Look;
+  readonly cache: Look;
+  readonly relational: Look;
+}
+
+const PROBE_MS = 2_000;
+const HOUR_MS = 3_600_000;
+/** Three rounds of the keeper. After them no keeper probes. */
+const STALE_MS = 180_000;
+
+type StoreState = "ok" | "down";
+
+/** Asks three stores. Of object storage and the sync of sales the last probe counts. */
+export const basicHealth = async ({ version, startedAt, pool, analytics, cache, relational }: HealthPorts) => {
+  const stateOf = async (look: Look): Promise<StoreState> =>
+    (await answerOf(look, PROBE_MS)) === null ? "ok" : "down";
+  const [analyticsStore, cacheStore, relationalStore, probes] = await Promise.all([
+    stateOf(analytics),
+    stateOf(cache),
+    stateOf(relational),
+    listProbes(pool).catch(() => []),
+  ]);
+  const isDown = [analyticsStore, cacheStore, relationalStore].includes("down");
+  const isDegraded = probes.some(({ state }) => state === "restarting" || state === "down");
+  return {
+    status: isDown ? "down" : isDegraded ? "degraded" : "ok",
+    version,
+    uptime_sec: Math.floor((Date.now() - startedAt) / 1_000),
+    analytics_store: analyticsStore,
+    cache_store: cacheStore,
+    relational_store: relationalStore,
+  };
+};
+
+/** The answer lists the log beside the four stores. */
+const LOG = "event_log";
+
+/** `status` is degraded also when no keeper has probed for three rounds. */
+export const detailedHealth = (rows: readonly ProbeRow[], now: UnixMs) => {
+  const isStale = rows.some(({ checked_at }) => checked_at === null || now - checked_at > STALE_MS);
+  const shown = rows.map((row) => shownProbe(row, now));
+  const isOk = rows.every(({ state }) => state === "healthy") && !isStale;
+  return {
+    status: rows.some(({ state }) => state === "down") ? "down" : isOk ? "ok" : "degraded",
+    probes: shown.filter(({ name }) => name !== LOG),
+    [LOG]: shown.find(({ name }) => name === LOG) ?? null,
+  };
+};
+
+const shownProbe = (row: ProbeRow, now: UnixMs) => ({
+  name: row.name,
+  state: row.state,
+  failures: row.failures,
+  last_ok_at: iso(row.last_ok_at),
+  last_error: row.last_error,
+  restarts: row.restarted_at.filter((at) => now - at < HOUR_MS).length,
+  since: iso(row.since),
+  checked_at: iso(row.checked_at),
+  incident_id: row.incident_id,
+});
+
+const iso = (at: UnixMs | null): string | null => (at === null ? null : new Date(at).toISOString());

@@ -41,6 +41,10 @@ export const routes = ({ clickhouse }: Pick<ApiPorts, "clickhouse">): readonly R
     write((work) => archiveClient(work, { client_id: params.id, version })),
   ),
 
+  ...segmentRoutes,
+];
+
+const segmentRoutes: readonly Route[] = [
   route(contracts.listSegments, ({ read, params: { id } }) =>
     read(async (tx, { clients }) => {
       await clientOf(tx, id, clients);

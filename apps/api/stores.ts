@@ -1,0 +1,86 @@
+// Opens the stores of the platform API, and the pictures of them that it holds in memory.
+import type { Pool } from "pg";
+import { clickIdKey } from "../../domain/click-id.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { openRateLimit } from "../../infra/http/rate-limit.ts";
+import { openObjects } from "../../infra/objects/open.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import type { Log } from "../../infra/runtime/log.ts";
+import { closing, type Scope } from "../../infra/runtime/scope.ts";
+import { openInstallationSecrets } from "../../modules/access/secrets/installation-secrets.ts";
+import { openTokens } from "../../modules/access/tokens/live-tokens.ts";
+import { openDelivery } from "../../modules/base/alerts/delivery.ts";
+import { openMailer } from "../../modules/base/alerts/mail.ts";
+import { openPlans } from "../../modules/catalog/clients/plans.ts";
+import { type OpenReference, openReference } from "../../modules/catalog/reference/reference.ts";
+import { openLeads } from "../../modules/intake/leads/leads.ts";
+import { clickKeysOf } from "../../processors/attribute/click-keys.ts";
+import type { Config } from "./config.ts";
+import { USUAL } from "./limits.ts";
+
+/** No store is waited for longer by a request. */
+export const STORE_MS = 2_000;
+
+/** The name of the process in the logs of the stores. */
+export const nameOf = ({ INSTANCE_NAME }: Config): string => `tributary-${INSTANCE_NAME}`;
+
+/** Connections are made when they are needed, so a store that is away does not end the start. */
+export const openStores = async (config: Config, log: Log, scope: Scope) => {
+  const name = nameOf(config);
+  const pool = await scope.open("postgres", () => {
+    const value = openPool(config.POSTGRES_URL, { name, max: 8, timeoutMs: STORE_MS });
+    return { value, stop: () => value.end() };
+  });
+  const pepper = openPepper(config, pool, log, scope);
+  const { tokens, areTokensKnown, plans, reference } = await openPictures(pool, log, scope);
+  const clickhouse = await scope.open("clickhouse", () =>
+    closing(openClickhouse(config.CLICKHOUSE_URL, { name, connections: 4, timeoutMs: STORE_MS })),
+  );
+  const rateLimit = await scope.open("redis", () =>
+    closing(openRateLimit(config.REDIS_URL, { limit: USUAL, windowMs: 60_000 }, log)),
+  );
+  const mailer = await scope.open("mail", () => {
+    const value = openMailer(config.SMTP_URL);
+    return { value, stop: () => value?.close() };
+  });
+  const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
+  return {
+    ...{ pool, clickhouse, objects, mailer, tokens, areTokensKnown },
+    planOf: plans.of,
+    leads: leadsOf(config, pool, pepper, reference),
+    limit: rateLimit.take,
+    analytics: async () =>
+      void (await clickhouse.query({ query: "SELECT 1", format: "JSONCompact" }).then((answer) => answer.json())),
+    cache: rateLimit.ping,
+    relational: async () => void (await pool.query("select 1")),
+    reportAlert: openDelivery(pool, mailer, log),
+  };
+};
+
+/** Tokens, plans and reference data: read once, then refreshed as they change. */
+const openPictures = async (pool: Pool, log: Log, scope: Scope) => {
+  const warned = (name: string) => ({ onError: (error: unknown) => log.warn(`${name}.not_refreshed`, { error }) });
+  let isLoaded = false;
+  const tokens = await scope.open("tokens", () => closing(openTokens(pool, warned("tokens"))));
+  void tokens.ready.then(() => {
+    isLoaded = true;
+  });
+  return {
+    tokens,
+    areTokensKnown: () => isLoaded,
+    plans: await scope.open("plans", () => closing(openPlans(pool, warned("plans")))),
+    reference: await scope.open("reference", () => closing(openReference(pool, warned("reference")))),
+  };
+};
+
+type Pepper = () => string;
+
+const openPepper = (config: Config, pool: Pool, log: Log, { fail, closing: signal }: Scope): Pepper =>
+  openInstallationSecrets(pool, {
+    ...{ instance: config.INSTANCE_NAME, keyring: config.TRIBUTARY_SECRET, log, fail, signal },
+  }).pepper;
+
+const leadsOf = ({ TRIBUTARY_SECRET: keyring }: Config, pool: Pool, pepper: Pepper, { reference }: OpenReference) => {
+  const clickKeys = clickKeysOf(keyring.accepted.map((secret) => clickIdKey(secret, 1)));
+  return openLeads({ pool, keyring, pepper, reference, clickKeys });
+};

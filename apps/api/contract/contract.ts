@@ -2,7 +2,7 @@
 // each role. Handlers, openapi.json and tests read the same object.
 import { z } from "zod";
 import { type Role, roles } from "../../../modules/access/users/users.ts";
-import { choice } from "./fields.ts";
+import { choice, isNumeric } from "./fields.ts";
 
 /** One shape for all, or one a role; a role that is not named has that of admin. */
 export type Answers = z.ZodType | ({ readonly admin: z.ZodType } & Readonly<Partial<Record<Role, z.ZodType>>>);
@@ -48,6 +48,11 @@ interface CsvShape {
   /** Fields of the row, in the order of columns; numbers stay bare. */
   readonly columns: Readonly<Record<string, "text" | "number">>;
 }
+/** The file of a list; its columns are fields of its rows, with spaces between their names. */
+interface CsvInput {
+  readonly file: string;
+  readonly columns: string;
+}
 
 /** Of bodies that bring hundreds of things at once. */
 export const MANY_KEYS = 20_000;
@@ -58,15 +63,17 @@ const emptyBody = nothing.optional();
 
 type ContractInput<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> = Pick<
   Contract,
-  "route" | "summary" | "answers"
+  "route" | "summary"
 > &
-  Partial<Pick<Contract, "status" | "otherStatus" | "isIdempotent" | "conflicts" | "isHeavy" | "mostKeys">> & {
+  Partial<
+    Pick<Contract, "answers" | "status" | "otherStatus" | "isIdempotent" | "conflicts" | "isHeavy" | "mostKeys">
+  > & {
     readonly params?: Params;
     readonly query?: Query;
     readonly body?: Body;
   };
 
-/** The contract of one route; what is left out is empty. */
+/** The contract of one route; what is left out is empty, and a route without an answer is 204. */
 export const contract = <
   Params extends z.ZodType = typeof nothing,
   Query extends z.ZodType = typeof nothing,
@@ -74,7 +81,8 @@ export const contract = <
 >(
   given: ContractInput<Params, Query, Body>,
 ): Contract<Params, Query, Body> => ({
-  status: 200,
+  answers: z.null(),
+  status: given.answers === undefined ? 204 : 200,
   isIdempotent: false,
   conflicts: [],
   isHeavy: false,
@@ -104,7 +112,8 @@ export const listContract = <
     readonly filters?: Filters;
     /** What a page has beside its rows, e.g. sums over all of them. */
     readonly more?: z.ZodRawShape;
-  } & Omit<ListShape, "without"> &
+    readonly csv?: CsvInput;
+  } & Omit<ListShape, "without" | "csv"> &
     Partial<Pick<ListShape, "without">>,
 ) => {
   const { route, summary, params, filters = {} as Filters, rows, more = {}, sorts, without = {}, csv } = given;
@@ -118,8 +127,17 @@ export const listContract = <
       query,
       answers: byRole(rows, (row) => pageOf(row, more)),
     }),
-    list: { rows, sorts, without, ...(csv && { csv }) },
+    list: { rows, sorts, without, ...(csv && { csv: csvOf(csv, rows) }) },
   };
+};
+
+const csvOf = ({ file, columns }: CsvInput, rows: Answers): CsvShape => {
+  const { shape } = answerOf(rows, "admin") as z.ZodObject;
+  const kindOf = (name: string): "text" | "number" => {
+    if (shape[name] === undefined) throw new Error(`${file}: rows have no ${name}`);
+    return isNumeric(shape[name]) ? "number" : "text";
+  };
+  return { file, columns: Object.fromEntries(columns.split(" ").map((name) => [name, kindOf(name)])) };
 };
 
 const sortBy = (sorts: readonly string[], usual: string) => choice(sorts).default(usual);

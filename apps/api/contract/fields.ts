@@ -63,8 +63,16 @@ export const maskedEmail = z.codec(z.string(), z.string(), {
 /** Shown to no one but that something is there. */
 export const masked = z.codec(z.string(), z.string(), { decode: () => "***", encode: (text) => text });
 
-/** A decimal with the digits of its currency; modules make it. */
+/** An amount or a rate that a module has written. */
+export const decimal = z.string();
+/** A decimal with the digits of its currency. */
 export const money = z.string().regex(/^-?\d+(?:\.\d+)?$/);
+
+/** Whether a CSV file has the field as a number. */
+export const isNumeric = (field: unknown): boolean =>
+  field instanceof z.ZodNullable || field instanceof z.ZodOptional
+    ? isNumeric(field.unwrap())
+    : field instanceof z.ZodNumber || field === decimal || field === money;
 
 /** In the body of a write: what the caller has seen. `If-Match` says the same. */
 export const version = z.int().min(1).optional();

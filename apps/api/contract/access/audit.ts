@@ -34,19 +34,6 @@ export const listAudit = listContract({
   without: { viewer: ["actor"] },
   csv: {
     file: "audit",
-    columns: {
-      id: "text",
-      day: "text",
-      at: "text",
-      actor: "text",
-      role: "text",
-      action: "text",
-      client_id: "number",
-      entity: "text",
-      before: "text",
-      after: "text",
-      request_id: "text",
-      ip: "text",
-    },
+    columns: "id day at actor role action client_id entity before after request_id ip",
   },
 });

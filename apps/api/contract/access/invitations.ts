@@ -121,15 +121,11 @@ export const revokeInvitation = contract({
   route: "DELETE /api/invitations/:id",
   summary: "Revokes a pending invitation.",
   params: z.strictObject({ id: invitationId }),
-  answers: z.null(),
-  status: 204,
   conflicts: ["invalid_transition"],
 });
 export const revokeClientInvitation = contract({
   route: "DELETE /api/client-invitations/:token",
   summary: "Revokes a pending invitation, by its id or its token.",
   params: z.strictObject({ token: z.string().min(1).max(200) }),
-  answers: z.null(),
-  status: 204,
   conflicts: ["invalid_transition"],
 });

@@ -54,6 +54,4 @@ export const revokeToken = contract({
   route: "DELETE /api/tokens/:id",
   summary: "Ends a token in every process within a second.",
   params: ofId,
-  answers: z.null(),
-  status: 204,
 });

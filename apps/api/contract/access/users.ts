@@ -75,7 +75,5 @@ export const resetUser = contract({
   route: "DELETE /api/auth/reset-user",
   summary: "Forgets the identity of a user, for tests: the next login binds again. 404 where it is not switched on.",
   query: z.strictObject({ email }),
-  answers: z.null(),
-  status: 204,
   conflicts: ["self_reset"],
 });

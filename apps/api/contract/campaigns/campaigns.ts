@@ -59,17 +59,7 @@ export const listCampaigns = listContract({
   sorts: ["-created_at", "created_at", "name", "-name", "starts_on", "-starts_on"],
   csv: {
     file: "campaigns",
-    columns: {
-      id: "number",
-      client_id: "number",
-      name: "text",
-      status: "text",
-      starts_on: "text",
-      ends_on: "text",
-      destination_url: "text",
-      fallback_url: "text",
-      created_at: "text",
-    },
+    columns: "id client_id name status starts_on ends_on destination_url fallback_url created_at",
   },
 });
 
@@ -114,8 +104,6 @@ export const archiveCampaign = contract({
   summary: "Ends and archives a campaign; what it sold stays.",
   params: ofId,
   body: z.strictObject({ version }).optional(),
-  answers: z.null(),
-  status: 204,
   conflicts: ["version_conflict", "client_archived"],
 });
 

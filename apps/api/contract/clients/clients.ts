@@ -1,7 +1,7 @@
 // The contracts of clients and their segments.
 import { z } from "zod";
 import { contract, listContract } from "../contract.ts";
-import { choice, currency, eventType, id, idText, ofId, time, url, version, words } from "../fields.ts";
+import { choice, currency, eventType, id, idText, ofId, segment, time, url, version, words } from "../fields.ts";
 
 const days = (most: number) => z.int().min(1, "at least 1 day").max(most, `at most ${most} days`);
 const holdDays = z.int().min(0).max(365);
@@ -102,15 +102,12 @@ export const archiveClient = contract({
   summary: "Archives a client: its tokens die, its campaigns pause, its payments go on.",
   params: ofId,
   body: z.strictObject({ version }).optional(),
-  answers: z.null(),
-  status: 204,
   conflicts: ["version_conflict"],
 });
 
-const code = z.string().regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits");
-export const newSegment = z.strictObject({ code, name: words(200) });
-const segment = z.object({
-  ...{ code, name: z.string(), active: z.boolean(), sales_30d: z.int(), version: z.int() },
+export const newSegment = z.strictObject({ code: segment, name: words(200) });
+const shownSegment = z.object({
+  ...{ code: segment, name: z.string(), active: z.boolean(), sales_30d: z.int(), version: z.int() },
   ...{ created_at: time, updated_at: time },
 });
 
@@ -118,22 +115,22 @@ export const listSegments = contract({
   route: "GET /api/clients/:id/segments",
   summary: "All segments of a client, at most 200, by code.",
   params: ofId,
-  answers: z.object({ data: z.array(segment) }),
+  answers: z.object({ data: z.array(shownSegment) }),
 });
 export const createSegment = contract({
   route: "POST /api/clients/:id/segments",
   summary: "Adds a segment.",
   params: ofId,
   body: newSegment,
-  answers: segment,
+  answers: shownSegment,
   status: 201,
   conflicts: ["segment_exists", "too_many_segments", "client_archived"],
 });
 export const changeSegment = contract({
   route: "PATCH /api/clients/:id/segments/:code",
   summary: "Renames a segment, or switches it off: new events get none then.",
-  params: z.strictObject({ id: idText, code }),
+  params: z.strictObject({ id: idText, code: segment }),
   body: z.strictObject({ name: words(200).optional(), active: z.boolean().optional(), version }),
-  answers: segment,
+  answers: shownSegment,
   conflicts: ["version_conflict", "client_archived"],
 });

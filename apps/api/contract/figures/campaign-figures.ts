@@ -1,8 +1,8 @@
 // The contracts of what a campaign sold: in total, by day, and its orders.
 import { z } from "zod";
 import { contract, listContract } from "../contract.ts";
-import { choice, day, id, idText, ofId, range } from "../fields.ts";
-import { fullOrder, orderFilters, viewerOrder } from "./orders.ts";
+import { choice, day, id, idText, ofId, range, segment } from "../fields.ts";
+import { fullOrder, viewerOrder } from "./orders.ts";
 import { change, clicks, conversions, money, ratio, soldBlock, soldOfClicks, stamp } from "./shapes.ts";
 
 const query = z.strictObject(range);
@@ -74,26 +74,14 @@ export const listCampaignOrders = listContract({
     ...range,
     partner_id: idText.optional(),
     status: choice(["credited", "reversed"]).optional(),
-    segment: orderFilters.segment,
+    segment: segment.optional(),
   },
   rows: { admin: fullOrder.extend(ofPartner), viewer: viewerOrder.extend(ofPartner) },
   sorts: ["-occurred_at", "occurred_at", "-value", "value"],
   csv: {
     file: "campaign-orders",
-    columns: {
-      order_id: "text",
-      day: "text",
-      occurred_at: "text",
-      partner: "text",
-      segment: "text",
-      product_id: "text",
-      quantity: "number",
-      value: "number",
-      refunded: "number",
-      currency: "text",
-      status: "text",
-      commission: "number",
-      commission_status: "text",
-    },
+    columns:
+      "order_id day occurred_at partner segment product_id quantity value refunded currency status " +
+      "commission commission_status",
   },
 });

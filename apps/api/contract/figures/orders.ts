@@ -1,14 +1,7 @@
 // The shape of a line of an order as partners and campaigns list it.
 import { z } from "zod";
-import { choice, day, id, time } from "../fields.ts";
+import { choice, day, decimal, id, time } from "../fields.ts";
 import { money } from "./shapes.ts";
-
-export const orderFilters = {
-  segment: z
-    .string()
-    .regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits")
-    .optional(),
-};
 
 /** A list can be filtered by each status that a commission may have one day. */
 export const commissionStatuses = [
@@ -66,7 +59,7 @@ export const fullOrder = z.object({
   quantity: z.int().nullable(),
   value: money,
   refunded: money,
-  rate: z.string().nullable().describe("of a contract by percent"),
+  rate: decimal.nullable().describe("of a contract by percent"),
   contract_version: z.int().nullable(),
   fraud: fraudWith(reason.extend({ evidence: z.string() })),
 });

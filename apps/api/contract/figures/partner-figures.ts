@@ -2,8 +2,8 @@
 // never shown what was sold.
 import { z } from "zod";
 import { contract, listContract } from "../contract.ts";
-import { choice, currency, day, eventType, id, idText, ofId, range, time } from "../fields.ts";
-import { commissionStatuses, fullOrder, orderFilters, partnerOrder, viewerOrder } from "./orders.ts";
+import { choice, currency, day, eventType, id, idText, ofId, range, segment, time } from "../fields.ts";
+import { commissionStatuses, fullOrder, partnerOrder, viewerOrder } from "./orders.ts";
 import {
   change,
   clicks,
@@ -94,7 +94,7 @@ export const listPartnerOrders = listContract({
     ...range,
     status: choice(["credited", "reversed"]).optional(),
     commission_status: choice(commissionStatuses).optional(),
-    segment: orderFilters.segment,
+    segment: segment.optional(),
     campaign_id: idText.optional(),
     event_type: eventType.optional(),
   },
@@ -102,26 +102,9 @@ export const listPartnerOrders = listContract({
   sorts: ["-occurred_at", "occurred_at", "-commission", "commission"],
   csv: {
     file: "partner-orders",
-    columns: {
-      order_id: "text",
-      day: "text",
-      occurred_at: "text",
-      event_type: "text",
-      segment: "text",
-      campaign: "text",
-      link_code: "text",
-      status: "text",
-      refund: "text",
-      commission: "number",
-      currency: "text",
-      commission_status: "text",
-      payable_from: "text",
-      product_id: "text",
-      quantity: "number",
-      value: "number",
-      refunded: "number",
-      rate: "number",
-    },
+    columns:
+      "order_id day occurred_at event_type segment campaign link_code status refund commission currency " +
+      "commission_status payable_from product_id quantity value refunded rate",
   },
 });
 
@@ -164,14 +147,6 @@ export const listPartnerPayments = listContract({
   sorts: ["-period", "period"],
   csv: {
     file: "payments",
-    columns: {
-      year: "number",
-      month: "number",
-      client: "text",
-      amount: "number",
-      currency: "text",
-      status: "text",
-      paid_at: "text",
-    },
+    columns: "year month client amount currency status paid_at",
   },
 });

@@ -1,6 +1,6 @@
 // What answers with figures are made of: their stamp, money in one currency, and counts.
 import { z } from "zod";
-import { choice, time } from "../fields.ts";
+import { choice, decimal, time } from "../fields.ts";
 
 /** How fresh the figures are. */
 export const stamp = {
@@ -10,7 +10,7 @@ export const stamp = {
   provisional_until: time.nullable().describe("until then the last month may change"),
 };
 
-export const money = z.string();
+export const money = decimal;
 export const ratio = z.number().nullable().describe("four decimals; null when it is a share of nothing");
 const perPiece = money.nullable();
 

@@ -86,23 +86,8 @@ export const listLeads = listContract({
   sorts: ["-received_at", "received_at"],
   csv: {
     file: "leads",
-    columns: {
-      lead_id: "text",
-      client_lead_id: "text",
-      day: "text",
-      received_at: "text",
-      event_time: "text",
-      first_name: "text",
-      last_name: "text",
-      email: "text",
-      phone: "text",
-      product: "text",
-      stage: "text",
-      lead_value: "number",
-      currency: "text",
-      attributed: "text",
-      partner_id: "number",
-      campaign_id: "number",
-    },
+    columns:
+      "lead_id client_lead_id day received_at event_time first_name last_name email phone product stage " +
+      "lead_value currency attributed partner_id campaign_id",
   },
 });

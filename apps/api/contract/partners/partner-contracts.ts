@@ -2,10 +2,7 @@
 import { z } from "zod";
 import { termFields } from "../../../../modules/catalog/contracts/contract-terms.ts";
 import { contract, listContract } from "../contract.ts";
-import { choice, day, id, idText, ofId, segment, time, version } from "../fields.ts";
-
-const eventType = z.string().regex(/^[a-z][a-z0-9_.:-]{0,63}$/, "give an event name");
-const decimal = z.string();
+import { choice, day, decimal, eventType, id, idText, ofId, segment, time, version } from "../fields.ts";
 
 const saved = z.object({
   id,

@@ -1,12 +1,8 @@
 // The contracts of partners.
 import { z } from "zod";
-import { digitsOf } from "../../../../domain/currencies.ts";
 import { contract, listContract } from "../contract.ts";
-import { choice, id, idText, masked, maskedEmail, ofId, time, version, words } from "../fields.ts";
+import { choice, currency, id, idText, masked, maskedEmail, ofId, time, version, words } from "../fields.ts";
 
-const currency = z
-  .string()
-  .refine((code) => digitsOf(code) !== undefined, "give an upper-case ISO 4217 code, e.g. MXN");
 export const partnerFields = {
   name: words(200),
   email: z.email("give an e-mail address").max(254),
@@ -109,7 +105,5 @@ export const archivePartner = contract({
   summary: "Archives a partner: its upload token dies, its links go off, its balance is still paid.",
   params: ofId,
   body: z.strictObject({ version }).optional(),
-  answers: z.null(),
-  status: 204,
   conflicts: ["version_conflict"],
 });

@@ -101,7 +101,5 @@ export const archiveRule = contract({
   summary: "Switches a rule off and archives it; what it was credited with stays.",
   params: ofId,
   body: z.strictObject({ version }).optional(),
-  answers: z.null(),
-  status: 204,
   conflicts: ["version_conflict", "client_archived"],
 });

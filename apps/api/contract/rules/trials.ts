@@ -2,10 +2,9 @@
 import { z } from "zod";
 import { backfillBody, historyFields } from "../../../../modules/money/trials/backfill-body.ts";
 import { contract } from "../contract.ts";
-import { choice, id, ofId, time } from "../fields.ts";
+import { choice, id, decimal as money, ofId, time } from "../fields.ts";
 import { condition, credits, priority } from "./rules.ts";
 
-const money = z.string();
 const held = z.object({ partner_id: id.nullable(), because: z.string() });
 const sample = z.object({
   event_id: z.string(),

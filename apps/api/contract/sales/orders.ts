@@ -55,20 +55,7 @@ export const listUnattributed = listContract({
   },
   csv: {
     file: "unattributed",
-    columns: {
-      order_id: "text",
-      event_id: "text",
-      day: "text",
-      occurred_at: "text",
-      value: "number",
-      refunded: "number",
-      currency: "text",
-      segment: "text",
-      product_id: "text",
-      reason: "text",
-      source: "text",
-      client_id: "number",
-    },
+    columns: "order_id event_id day occurred_at value refunded currency segment product_id reason source client_id",
   },
 });
 

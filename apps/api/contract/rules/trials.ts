@@ -1,8 +1,9 @@
-// The contracts of trying a rule on history, and of applying it there.
+// The contracts of trying a rule on history, and of applying it to history.
 import { z } from "zod";
 import { backfillBody, historyFields } from "../../../../modules/money/trials/backfill-body.ts";
 import { contract } from "../contract.ts";
-import { choice, id, decimal as money, ofId, time } from "../fields.ts";
+import { choice, id, ofId, time } from "../fields.ts";
+import { money } from "../figures/shapes.ts";
 import { condition, credits, priority } from "./rules.ts";
 
 const held = z.object({ partner_id: id.nullable(), because: z.string() });

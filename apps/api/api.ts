@@ -1,4 +1,4 @@
-// The platform API: opens what it needs by name, serves, and closes in reverse.
+// The platform API: opens its stores and the log, serves, and closes them in reverse.
 import { derive } from "../../domain/derive.ts";
 import { lateWire } from "../../infra/avro/late-wire.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
@@ -47,7 +47,7 @@ export const api =
 type Stores = Awaited<ReturnType<typeof openStores>>;
 type OpenPorts = Omit<ApiPorts, "served" | "version" | "startedAt">;
 
-/** What routes work with, beside the stores: the log, and keys of our own. */
+/** Opens the ports of routes: the stores, the log, and keys for cursors and plans. */
 const openPorts = async (config: Config, stores: Stores, log: Log, scope: Scope): Promise<OpenPorts> => {
   const { KAFKA_BROKERS: brokers, KAFKA_TOPIC_PREFIX: topicPrefix, TRIBUTARY_SECRET: keyring } = config;
   const { pool } = stores;
@@ -72,7 +72,7 @@ const openPorts = async (config: Config, stores: Stores, log: Log, scope: Scope)
   };
 };
 
-/** What the checks before a route need. */
+/** The ports of the checks before a route. */
 const serverPorts = (
   config: Config,
   { pool, tokens, leads, limit, planOf }: Stores,
@@ -91,7 +91,7 @@ const serverPorts = (
   };
 };
 
-/** A rewind is planned from a dozen answers of the broker, some of them by reading records. */
+/** The plan of a rewind takes a dozen answers of the broker, and some of them read records. */
 const LOG_MS = 15_000;
 
 const openLogReads = async (kafka: Kafka, scope: Scope): Promise<ApiPorts["log"]> => {
@@ -106,7 +106,7 @@ const openLogReads = async (kafka: Kafka, scope: Scope): Promise<ApiPorts["log"]
         }),
       );
     } catch {
-      // Without an answer to the question at all, the broker was silent.
+      // The question itself has not failed, so the broker did not answer.
       if (known === undefined) throw unavailable("the log does not answer now", 5);
       return orUnavailable("the log does not answer now", 5)(known.problem);
     }
@@ -114,7 +114,7 @@ const openLogReads = async (kafka: Kafka, scope: Scope): Promise<ApiPorts["log"]
 };
 
 /**
- * How actions are audited and decisions written: a schema is asked for when first needed, and again
+ * Opens the writers of the audit and of decisions. A schema is fetched by the first use, and again
  * after a failure.
  */
 const openLogWrites = async (

@@ -1,4 +1,4 @@
-// The only reader of the environment in the platform API.
+// Reads the environment of the platform API; no other file of it does.
 import { type Environment, readEnvironment, serverVariables } from "../../infra/runtime/environment.ts";
 
 const names = [
@@ -9,6 +9,6 @@ const names = [
 ] as const;
 export type Config = Environment<(typeof names)[number]>;
 
-/** Throws one Error naming every variable that is missing or wrong. */
+/** Throws one Error that names every variable that is missing or wrong. */
 export const readConfig = (env: Readonly<Record<string, string | undefined>> = process.env): Config =>
   readEnvironment("the platform API", names, env);

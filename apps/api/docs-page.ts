@@ -1,4 +1,4 @@
-// The page at /docs: what openapi.json says, as HTML without scripts, so that it needs neither the
+// The page at /docs shows openapi.json as HTML without scripts, so that it needs neither the
 // network nor an exception of the content security policy.
 import type { OpenApi, Operation } from "./openapi.ts";
 
@@ -54,7 +54,7 @@ const section = (method: string, path: string, operation: Operation): string =>
   `${escaped(operation.summary)}</summary><div>${callers(operation)}${parameters(operation)}${body(operation)}` +
   `${answers(operation)}</div></details>`;
 
-/** A whole page. */
+/** The whole page. */
 export const docsPage = ({ info, paths }: OpenApi): string => {
   const areas = new Map<string, string>();
   for (const [path, operations] of Object.entries(paths))

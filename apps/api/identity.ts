@@ -1,5 +1,5 @@
-// Who asks, by a user token: a JWT of the configured issuer alone, its subject looked up in
-// Postgres on every request.
+// Finds the user of a request by its token: a JWT of the configured issuer, whose subject is looked
+// up in Postgres on every request.
 import type { IncomingMessage } from "node:http";
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from "jose";
 import { orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts";
@@ -12,19 +12,19 @@ import type { Act } from "../../modules/base/audit/audit.ts";
 /** The `aud` of access tokens: the provider must be set up to issue them for this resource. */
 export const AUDIENCE = "urn:tributary:api";
 /**
- * docs/design/contracts.md, "Credentials". HMAC and `none` are left out for good: who has a
- * public key could sign with it.
+ * docs/design/contracts.md, "Credentials". HMAC and `none` must stay out: anyone could sign with
+ * the public key.
  */
 const ALGORITHMS = ["RS256", "ES256", "EdDSA"];
 const CLOCK_TOLERANCE_SEC = 30;
 const ANSWER_MS = 5_000;
 /**
- * Its keys come too late, are none, or come with another status than 200 (jose throws its plainest
- * error then, and for nothing else).
+ * Faults of the provider, not of the token: its keys are late, malformed, or come with another
+ * status than 200 (jose throws its base class only then).
  */
 const OF_THE_PROVIDER: readonly string[] = [errors.JWKSTimeout.code, errors.JWKSInvalid.code, errors.JOSEError.code];
 
-/** Of callers who are let in nowhere: they may not ask without end. */
+/** Codes of callers without an account, whose failures count against their address. */
 const NO_USER: readonly Problem["code"][] = ["unauthorized", "no_account"];
 
 export interface IdentityPorts {
@@ -37,8 +37,8 @@ export interface IdentityPorts {
 type Sender = Pick<Act, "request_id" | "ip">;
 
 /**
- * The user of a request. Throws Problem 401 for whatever is not a good token, 403 for a good one of
- * no user, 429 for an address that fails too often, 503 while keys or users cannot be read.
+ * The user of a request. Throws Problem 401 without a valid token, 403 for a valid token without a
+ * user, 429 for an address that fails too often, 503 while keys or users cannot be read.
  */
 export const identify = ({ issuer, userOf }: IdentityPorts) => {
   let keys: Promise<JWTVerifyGetKey> | undefined;
@@ -72,8 +72,7 @@ const unauthorized = (): Problem =>
   });
 
 /**
- * Keys come from the issuer that is configured and from nowhere else: `jku`, `x5u` and `jwk` of a
- * token are not looked at.
+ * Keys come from the configured issuer only: `jku`, `x5u` and `jwk` of a token are ignored.
  */
 const discover = async (issuer: string): Promise<JWTVerifyGetKey> => {
   const answer = await fetch(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`, {
@@ -100,7 +99,7 @@ const identityIn = async (
       issuer,
       audience: AUDIENCE,
       algorithms: ALGORITHMS,
-      // An ID token has another one (RFC 9068).
+      // An ID token has another type (RFC 9068).
       typ: "at+jwt",
       clockTolerance: CLOCK_TOLERANCE_SEC,
       requiredClaims: ["exp", "sub"],
@@ -109,11 +108,11 @@ const identityIn = async (
     // OpenID Connect Core, 2: a subject has at most 255 ASCII characters.
     if (typeof subject !== "string" || subject === "" || subject.length > LONGEST_SUBJECT || subject.includes("\0"))
       throw unauthorized();
-    // A user who may register an address of another must not become its owner here.
+    // An unverified address may belong to another person, so it must bind no account.
     return { issuer, subject, email: typeof email === "string" && isVerified === true ? email : null };
   } catch (error) {
     if (error instanceof Problem) throw error;
-    // No key of that name, a bad signature, a wrong audience: all of them the token's fault.
+    // An unknown key, a bad signature and a wrong audience are faults of the token.
     if (error instanceof errors.JOSEError && !OF_THE_PROVIDER.includes(error.code)) throw unauthorized();
     throw unavailable("tokens cannot be checked now", 2);
   }

@@ -1,20 +1,20 @@
 // How many requests a minute are let through, by the plan of the caller's client and by its role.
 import type { Role } from "../../modules/access/users/users.ts";
 
-/** docs/design/contracts.md, "Limits". */
+/** Requests a minute; docs/design/contracts.md, "Limits". */
 export const USUAL = 600;
-/** Simulations, exports and the assistant. */
+/** The limit of simulations, exports and the assistant. */
 const HEAVY = 60;
-/** Of an address without a token: documentation, and checks of invitations. */
+/** The limit of an address that reads documentation or checks an invitation without a token. */
 export const OF_ADDRESS = 60;
 
-/** Leads that a client may push. */
+/** The leads that a client may push a minute. */
 export const OF_LEADS = 100_000;
 
-/** What differs from the usual; a plan that is not here has the usual. */
+/** Limits that differ from the usual one, by plan and role. */
 const byPlan: Readonly<Record<string, Readonly<Partial<Record<Role, number>>>>> = {
   standard: {},
-  // An integration of a large client reads for all of its staff with one user.
+  // The integration of a large client reads with one user for all of its staff.
   enterprise: { client_manager: 3_000, client_user: 3_000 },
 };
 

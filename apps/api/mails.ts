@@ -1,4 +1,4 @@
-// Sends the mails that wait in Postgres, whichever instance comes first.
+// Sends the mails that wait in Postgres; every instance takes the next one.
 import type { Pool } from "pg";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
 import type { Schedule } from "../../infra/runtime/timing/schedule.ts";
@@ -14,7 +14,7 @@ interface MailPorts {
   readonly portal: string | undefined;
 }
 
-/** The mail of an invitation leaves while that is pending, and has its link from then on alone. */
+/** The mail of an invitation is sent only while the invitation is pending. */
 export const mails = ({ pool, mailer, keyring, portal }: MailPorts): Schedule => {
   const sendOne = (): Promise<number> =>
     sendNextMail(pool, async (mail, tx) => {
@@ -32,7 +32,7 @@ export const mails = ({ pool, mailer, keyring, portal }: MailPorts): Schedule =>
   };
 };
 
-/** The token stands behind `#`: a browser sends that part to no server, and no log has it. */
+/** The token is behind `#`, which a browser sends to no server, so no log has it. */
 const leadTo = (portal: string | undefined, token: string | undefined): Lead => {
   if (token === undefined) return undefined;
   return portal === undefined

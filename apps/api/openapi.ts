@@ -1,4 +1,4 @@
-// The interface as OpenAPI 3.1, made of what is served: contracts, the table of roles, and the
+// Describes the served routes as OpenAPI 3.1, from their contracts, the table of roles, and the
 // answers that every route has.
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -22,7 +22,7 @@ export interface Operation {
   readonly parameters: readonly Parameter[];
   readonly requestBody?: { readonly required: boolean; readonly content: Schema };
   readonly responses: Readonly<Record<string, any>>;
-  /** Which rows each role reaches, and the fields that it is shown. */
+  /** The rows that each role reaches, and the fields that it may see. */
   readonly "x-roles": Readonly<Record<string, { readonly rows: string; readonly fields?: readonly string[] }>>;
 }
 export interface OpenApi {
@@ -32,18 +32,18 @@ export interface OpenApi {
   readonly components: Schema;
 }
 
-/** Schemas that name themselves lie in one place, under a name of their own. */
+/** Schemas that contain themselves, by the name that references use. */
 type NamedSchemas = Record<string, Schema>;
 
 /**
- * A schema that may stand anywhere in the document: what zod puts under `$defs`, for a schema that
- * holds itself, goes to `shared`, the same one only once.
+ * The JSON schema of a zod schema, valid anywhere in the document. zod puts a schema that contains
+ * itself under `$defs`; such a schema goes to `shared`, once.
  */
 const schemaOf = (shared: NamedSchemas, schema: z.ZodType, io: "input" | "output"): Schema => {
   const made = z.toJSONSchema(schema, { io, target: "draft-2020-12", unrepresentable: "any" });
   const { $schema: _, $defs = {}, ...rest } = made;
   const names = new Map(Object.entries($defs).map(([name, part]) => [name, nameOfPart(part as Schema)]));
-  // "#" is the schema as a whole, when it holds itself.
+  // "#" refers to the whole schema, when it contains itself.
   const whole = nameOfPart(rest);
   const placed = (name: string): string => `"$ref":"#/components/schemas/${name}"`;
   const moved = (part: unknown): Schema =>
@@ -181,7 +181,7 @@ const operationOf = (shared: NamedSchemas, route: ServedRoute): Operation => {
   };
 };
 
-/** Of the routes that are served; a route that is not built is not in it. */
+/** Describes the routes that are served; planned routes are left out. */
 export const openApiOf = (routes: readonly ServedRoute[], version: string): OpenApi => {
   const shared: NamedSchemas = {};
   const paths: Record<string, Record<string, Operation>> = {};

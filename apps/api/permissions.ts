@@ -1,5 +1,5 @@
-// Who may call each route of this host and what it is shown, as a page and as a table for machines:
-// made of routes.yaml, the router and the shapes of the answers.
+// Says who may call each route of this host and which fields they see, as a page and as a table for
+// machines. Both are made from routes.yaml, the router and the shapes of the answers.
 import { createHash } from "node:crypto";
 import { csvLine } from "../../infra/http/csv.ts";
 import { type Role, roles } from "../../modules/access/users/users.ts";
@@ -10,18 +10,18 @@ import type { RouteRow } from "./route-table.ts";
 export interface Permission {
   readonly method: string;
   readonly path: string;
-  /** A planned row is decided and not served: of its answer only `hides` is known. */
+  /** A planned route is not served; of its answer only `hides` is known. */
   readonly state: "served" | "planned";
   readonly auth: string;
-  /** Which rows a role reaches, or 403; empty where no user is asked for. */
+  /** The rows that a role reaches, or 403; empty where the route takes no user. */
   readonly access: Readonly<Record<Role, string>>;
-  /** What others are shown and a role is not; of a planned row what it will hide. */
+  /** By role the fields that only others see; for a planned route its `hides`. */
   readonly hidden: string;
   readonly personal: string;
   readonly secrets: string;
 }
 
-/** The last part of a field's path that says who a person is, or where. */
+/** Last parts of paths of fields that identify or locate a person. */
 const PERSONAL = new Set([
   ...["email", "actor", "by", "created_by", "invited_by", "uploaded_by", "ip", "first_name", "last_name", "phone"],
 ]);
@@ -54,7 +54,7 @@ const plannedOf = ({ hides, access }: RouteRow): ShownFields => {
   return { hidden, personal: NOTHING, secrets: NOTHING };
 };
 
-/** By role what its shape lacks, and who is shown what needs care; without a role: anyone. */
+/** Routes without roles have one view, "anyone". */
 const shownOf = ({ contract, roles: allowed }: ServedRoute): ShownFields => {
   const views = new Map<string, readonly ShownField[]>(
     allowed.length === 0
@@ -70,7 +70,7 @@ const shownOf = ({ contract, roles: allowed }: ServedRoute): ShownFields => {
   return { hidden: lacking.join("; "), personal: careOf(views, isPersonal), secrets: careOf(views, isSecret) };
 };
 
-/** Each such field with those who are shown it, and how. */
+/** Each such field with the roles that see it, in clear or masked. */
 const careOf = (views: ReadonlyMap<string, readonly ShownField[]>, isMeant: (field: ShownField) => boolean): string => {
   const cared = [...views].flatMap(([role, fields]) => fields.filter(isMeant).map((field) => ({ ...field, role })));
   return [...new Set(cared.map(({ path }) => path))]
@@ -88,7 +88,7 @@ const cellsOf = ({ method, path, state, auth, access, hidden, personal, secrets 
   ...[hidden, personal, secrets],
 ];
 
-/** Whether two pages were made of the same: every cell, in order. */
+/** Equal hashes mean equal cells in equal order. */
 const hashOf = (permissions: readonly Permission[]): string =>
   createHash("sha256")
     .update(JSON.stringify(permissions.map(cellsOf)))
@@ -127,5 +127,5 @@ export const permissionsPage = (permissions: readonly Permission[]): string => {
   ].join("\n");
 };
 
-/** Nothing in a cell is read as Markdown. */
+/** The text with the marks of Markdown escaped. */
 const escaped = (text: string): string => text.replaceAll("|", "\\|").replaceAll("*", "\\*").replaceAll("_", "\\_");

@@ -1,5 +1,5 @@
-// Reads routes.yaml: who may call which route. The router is made of it, so a route without a row
-// cannot be served, and a row without a handler says `later`.
+// Reads routes.yaml, which says who may call which route. The router is made from it, so a route
+// without a row cannot be served, and a row without a handler says `later`.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,19 +8,19 @@ import { z } from "zod";
 import { type Role, roles } from "../../modules/access/users/users.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-/** Which rows of a route a role reaches; none: 403. */
+/** The rows of a route that a role reaches; a role without any gets 403. */
 type Access = "all" | "assigned" | "own" | "masked" | "read";
 
 export interface RouteRow {
   readonly host: string;
   readonly method: Method;
-  /** As express takes it. */
+  /** In the syntax of express. */
   readonly path: string;
   readonly auth: string;
   readonly access: Readonly<Partial<Record<Role, Access>>>;
-  /** Fields that `masked` roles are not shown, or no role when none is masked. */
+  /** Fields hidden from `masked` roles; where no role is masked, hidden from every role. */
   readonly hides: readonly string[];
-  /** Decided, and not served yet. */
+  /** The route is planned and not served yet. */
   readonly isLater: boolean;
 }
 
@@ -43,8 +43,8 @@ const row = z.strictObject({
 const table = z.object({ routes: z.array(row), extra: z.array(row) });
 
 /**
- * The file lies beside the sources, for tsc copies none: found from here or from dist/ by the
- * package.json above both.
+ * tsc copies no yaml, so the file is only among the sources. It is found from here and from dist/
+ * by the package.json above both.
  */
 const shipped = (): string => {
   let folder = dirname(fileURLToPath(import.meta.url));
@@ -52,7 +52,7 @@ const shipped = (): string => {
   return join(folder, "apps", "api", "routes.yaml");
 };
 
-/** Every row of every host. Throws on a file that is none. */
+/** Every row of every host. Throws on a malformed file. */
 export const readRouteTable = (): readonly RouteRow[] => {
   const { routes, extra } = table.parse(parse(readFileSync(shipped(), "utf8")));
   return [...routes, ...extra].map(({ host, method, path, auth, hides, later, ...columns }) => ({

@@ -1,5 +1,5 @@
-// What a route of the platform API is: its contract and a function that answers. Who may call it is
-// its row in apps/api/routes.yaml.
+// A route of the platform API is a contract and a function that answers. Its row in
+// apps/api/routes.yaml says who may call it.
 import type { Response } from "express";
 import type { Pool, PoolClient } from "pg";
 import type { z } from "zod";
@@ -21,28 +21,28 @@ import type { Claim } from "../../schemas/generated.ts";
 import type { Contract } from "./contract/contract.ts";
 import type { Method, RouteRow } from "./route-table.ts";
 
-/** What a route may work with; its file takes what it needs. */
+/** The ports of all routes; each file of routes picks those that it needs. */
 export interface ApiPorts {
   readonly version: string;
   /** Unix milliseconds when this process began to serve. */
   readonly startedAt: number;
   readonly pool: Pool;
-  /** Makes and knows the tokens of invitations, and seals what clients sign with. */
+  /** Makes and checks the tokens of invitations, and seals the signing secrets of clients. */
   readonly keyring: Keyring;
-  /** Where the portal is; undefined: there is none. */
+  /** The address of the portal; undefined: there is none. */
   readonly portal: string | undefined;
   readonly clickhouse: Clickhouse;
-  /** Files of imports and their rejected rows. */
+  /** Stores the files of imports and their rejected rows. */
   readonly objects: Objects;
-  /** All routes of this host, once they are known: for what describes them. */
+  /** All routes of this host, for its documentation. */
   readonly served: () => readonly ServedRoute[];
   /** A question is answered 503 while the log is away. */
   readonly log: LogReads;
-  /** Sign the plans of moves: the first one does, each is accepted. */
+  /** Keys of plan tokens: the first key signs, every key is accepted. */
   readonly planKeys: readonly Buffer[];
-  /** How far what came is stored: `as_of` of figures. */
+  /** How far the log is stored, which is `as_of` of figures. */
   readonly positions: PositionReads;
-  /** Sign cursors: the first one does, each is accepted. */
+  /** Keys of cursors: the first key signs, every key is accepted. */
   readonly cursorKeys: readonly Buffer[];
   /** Takes leads that clients have signed, and reads them. */
   readonly leads: Leads;
@@ -52,17 +52,17 @@ export interface ApiPorts {
   /** Rejects when the alert could be neither kept nor mailed. */
   readonly reportAlert: Deliver;
   /**
-   * Opened when first needed; rejects while the log cannot be written: what cannot be audited is
-   * not done.
+   * Opened by the first use. Rejects while the log cannot be written, since an action that cannot
+   * be audited must not happen.
    */
   readonly audit: () => Promise<OperationPorts>;
   /** Writes decisions to the log; rejects while it cannot be written. */
   readonly decide: (decisions: readonly Claim[]) => Promise<void>;
-  /** Opened when first needed; rejects while the registry does not answer. */
+  /** Opened by the first use; rejects while the registry does not answer. */
   readonly trials: OpenTrials;
 }
 
-/** Whom the order of checks has let through. */
+/** The sender of a request that has passed the checks. */
 export type Caller =
   | { readonly kind: "anyone" }
   | { readonly kind: "service" }
@@ -70,37 +70,37 @@ export type Caller =
   | { readonly kind: "client"; readonly client_id: number }
   | { readonly kind: "user"; readonly user: User };
 
-/** A request that is let through, as its contract reads it. */
+/** A request that has passed the checks, parsed by the contract of its route. */
 export interface Ask<C extends Contract = Contract> {
   readonly caller: Caller;
   /** Throws Problem 403 where the caller is no user. */
   readonly user: User;
   readonly role: Role | undefined;
-  /** For the audit of what no user does. */
+  /** For the audit of actions without a user. */
   readonly sender: Pick<Act, "request_id" | "ip">;
   readonly params: z.output<C["params"]>;
   readonly query: z.output<C["query"]>;
   readonly body: z.output<C["body"]>;
   /**
-   * The body as a use case takes it: without `version`, and without the fields that were left out.
+   * The body as a use case takes it: without `version` and without fields that are undefined.
    */
   readonly input: Input<z.output<C["body"]>>;
-  /** How long the body was as it came. */
+  /** Length of the body as it was sent. */
   readonly bytes: number;
-  /** Names of the fields that the caller is shown, of the answer or of a row of the list. */
+  /** Names of the fields that the caller may see, of the answer or of a row of the list. */
   readonly fields: readonly string[];
-  /** The version that the caller has seen, of If-Match or the body; undefined: any. */
+  /** The version that the caller has seen, from If-Match or the body; undefined: any. */
   readonly version: number | undefined;
   readonly read: ScopedRead;
   /**
    * Runs a use case in one transaction with its audit rows, its outbox rows and the answer to its
-   * Idempotency-Key: all of it is there, or nothing. `answer` is built when all is saved; without
-   * it, there is nothing to say.
+   * Idempotency-Key: all of it is saved, or nothing. `answer` is called when all is saved; without
+   * it the answer has no body.
    */
   readonly write: Write;
   /**
-   * A page of the list, or all of it as CSV; `complete` adds what comes from elsewhere, `more` what
-   * the page has beside its rows, out of the same snapshot.
+   * Answers a page of the list, or all of it as CSV. `complete` adds fields of other stores to the
+   * rows, `more` adds fields beside the rows of a page. Both use the snapshot of the rows.
    */
   readonly list: (query: RowsQuery, complete?: Complete, more?: More) => Promise<Reply>;
 }
@@ -117,8 +117,8 @@ interface Write {
 }
 type Row = Readonly<Record<string, any>>;
 /**
- * `tx` is the snapshot that the rows come from. A file lacks nothing because a store is slow: it
- * throws in place of that.
+ * `tx` is the snapshot of the rows. For a file it throws while a store is slow, because a file must
+ * not lack fields.
  */
 export type Complete = (
   rows: readonly Row[],
@@ -128,28 +128,28 @@ export type Complete = (
 export type More = (tx: PoolClient, scope: Scope) => Promise<object>;
 
 export interface Reply {
-  /** Without it, that of the contract. */
+  /** Undefined: the status of the contract. */
   readonly status?: number;
-  /** As the answer of the contract takes it; nothing is sent with 204. */
+  /** The input of the answer shape of the contract; not sent with 204. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** What a repeat of the request is answered, where secrets are shown once. */
+  /** The body for a repeat of the request, where secrets are shown once. */
   readonly repeat?: unknown;
-  /** The body in bytes of its own, e.g. as it was answered before; its type is in `headers`. */
+  /** A body that is already text, e.g. a stored answer; `headers` has its type. */
   readonly text?: string;
-  /** Sends a body that is not in memory. What it throws midway breaks the connection. */
+  /** Streams a body. An error after the first byte breaks the connection. */
   readonly send?: (response: Response) => Promise<void>;
 }
 
 export interface Route {
   readonly contract: Contract;
-  /** Without a limit of requests. */
+  /** The route has no limit of requests. */
   readonly isUnlimited?: boolean;
-  /** Throws Problem for what is wrong with row or state. */
+  /** Throws Problem, RefusalError and Unavailable. */
   readonly answer: (ask: Ask<any>) => Promise<Reply>;
 }
 
-/** A route, its handler typed by its contract. */
+/** Makes a route whose handler is typed by its contract. */
 export const route = <C extends Contract>(
   contract: C,
   answer: (ask: Ask<C>) => Promise<Reply>,
@@ -159,10 +159,10 @@ export const route = <C extends Contract>(
 /** A route with its row. */
 export interface ServedRoute extends Route {
   readonly method: Method;
-  /** As express takes it. */
+  /** In the syntax of express. */
   readonly path: string;
   readonly auth: "none" | "user" | "service-token" | "invitation" | "hmac";
-  /** Of users; every other role is answered 403. */
+  /** Roles of users that may call it; every other role is answered 403. */
   readonly roles: readonly Role[];
   readonly row: RouteRow;
 }

@@ -1,5 +1,5 @@
-// Finds the routes of the platform API: each file below routes/ exports `routes`, and each of them
-// has its row in routes.yaml, which says who may call it.
+// Finds the routes of the platform API: each file below routes/ exports `routes`, and each route
+// has a row in routes.yaml, which says who may call it.
 import { readdirSync } from "node:fs";
 import type { Role } from "../../modules/access/users/users.ts";
 import type { ApiPorts, Route, ServedRoute } from "./route.ts";
@@ -10,8 +10,8 @@ interface RouteFile {
 }
 
 /**
- * The routes of all files with their rows. Throws on a route without a row, on one that stands
- * twice, and on a credential that this host does not check.
+ * The routes of all files with their rows. Throws on a route without a row, on a route with two
+ * handlers, and on a credential that this host does not check.
  */
 export const routesOf = async (ports: Omit<ApiPorts, "served">): Promise<readonly ServedRoute[]> => {
   const folder = new URL("./routes/", import.meta.url);

@@ -1,5 +1,5 @@
-// The order of checks of the platform API: path, method, credential, rate, size and type, role,
-// then query, body and path by the contract, and then the route's own.
+// The checks of the platform API in their order: path, method, credential, rate, size and type,
+// role, then query, body and path by the contract, and then those of the route.
 
 import type { Express, Request, RequestHandler, Response } from "express";
 import { openHost, wrongMethod } from "../../infra/http/host.ts";
@@ -28,14 +28,14 @@ export interface ServerPorts extends AskPorts {
   readonly service: (request: Request) => number;
   /** Whether the client has signed the bytes. */
   readonly isSigned: (clientId: number, bytes: Buffer, signature: string | undefined) => Promise<boolean>;
-  /** What an address without a good signature is answered: this, until it fails too often. */
+  /** The answer to an address without a valid signature; after too many of them it is 429. */
   readonly refused: (address: string, unauthorized: Problem) => Problem;
   readonly limit: (key: string, limit: number) => Promise<Verdict>;
   /** The plan of a client; undefined while it is not known. */
   readonly planOf: (clientId: number) => string | undefined;
   readonly count: (counts: RequestCounts) => void;
   readonly trustedProxies: readonly string[];
-  /** Of the portal; undefined: no page of another host may read answers. */
+  /** The origin of the portal; undefined: no page of another host may read answers. */
   readonly portal: string | undefined;
   readonly log: Log;
 }
@@ -61,7 +61,7 @@ export const apiApp = (routes: readonly ServedRoute[], ports: ServerPorts): Expr
     ports.log,
   );
 
-/** `/clients/onboard` before `/clients/:id`: what is written out wins. */
+/** `/clients/onboard` comes before `/clients/:id`, because express takes the first match. */
 const inOrder = (routes: readonly ServedRoute[]): readonly ServedRoute[] =>
   [...routes].sort((a, b) => {
     const [one, other] = [a.path.replaceAll(":", "\uffff"), b.path.replaceAll(":", "\uffff")];
@@ -117,8 +117,8 @@ const plainArrival = async (
 };
 
 /**
- * Of what is signed all bytes come first, as they are. What is wrong with a signature is not said:
- * one answer for an unknown client, one without a secret, and bytes of another.
+ * Reads the whole body first, because its raw bytes are signed. An unknown client, a client without
+ * a secret and a wrong signature get the same answer, which does not tell them apart.
  */
 const signedArrival = async (
   { contract }: ServedRoute,
@@ -160,7 +160,7 @@ const callerOf = async (
 ): Promise<Caller> => {
   const take = async (key: string, limit: number): Promise<void> =>
     takePlace(await ports.limit(`api:${key}`, limit), limit, response, `${limit} requests a minute are let through`);
-  // The token of an invitation is in the body, and is looked at with it.
+  // The token of an invitation is in the body, and the use case checks it.
   if (route.auth === "none" || route.auth === "invitation") {
     if (route.isUnlimited !== true) await take(`address:${senderOf(request.ip ?? "")}`, OF_ADDRESS);
     return { kind: "anyone" };

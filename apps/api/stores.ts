@@ -18,13 +18,13 @@ import { clickKeysOf } from "../../processors/attribute/click-keys.ts";
 import type { Config } from "./config.ts";
 import { USUAL } from "./limits.ts";
 
-/** No store is waited for longer by a request. */
+/** A request waits no longer than this for a store. */
 export const STORE_MS = 2_000;
 
 /** The name of the process in the logs of the stores. */
 export const nameOf = ({ INSTANCE_NAME }: Config): string => `tributary-${INSTANCE_NAME}`;
 
-/** Connections are made when they are needed, so a store that is away does not end the start. */
+/** Connections are made by the first use, so the process starts while a store is away. */
 export const openStores = async (config: Config, log: Log, scope: Scope) => {
   const name = nameOf(config);
   const pool = await scope.open("postgres", () => {
@@ -57,7 +57,7 @@ export const openStores = async (config: Config, log: Log, scope: Scope) => {
   };
 };
 
-/** Tokens, plans and reference data: read once, then refreshed as they change. */
+/** Tokens, plans and reference data are read once, then refreshed when they change. */
 const openPictures = async (pool: Pool, log: Log, scope: Scope) => {
   const warned = (name: string) => ({ onError: (error: unknown) => log.warn(`${name}.not_refreshed`, { error }) });
   let isLoaded = false;

@@ -1,10 +1,10 @@
-// What a contract of a route is: the shapes of a request, closed, and one shape of the answer for
-// each role. Handlers, openapi.json and tests read the same object.
+// The contract of a route: the shapes of its request, without unknown fields, and a shape of the
+// answer for each role. Handlers, openapi.json and tests read the same object.
 import { z } from "zod";
 import { type Role, roles } from "../../../modules/access/users/users.ts";
 import { choice, isNumeric } from "./fields.ts";
 
-/** One shape for all, or one a role; a role that is not named has that of admin. */
+/** One shape for all roles, or one for each; a role that is not named has that of admin. */
 export type Answers = z.ZodType | ({ readonly admin: z.ZodType } & Readonly<Partial<Record<Role, z.ZodType>>>);
 
 export interface Contract<
@@ -20,45 +20,45 @@ export interface Contract<
   readonly body: Body;
   readonly answers: Answers;
   readonly status: 200 | 201 | 202 | 204;
-  /** Another status of success, of the same shape: 200 where what is saved was there before. */
+  /** A second status of success with the same shape, e.g. 200 where the row existed before. */
   readonly otherStatus?: 200 | 202;
-  /** Of a list: its rows by role, how they may be sorted, and its file as CSV. */
+  /** For a list: its rows by role, its sorts, and its CSV file. */
   readonly list?: ListShape;
-  /** `Idempotency-Key` is honoured. */
+  /** The route honours `Idempotency-Key`. */
   readonly isIdempotent: boolean;
-  /** Domain codes of 409, for the documentation. */
+  /** Codes of 409, for the documentation. */
   readonly conflicts: readonly string[];
-  /** Keys of all objects of the body, and items of its lists; undefined: as many as usual. */
+  /** Most keys of all objects of the body plus items of its lists; undefined: the usual limit. */
   readonly mostKeys?: number;
-  /** Simulations, exports and the assistant: a tenth of the requests a minute. */
+  /** The lower limit of requests holds, as for simulations and exports. */
   readonly isHeavy: boolean;
 }
 
 interface ListShape {
   readonly rows: Answers;
-  /** The first one is the default; `-` in front is descending. */
+  /** The first one is the default; a leading `-` means descending. */
   readonly sorts: readonly string[];
-  /** Filters that a role may not use, because they find what it may not see. */
+  /** Filters that a role may not use, because they reveal fields that it may not see. */
   readonly without: Readonly<Partial<Record<Role, readonly string[]>>>;
   readonly csv?: CsvShape;
 }
 interface CsvShape {
-  /** What the file is called, without client, days and ending. */
+  /** The name of the file, without client, days and ending. */
   readonly file: string;
   /** Fields of the row, in the order of columns; numbers stay bare. */
   readonly columns: Readonly<Record<string, "text" | "number">>;
 }
-/** The file of a list; its columns are fields of its rows, with spaces between their names. */
+/** A CSV file as a list declares it: `columns` are names of row fields, split by spaces. */
 interface CsvInput {
   readonly file: string;
   readonly columns: string;
 }
 
-/** Of bodies that bring hundreds of things at once. */
+/** `mostKeys` of bodies with hundreds of items. */
 export const MANY_KEYS = 20_000;
 
 const nothing = z.strictObject({});
-/** A body may be left out, or be empty. */
+/** The body may be left out, or be an empty object. */
 const emptyBody = nothing.optional();
 
 type ContractInput<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> = Pick<
@@ -73,7 +73,7 @@ type ContractInput<Params extends z.ZodType, Query extends z.ZodType, Body exten
     readonly body?: Body;
   };
 
-/** The contract of one route; what is left out is empty, and a route without an answer is 204. */
+/** Makes the contract of a route. Parts that are left out are empty; without answers it is 204. */
 export const contract = <
   Params extends z.ZodType = typeof nothing,
   Query extends z.ZodType = typeof nothing,
@@ -102,7 +102,7 @@ const page = {
   cursor: z.string().min(1).max(2_000).optional(),
 };
 
-/** The contract of a list: filters beside `sort`, `limit` and `cursor`, and pages of its rows. */
+/** Makes the contract of a list: filters, `sort`, `limit` and `cursor`, and pages of rows. */
 export const listContract = <
   Params extends z.ZodType = typeof nothing,
   Filters extends z.ZodRawShape = Record<never, never>,
@@ -110,7 +110,7 @@ export const listContract = <
   given: Pick<Contract, "route" | "summary"> & {
     readonly params?: Params;
     readonly filters?: Filters;
-    /** What a page has beside its rows, e.g. sums over all of them. */
+    /** Fields beside the rows of a page, e.g. sums over all rows. */
     readonly more?: z.ZodRawShape;
     readonly csv?: CsvInput;
   } & Omit<ListShape, "without" | "csv"> &
@@ -142,29 +142,29 @@ const csvOf = ({ file, columns }: CsvInput, rows: Answers): CsvShape => {
 
 const sortBy = (sorts: readonly string[], usual: string) => choice(sorts).default(usual);
 
-/** The shape of the page whose rows have this shape. */
+/** The shape of a page of such rows. */
 const pageOf = (row: z.ZodType, more: z.ZodRawShape): z.ZodType =>
   z.object({ data: z.array(row), has_more: z.boolean(), next_cursor: z.string().nullable(), ...more });
 
-/** The same of each role. */
+/** Maps the shape of each role. */
 const byRole = (answers: Answers, shape: (answer: z.ZodType) => z.ZodType): Answers =>
   answers instanceof z.ZodType
     ? shape(answers)
     : (Object.fromEntries(Object.entries(answers).map(([role, answer]) => [role, shape(answer)])) as Answers);
 
-/** What a role is answered; callers without a role have the shape of admin. */
+/** The shape of a role; callers without a role have that of admin. */
 export const answerOf = (answers: Answers, role: Role | undefined): z.ZodType =>
   answers instanceof z.ZodType ? answers : ((role === undefined ? undefined : answers[role]) ?? answers.admin);
 
-/** Names of the fields that a role is shown, of an answer or of the rows of a list. */
+/** Names of the fields that a role may see, of an answer or of the rows of a list. */
 export const fieldsOf = ({ answers, list }: Contract, role: Role | undefined): readonly string[] => {
   const shape = answerOf(list?.rows ?? answers, role);
   return shape instanceof z.ZodObject ? Object.keys(shape.shape) : [];
 };
 
 /**
- * The query as a role may send it: without filters and sorts by fields that it is not shown, since
- * these would find what it may not see.
+ * The query as a role may send it: without filters and sorts by fields that it may not see, since
+ * their result would reveal them.
  */
 export const queryFor = (contract: Contract, role: Role | undefined): z.ZodType => {
   const { query, list } = contract;

@@ -1,25 +1,25 @@
-// The fields that contracts are made of. What is stored is given, what is sent comes out: times are
-// milliseconds and become RFC 3339, for a viewer addresses are masked.
+// The fields of contracts. Those of answers turn stored values into sent ones: times from
+// milliseconds into RFC 3339, addresses into masked ones for a viewer.
 import { z } from "zod";
 import { digitsOf } from "../../../domain/currencies.ts";
 
-/** Ids of clients, partners, campaigns, rules and payments are positive int4. */
+/** Ids of clients, partners, campaigns, rules and payments are positive int4 in Postgres. */
 const INT4 = 2_147_483_647;
 export const id = z.int().min(1).max(INT4);
-/** The same in a path or a query. */
+/** An id in a path or a query. */
 export const idText = z.codec(z.string().regex(/^[1-9]\d{0,9}$/, "give an id: a positive whole number"), id, {
   decode: Number,
   encode: String,
 });
 export const ofId = z.strictObject({ id: idText });
 
-/** One of a few. */
+/** One of these values. */
 export const choice = <Value extends string>(values: readonly Value[]) =>
   z.enum(Object.fromEntries(values.map((value) => [value, value])) as { readonly [V in Value]: V });
 
-/** Controls, and what turns the direction of writing round what follows. */
+/** Control characters, and marks that change the direction of writing. */
 const INVISIBLE = /[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
-/** A text of a person on one line. */
+/** A text on one line, as a person writes it. */
 export const words = (most: number) =>
   z
     .string()
@@ -47,12 +47,12 @@ export const ofMonth = { year: z.int().min(2_000).max(2_100), month: z.int().min
 export const day = z.iso
   .date("give a day as YYYY-MM-DD")
   .refine((text) => text >= "2000" && text < "2101", "give a day of the years 2000 to 2100");
-/** Stored as Unix milliseconds. */
+/** A time that is stored as Unix milliseconds. */
 export const time = z.codec(z.number(), z.iso.datetime(), {
   decode: (at) => new Date(at).toISOString(),
   encode: (text) => Date.parse(text),
 });
-/** `a***@example.com`; what is no address is hidden as a whole. */
+/** `a***@example.com`; a text that is no address becomes `***`. */
 export const maskedEmail = z.codec(z.string(), z.string(), {
   decode: (text) => {
     const at = text.lastIndexOf("@");
@@ -60,22 +60,22 @@ export const maskedEmail = z.codec(z.string(), z.string(), {
   },
   encode: (text) => text,
 });
-/** Shown to no one but that something is there. */
+/** Shows only that there is a value. */
 export const masked = z.codec(z.string(), z.string(), { decode: () => "***", encode: (text) => text });
 
-/** An amount or a rate that a module has written. */
+/** An amount or a rate as text, written by a module. */
 export const decimal = z.string();
 /** A decimal with the digits of its currency. */
 export const money = z.string().regex(/^-?\d+(?:\.\d+)?$/);
 
-/** Whether a CSV file has the field as a number. */
+/** Whether the field is a number in a CSV file. */
 export const isNumeric = (field: unknown): boolean =>
   field instanceof z.ZodNullable || field instanceof z.ZodOptional
     ? isNumeric(field.unwrap())
     : field instanceof z.ZodNumber || field === decimal || field === money;
 
-/** In the body of a write: what the caller has seen. `If-Match` says the same. */
+/** In the body of a write: the version that the caller has seen, like `If-Match`. */
 export const version = z.int().min(1).optional();
 
-/** `from` and `to`, days of America/Mexico_City, both included; see modules/base/days.ts. */
+/** `from` and `to` are days of America/Mexico_City, both included; see modules/base/days.ts. */
 export const range = { from: day.optional(), to: day.optional() };

@@ -1,16 +1,16 @@
-// Which fields an answer holds for a role, down to the last one, and which of them are masked.
+// Lists all fields of an answer for a role, nested ones too, and which of them are masked.
 import { z } from "zod";
 import type { Role } from "../../../modules/access/users/users.ts";
 import { answerOf, type Contract } from "./contract.ts";
 import { masked, maskedEmail } from "./fields.ts";
 
 export interface ShownField {
-  /** E.g. `lines[].commission.amount`; `*` is what the module answers as it is. */
+  /** E.g. `lines[].commission.amount`; `*` stands for any field that a module adds. */
   readonly path: string;
   readonly isMasked: boolean;
 }
 
-/** Of an answer, or of a row of the list, as this role is shown it. */
+/** The fields that this role sees, of the answer or of a row of the list. */
 export const shownTo = ({ answers, list }: Contract, role: Role | undefined): readonly ShownField[] =>
   within(answerOf(list?.rows ?? answers, role), "");
 

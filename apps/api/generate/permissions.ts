@@ -1,11 +1,11 @@
-// Writes docs/permissions.md and the same as CSV from routes.yaml, the router and the shapes of
-// answers. With --check it only says whether they are current.
+// Writes docs/permissions.md and docs/permissions.csv from routes.yaml, the router and the shapes
+// of answers. With --check it only compares them.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { permissionsCsv, permissionsOf, permissionsPage } from "../permissions.ts";
 import { readRouteTable } from "../route-table.ts";
 import { routesOf } from "../routes.ts";
 
-/** Nothing is opened: a route is data and a function. */
+/** Routes are data and functions, so no port has to be open. */
 const permissions = permissionsOf(readRouteTable(), await routesOf({} as never));
 const files = {
   "docs/permissions.md": permissionsPage(permissions),

@@ -1,4 +1,5 @@
-// Reads what a request brings by the contract of its route: closed, and every fault with its place.
+// Parses a request by the contract of its route. Unknown fields are faults, and each fault has its
+// place.
 import type { IncomingMessage } from "node:http";
 import type { z } from "zod";
 import { Problem, type ProblemParts } from "../../../infra/http/problem.ts";
@@ -10,11 +11,11 @@ import type { Input } from "../route.ts";
 
 type Fault = NonNullable<ProblemParts["errors"]>[number];
 
-/** RFC 6901. */
+/** A JSON pointer (RFC 6901). */
 const pointerOf = (path: readonly PropertyKey[]): string =>
   path.map((part) => `/${String(part).replaceAll("~", "~0").replaceAll("/", "~1").slice(0, 100)}`).join("");
 
-/** An unknown field is named by its own place, and a choice by what each of its forms lacks. */
+/** An unknown field is reported at its own place. */
 const faultsOf = (issues: readonly z.core.$ZodIssue[], before: readonly PropertyKey[] = []): readonly Fault[] =>
   issues.flatMap((issue): readonly Fault[] => {
     const path = [...before, ...issue.path];
@@ -27,11 +28,11 @@ const faultsOf = (issues: readonly z.core.$ZodIssue[], before: readonly Property
     return [{ pointer: pointerOf(path), code: codeOf(issue), detail: issue.message }];
   });
 
-/** A check of ours may name its own code in `params`. */
+/** A check of ours may give its own code in `params`. */
 const codeOf = (issue: z.core.$ZodIssue): string =>
   issue.code === "custom" && typeof issue.params?.code === "string" ? issue.params.code : issue.code;
 
-/** More help no one, and each one is longer than what caused it. */
+/** More faults help no one, and each is longer than its cause in the body. */
 const MOST_FAULTS = 100;
 
 /** Throws Problem 400 with the first 100 faults. */
@@ -42,20 +43,20 @@ export const accepted = <S extends z.ZodType>(schema: S, given: unknown, what: s
   throw new Problem("validation_failed", `${what} is not acceptable`, { errors });
 };
 
-/** The input in a body, or in an object of it: see `Ask.input`. */
+/** `Ask.input` of a body, or of an object inside of it. */
 export const inputOf = <Body>(body: Body): Input<Body> =>
   (typeof body === "object" && body !== null
     ? Object.fromEntries(Object.entries(body).filter(([name, value]) => value !== undefined && name !== "version"))
     : {}) as Input<Body>;
 
-/** Ids in a path: what is none is an unknown one. */
+/** The ids in a path. A text that is no id is answered like an unknown id. */
 export const paramsIn = <C extends Contract>(contract: C, given: unknown): z.output<C["params"]> => {
   const parsed = contract.params.safeParse(given);
   if (!parsed.success) throw missing();
   return parsed.data as z.output<C["params"]>;
 };
 
-/** The query, each name once, as far as the role may ask. */
+/** The query as this role may send it, each name once. */
 export const queryIn = <C extends Contract>(
   contract: C,
   role: Role | undefined,
@@ -67,7 +68,7 @@ export const queryIn = <C extends Contract>(
   return accepted(queryFor(contract, role), given, "the query") as z.output<C["query"]>;
 };
 
-/** The version that the caller has seen, of the header or the body; undefined: any. */
+/** The version that the caller has seen, from the header or the body; undefined: any. */
 export const expectedVersion = (request: IncomingMessage, body: unknown): number | undefined => {
   const inBody = (body as { readonly version?: unknown } | undefined)?.version;
   const header = request.headers["if-match"];
@@ -79,7 +80,7 @@ export const expectedVersion = (request: IncomingMessage, body: unknown): number
   return version;
 };
 
-/** `Idempotency-Key`, when there is one. */
+/** The `Idempotency-Key`; undefined when there is none. */
 export const idempotencyKey = (request: IncomingMessage): string | undefined => {
   const given = request.headersDistinct["idempotency-key"] ?? [];
   if (given.length === 0) return undefined;

@@ -1,5 +1,5 @@
-// Makes of a request what a handler is given: its parts by the contract, and the transactions in
-// which it reads and writes.
+// Builds the argument of a handler from a request: its parts by the contract, and the transactions
+// in which it reads and writes.
 import { Problem } from "../../../infra/http/problem.ts";
 import { checkTexts } from "../../../infra/http/read-json.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
@@ -11,7 +11,7 @@ import { type AskPorts, away, type CheckedRequest, roleOf } from "./checked-requ
 import { behindOf, listReply } from "./list.ts";
 import { type Writing, writeReply } from "./write.ts";
 
-/** Throws Problem 400 for query and body, 404 for a path that holds no id. */
+/** Throws Problem 400 for query and body, and RefusalError: missing for a path without an id. */
 export const askOf = (ports: AskPorts, arrived: CheckedRequest): Ask => {
   const { caller, request } = arrived;
   const { contract } = arrived.route;

@@ -1,4 +1,4 @@
-// What the steps of one request share: what has arrived, and how an answer goes out.
+// The parts that the steps of a request share: the request as it was checked, and its answer.
 
 import type { Request } from "express";
 import { orUnavailable } from "../../../infra/http/problem.ts";
@@ -6,7 +6,7 @@ import type { Role } from "../../../modules/access/users/users.ts";
 import { answerOf } from "../contract/contract.ts";
 import type { ApiPorts, Caller, Reply, ServedRoute } from "../route.ts";
 
-/** What was checked before the contract is looked at. */
+/** A request that has passed the checks before those of its contract. */
 export interface CheckedRequest {
   readonly route: ServedRoute;
   readonly caller: Caller;
@@ -17,16 +17,16 @@ export interface CheckedRequest {
   readonly json: unknown;
 }
 export interface AskPorts extends Pick<ApiPorts, "pool" | "cursorKeys"> {
-  /** CSV files that are being written now. */
+  /** Counts the CSV files that are being written. */
   readonly files: { underWay: number };
 }
 
-/** For what Postgres was asked: 503 while it is away. */
+/** Maps errors of Postgres to 503 while it is away. */
 export const away = orUnavailable("this cannot be read or changed now", 2);
 
 export const roleOf = (caller: Caller): Role | undefined => (caller.kind === "user" ? caller.user.role : undefined);
 
-/** The body as it goes out: what the shape of the role does not name is not sent. */
+/** The reply as it is sent: fields that the shape of the role does not name are dropped. */
 export const rendered = ({ contract }: ServedRoute, caller: Caller, reply: Reply): Reply => {
   if (reply.send !== undefined || reply.text !== undefined) return reply;
   const { status = contract.status, headers = {} } = reply;

@@ -1,10 +1,10 @@
-// Writes a CSV file to a reader, as fast as it reads.
+// Writes a CSV file to a reader, as fast as the reader takes it.
 import { once } from "node:events";
 import type { Response } from "express";
 import { BOM, csvLine } from "../../../infra/http/csv.ts";
 import { SenderGone } from "../../../infra/http/problem.ts";
 
-/** A reader that takes nothing for this long has gone. */
+/** A reader that takes nothing for this long counts as gone. */
 const STALLED_MS = 30_000;
 
 export interface CsvFile {
@@ -12,12 +12,12 @@ export interface CsvFile {
   readonly columns: readonly string[];
 }
 export interface CsvWriter {
-  /** Lines as `csvLine` makes them. Throws Aborted when the reader has gone, or takes nothing. */
+  /** Writes lines of `csvLine`. Throws SenderGone when the reader is gone, or takes nothing. */
   readonly put: (lines: string) => Promise<void>;
   readonly end: () => Promise<void>;
 }
 
-/** Its head goes with the first lines: what fails before them is still answered as a problem. */
+/** Writes the head with the first lines, so that an error before them is still a problem. */
 export const csvWriter = (response: Response, { filename, columns }: CsvFile): CsvWriter => {
   const write = writerTo(response);
   let head =
@@ -45,7 +45,7 @@ export const csvWriter = (response: Response, { filename, columns }: CsvFile): C
 const writerTo = (response: Response) => {
   const gone = new AbortController();
   response.once("close", () => gone.abort());
-  // One that left before this says so never again.
+  // A connection that closed before this line emits no further event.
   if (response.closed || response.destroyed) gone.abort();
   return async (text: string): Promise<void> => {
     if (gone.signal.aborted) throw new SenderGone("the reader went away");

@@ -1,13 +1,13 @@
-// The cursor of a list: where the next page begins, signed together with what was asked, so that it
-// goes on with the same list and with nothing else.
+// The cursor of a list: the place where the next page begins, signed together with the request, so
+// that it continues the same list only.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Problem } from "../../../infra/http/problem.ts";
 import type { PageKey } from "../../../infra/postgres/rows.ts";
 
-/** 128 bits: a forger has no second try that would be cheaper than guessing. */
+/** 128 bits are enough: a forger can only guess, one request a guess. */
 const MAC_BYTES = 16;
 
-/** What a cursor is bound to: the route with its params, and the query without cursor and limit. */
+/** A cursor is valid for one route with its params and its query, except cursor and limit. */
 export const listKey = (route: string, params: unknown, query: object): string => {
   const { cursor: _, limit: __, format: ___, ...asked } = query as Readonly<Record<string, unknown>>;
   return JSON.stringify([route, params, Object.entries(asked).sort(([a], [b]) => (a < b ? -1 : 1))]);
@@ -21,7 +21,7 @@ export const cursorText = ([key]: readonly Buffer[], list: string, behind: PageK
   return Buffer.concat([macOf(key!, list, place), place]).toString("base64url");
 };
 
-/** Throws Problem 400 `bad_cursor` for one that this list has not given out. */
+/** Throws Problem 400 `bad_cursor` for a cursor that this list has not given out. */
 export const readCursor = (keys: readonly Buffer[], list: string, text: string): PageKey => {
   const bytes = Buffer.from(text, "base64url");
   const [mac, place] = [bytes.subarray(0, MAC_BYTES), bytes.subarray(MAC_BYTES)];

@@ -1,8 +1,8 @@
-// A filter by a client, which lists and figures have in common.
+// The filter by a client, which lists and figures share.
 import { missing } from "../../../modules/base/refusal.ts";
 import type { Ask } from "../route.ts";
 
-/** A client that the caller may not see finds nothing: 404, as for an unknown one. */
+/** Throws RefusalError: missing for an unknown client, and for one that the caller may not see. */
 export const checkFilter = async ({ read }: Pick<Ask, "read">, clientId: number | undefined): Promise<void> => {
   if (clientId === undefined) return;
   await read(async (_tx, { clients }) => {

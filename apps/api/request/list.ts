@@ -1,5 +1,5 @@
-// Answers a list: a page behind a signed cursor, or all of it as a CSV file that is streamed from
-// one snapshot.
+// Answers a list: a page with a signed cursor, or all rows as a CSV file that is streamed from one
+// snapshot.
 import type { Response } from "express";
 import { z } from "zod";
 import { dayOf } from "../../../domain/calendar.ts";
@@ -39,8 +39,8 @@ const keyOf = ({ route }: CheckedRequest, { params, query }: ListRequest): strin
   listKey(route.contract.route, params, query as object);
 
 /**
- * Behind which row the page begins; undefined: with the first one. Throws Problem 400 `bad_cursor`,
- * which comes before what is wrong with a row.
+ * The row after which the page begins; undefined: it begins with the first row. Throws Problem 400
+ * `bad_cursor`, which a request gets before any refusal about a row.
  */
 export const behindOf = (
   { cursorKeys }: AskPorts,
@@ -79,7 +79,7 @@ const wantsCsv = ({ route, request }: CheckedRequest, { format }: ListQuery): bo
   return isCsv;
 };
 
-/** A file that is read slowly holds a connection to Postgres: others must have some left. */
+/** A file that is read slowly holds a connection to Postgres, and the pool has only a few. */
 const MOST_FILES = 3;
 const csvReply = async (
   { files }: AskPorts,
@@ -113,10 +113,10 @@ const csvReply = async (
   return { send };
 };
 
-/** The shape of a row that has these fields alone. */
+/** The shape of a row with only these fields. */
 const onlyOf = (shape: z.ZodType, names: readonly string[]): z.ZodType =>
   shape instanceof z.ZodObject ? shape.pick(Object.fromEntries(names.map((name) => [name, true])) as never) : shape;
 
-/** <what>-<client>-<from>-<to>.csv; what was not asked for is "all". */
+/** <what>-<client>-<from>-<to>.csv, with "all" for a filter that is not set. */
 const fileName = (file: string, { client_id, from, to }: ListQuery): string =>
   [file, client_id ?? "all", from ?? "all", to ?? dayOf(Date.now())].join("-") + ".csv";

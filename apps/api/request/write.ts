@@ -1,5 +1,5 @@
 // The one transaction of a write: business rows, audit, outbox and the answer to its
-// Idempotency-Key are there together, or none of them.
+// Idempotency-Key are saved together, or none of them.
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PoolClient } from "pg";
@@ -16,19 +16,19 @@ import type { Reply } from "../route.ts";
 import { idempotencyKey } from "./accept.ts";
 import { type AskPorts, away, type CheckedRequest, rendered } from "./checked-request.ts";
 
-/** How long a request waits for its twin, which has the same key. */
+/** A request waits this long for an earlier one with the same key. */
 const TWIN_MS = 10_000;
 const TWIN_PAUSE_MS = 100;
 /**
- * Of a change of reference data that was not saved in time, as on a machine with much other work:
- * nothing of it was saved, and the next try has a stamp of its own.
+ * How often a change of reference data is tried that is not saved in time, e.g. on a busy machine.
+ * Nothing of a failed try is saved, and the next try gets its own stamp.
  */
 const MOST_TRIES = 3;
 
-/** Thrown to end the transaction: the twin's has not ended yet. */
+/** Ends the transaction, because the request with the same key has not ended yet. */
 class TwinAtWork extends Error {}
 
-/** What a handler gives to `write`. */
+/** The arguments of `Ask.write`. */
 export interface Writing {
   readonly useCase: (work: Work) => Promise<unknown>;
   readonly answer: (result: any, work: Work) => Reply | Promise<Reply>;
@@ -56,12 +56,12 @@ export const writeReply = async (
       if (performance.now() > until)
         throw unavailable("the first request with this Idempotency-Key is still at work", 5);
     }
-    // Without a connection: twins must not take those that the first one needs.
+    // The wait holds no connection, because the first request may need one.
     await sleep(TWIN_PAUSE_MS);
   }
 };
 
-/** What a write answers: of a repeat, what its first request was answered. */
+/** The body that a write has answered; for a repeat, that of the first request. */
 export const firstAnswer = <Answer>({ text }: Reply): Answer => JSON.parse(text!) as Answer;
 
 const keyOf = ({ route, request, bytes }: CheckedRequest, user: User): KeyOfRequest | undefined => {
@@ -75,7 +75,7 @@ const keyOf = ({ route, request, bytes }: CheckedRequest, user: User): KeyOfRequ
       };
 };
 
-/** Without a key the work is done each time. */
+/** Runs the work, or returns the stored answer of its key. */
 const answeredOnce = async (
   tx: PoolClient,
   key: KeyOfRequest | undefined,

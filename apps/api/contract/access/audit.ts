@@ -1,4 +1,4 @@
-// The contract of the audit: what was done, by whom, before and after.
+// The contract of the audit: each action with its actor, and the state before and after.
 import { z } from "zod";
 import { listContract } from "../contract.ts";
 import { id, idText, masked, maskedEmail, range, time } from "../fields.ts";
@@ -30,7 +30,7 @@ export const listAudit = listContract({
   },
   rows: { admin: entry, viewer: entry.extend({ actor: maskedEmail, ip: masked.nullable() }) },
   sorts: ["-at", "at"],
-  // Asking for an address would say whether it is there.
+  // A filter by address would reveal whether the address is there.
   without: { viewer: ["actor"] },
   csv: {
     file: "audit",

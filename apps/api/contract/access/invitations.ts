@@ -1,4 +1,4 @@
-// The contracts of invitations: of partners, and of the people of a client.
+// The contracts of invitations of partners, and of people of a client.
 import { z } from "zod";
 import { invitationStates } from "../../../../modules/access/invitations/invitations.ts";
 import { contract, listContract } from "../contract.ts";
@@ -34,7 +34,7 @@ export const listInvitations = listContract({
   filters: { ...filters, partner_id: idText.optional() },
   rows: { admin: ofPartner, viewer: ofPartner.extend(hidden) },
   sorts,
-  // Asking for an address would say whether it is there.
+  // A filter by address would reveal whether the address is there.
   without: { viewer: ["email"] },
 });
 export const listClientInvitations = listContract({

@@ -1,4 +1,4 @@
-// The contracts of tokens by which clients and partners send.
+// The contracts of tokens with which clients and partners send.
 import { z } from "zod";
 import { contract, listContract } from "../contract.ts";
 import { choice, id, idText, ofId, time, words } from "../fields.ts";

@@ -1,4 +1,4 @@
-// The contracts of users: those whom an admin makes, and the state of all.
+// The contracts of users, and of those that an admin makes.
 import { z } from "zod";
 import { roles } from "../../../../modules/access/users/users.ts";
 import { contract, listContract } from "../contract.ts";
@@ -6,7 +6,7 @@ import { choice, id, ofId, time, version, words } from "../fields.ts";
 
 const locale = choice(["es", "en"]);
 const status = choice(["active", "disabled"]);
-/** Users of a partner and of a client come by invitation. */
+/** An admin makes users of these roles; the others come by invitation. */
 const given = choice(["admin", "client_manager", "viewer"]);
 const email = z.string().trim().min(3).max(254);
 const clientIds = z.array(id).max(10_000);

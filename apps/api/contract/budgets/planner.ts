@@ -1,4 +1,4 @@
-// The contracts of what is planned to be spent on commissions in a month, by partner and segment.
+// The contracts of month plans: planned commissions by partner and segment.
 import { z } from "zod";
 import { termFields } from "../../../../modules/catalog/contracts/contract-terms.ts";
 import { contract, MANY_KEYS } from "../contract.ts";
@@ -28,7 +28,7 @@ const stored = {
   target_conversions: z.int(),
   rate: z.string().nullable().describe("percent that the plan expects"),
 };
-/** What came of a line, or of all of them. */
+/** The actual figures of a line, or of the whole plan. */
 export const planFigures = {
   conversions: z.int(),
   commission: money.describe("booked to the month, in the currency of the plan"),

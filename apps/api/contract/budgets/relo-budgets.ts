@@ -1,9 +1,9 @@
-// The contracts of what a client wants to spend in a month.
+// The contracts of the budgets of a client by month.
 import { z } from "zod";
 import { contract, listContract } from "../contract.ts";
 import { choice, id, monthText, ofId, ofMonth, segment, time, version, words, yearText } from "../fields.ts";
 
-/** What is set; a launch sets budgets too. */
+/** The fields of a budget that is set, here or by a launch. */
 export const budgetFields = {
   ...ofMonth,
   amount: z.string().max(30),

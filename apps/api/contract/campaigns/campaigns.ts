@@ -1,4 +1,4 @@
-// The contracts of campaigns: what they are, how they change, and their launch.
+// The contracts of campaigns, of their changes and of their launch.
 import { z } from "zod";
 import { termFields } from "../../../../modules/catalog/contracts/contract-terms.ts";
 import { budgetFields } from "../budgets/relo-budgets.ts";
@@ -107,7 +107,7 @@ export const archiveCampaign = contract({
   conflicts: ["version_conflict", "client_archived"],
 });
 
-/** The terms of a contract and when they hold; its writer checks what a type needs. */
+/** The terms of a contract and their dates; its writer checks the fields that a type needs. */
 export const commissionFields = {
   segment: segment.nullable().default(null),
   event_type: eventType,

@@ -38,9 +38,9 @@ const client = z.object({
 });
 const detail = client.extend({ version: z.int() });
 const ingestTokens = z.array(z.object({ prefix: z.string(), last_used_at: time.nullable() }));
-/** With what an admin is shown of it. */
+/** The shape for an admin. */
 export const clientDetail = detail.extend({ ingest_tokens: ingestTokens });
-/** Tokens are the business of those who may revoke them. */
+/** Only those who may revoke tokens see them. */
 const answers = {
   admin: clientDetail,
   client_manager: detail,
@@ -58,7 +58,7 @@ export const listClients = listContract({
   sorts: ["name", "-name", "-created_at", "created_at"],
 });
 
-/** A client as it is made. */
+/** The body of a new client. */
 export const newClient = z.strictObject({
   ...z.object(clientFields).partial().shape,
   name: clientFields.name,

@@ -1,4 +1,4 @@
-// The contract of a client that comes with all that it needs, in one request.
+// The contract of onboarding: a client with partners, campaigns and pixel, in one request.
 import { z } from "zod";
 import { campaignFields, commissionFields, patternFields, shownLink, warning } from "../campaigns/campaigns.ts";
 import { contract, MANY_KEYS } from "../contract.ts";
@@ -11,7 +11,7 @@ const key = z.string().regex(/^[a-z][a-z0-9_-]{0,39}$/, "give a key: a letter, t
 const partnerOf = z.union([id, key], "give the key or the id of a partner of this request");
 
 const fields = z.object(partnerFields).partial();
-/** A new partner has a key for this request, and name and e-mail; a known one has its id alone. */
+/** A new partner needs key, name and e-mail; an existing partner has only its id. */
 const partner = z
   .strictObject({
     id: id.optional().describe("of a partner that is there: it works for the new client too"),

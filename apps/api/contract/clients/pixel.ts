@@ -1,4 +1,4 @@
-// The contracts of a client's pixel: its configuration, its signing secret, and whether it works.
+// The contracts of the pixel of a client: its configuration, its signing secret, its activity.
 import { z } from "zod";
 import { contract } from "../contract.ts";
 import { choice, eventType, ofId, time, version } from "../fields.ts";
@@ -17,7 +17,7 @@ const fields = {
   tracking_type: choice(["PIXEL", "HYBRID", "S2S", "APP"]),
   auto_signals: z.boolean(),
 };
-/** What is set of a pixel, none of it needed. */
+/** The settings of a pixel, all optional. */
 export const pixelFields = {
   allowed_domains: hosts.optional().describe("hosts, *.host for all below one; none: every host"),
   ...z.object(fields).partial().shape,
@@ -25,13 +25,13 @@ export const pixelFields = {
 const patch = z.strictObject({ ...pixelFields, version });
 const config = z.object({ allowed_domains: z.array(z.string()), ...fields, version: z.int() });
 
-/** Of a secret no more than its last four digits. */
+/** A secret with all but its last four characters hidden. */
 const maskedSecret = z.codec(z.string(), z.string(), {
   decode: (secret) => `********${secret.slice(-4)}`,
   encode: (text) => text,
 });
 const masked = config.extend({ hmac_secret: maskedSecret.nullable() });
-/** The older form shows the secret, in clear to those who may make another; a viewer sees none. */
+/** The older route shows the secret: in clear to admins, masked to managers, not to viewers. */
 const withSecret = {
   admin: config.extend({ hmac_secret: z.string().nullable() }),
   client_manager: masked,

@@ -1,4 +1,4 @@
-// The contracts of what a campaign sold: in total, by day, and its orders.
+// The contracts of the figures of a campaign: in total, by day, and its orders.
 import { z } from "zod";
 import { contract, listContract } from "../contract.ts";
 import { choice, day, id, idText, ofId, range, segment } from "../fields.ts";

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { choice, day, decimal, id, time } from "../fields.ts";
 import { money } from "./shapes.ts";
 
-/** A list can be filtered by each status that a commission may have one day. */
+/** Filters take every status of commissions, also those that no commission has yet. */
 export const commissionStatuses = [
   "pending",
   "on_hold",
@@ -16,7 +16,7 @@ export const commissionStatuses = [
 ] as const;
 
 const statuses = {
-  /** As the partner is shown it, and without the reasons of a review. */
+  /** A partner sees `under_review` for `on_hold`, without the reason. */
   partner: choice(["pending", "under_review", "reversed"]),
   others: choice(["pending", "on_hold", "reversed"]),
 };
@@ -41,7 +41,7 @@ const shared = {
   receipt_hash: z.string().nullable().describe("of the receipt of the commission, for a dispute"),
 };
 
-/** What a partner is shown: never what was sold. */
+/** The shape for a partner has no field about the goods. */
 export const partnerOrder = z.object({ ...shared, commission_status: statuses.partner.nullable() });
 
 const fraudWith = (reason: z.ZodType) =>
@@ -64,5 +64,5 @@ export const fullOrder = z.object({
   fraud: fraudWith(reason.extend({ evidence: z.string() })),
 });
 
-/** Evidence names addresses of people. */
+/** The shape for a viewer has no evidence, which contains addresses of people. */
 export const viewerOrder = fullOrder.extend({ fraud: fraudWith(reason) });

@@ -1,5 +1,5 @@
-// The contracts of what a partner earned: its dashboard, its orders and its payments. A partner is
-// never shown what was sold.
+// The contracts of the earnings of a partner: its dashboard, its orders and its payments. The
+// shapes for the partner itself have no field about the goods.
 import { z } from "zod";
 import { contract, listContract } from "../contract.ts";
 import { choice, currency, day, eventType, id, idText, ofId, range, segment, time } from "../fields.ts";
@@ -28,7 +28,7 @@ const states = {
 };
 const rates = { conversion_rate: ratio, approval_rate: ratio };
 
-/** What both shapes have; `totals` and the blocks are those of the reader. */
+/** The fields of both shapes; `totals`, blocks and changes differ by reader. */
 const dashboard = <Totals extends z.ZodRawShape, Block extends z.ZodRawShape, Change extends z.ZodRawShape>(of: {
   readonly totals: Totals;
   readonly block: Block;

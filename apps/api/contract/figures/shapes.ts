@@ -1,4 +1,4 @@
-// What answers with figures are made of: their stamp, money in one currency, and counts.
+// The shared fields of figures: their stamp, money in one currency, and counts.
 import { z } from "zod";
 import { choice, decimal, time } from "../fields.ts";
 
@@ -19,10 +19,10 @@ const sold = { gross: money, refunded: money, net: money };
 const soldRatios = { aov: perPiece, refund_rate: ratio, roas: ratio };
 const epc = { epc: perPiece.describe("commission a click, with two more digits than the currency has") };
 
-/** Commission, for those who may not see what was sold. */
+/** Commission without revenue, for readers who may not see revenue. */
 export const earnedBlock = { ...earned, other_currencies: z.array(z.object(earned)) };
 export const earnedOfClicks = { ...earned, ...epc, other_currencies: z.array(z.object({ ...earned, ...epc })) };
-/** What was sold and what of it was earned. */
+/** Revenue and commission. */
 const soldMoney = { ...sold, ...soldRatios, ...earned };
 export const soldBlock = { orders: z.int(), ...soldMoney, other_currencies: z.array(z.object(soldMoney)) };
 export const soldOfClicks = {

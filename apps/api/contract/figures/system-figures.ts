@@ -1,4 +1,4 @@
-// The contracts of how fresh figures are, and of fraud.
+// The contracts of the freshness of figures, and of fraud.
 import { z } from "zod";
 import { contract } from "../contract.ts";
 import { choice, currency, day, id, idText, range, time } from "../fields.ts";

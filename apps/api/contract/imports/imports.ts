@@ -1,4 +1,4 @@
-// The contracts of imports: files of rows, how far each is, what of it was refused.
+// The contracts of imports: files of rows with their progress and their rejected rows.
 import { z } from "zod";
 import { importStates } from "../../../../modules/intake/imports/import-state.ts";
 import { uploadColumns } from "../../../../processors/admit/upload/csv-row.ts";

@@ -1,5 +1,5 @@
-// The contracts of uploads in parts: a file is begun, its parts go to the host of uploads, and it
-// is imported once all of them are there.
+// The contracts of uploads in parts: an upload begins here, its parts go to the upload host, and
+// the file is imported once all parts are stored.
 import { z } from "zod";
 import { MOST_BYTES } from "../../../../modules/intake/imports/import-file.ts";
 import { uploadColumns } from "../../../../processors/admit/upload/csv-row.ts";

@@ -1,12 +1,12 @@
-// The contracts of leads: the signed push of one by a client's server, and the list of them.
+// The contracts of leads: the signed push of a client's server, and the list.
 import { z } from "zod";
 import { contract, listContract } from "../contract.ts";
 import { choice, id, idText, money, ofId, range, time } from "../fields.ts";
 
-/** Null says the same as leaving a field out: servers send what their forms have. */
+/** Null means the same as a field that is left out, since many servers send all form fields. */
 const optional = (most: number) => z.string().max(most, `at most ${most} characters`).nullish();
 
-/** Fields with a meaning here; every other one is kept with the lead. */
+/** The fields that are read; all others are stored with the lead. */
 export const leadFields = {
   client_lead_id: z
     .string()
@@ -59,7 +59,7 @@ const lead = z.object({
   extra: z.record(z.string(), z.json()).nullable().describe("fields of other names, as they were sent"),
   erased: z.boolean().describe("its person was erased: nothing personal is left"),
 });
-/** Of a client's user a partner stays hidden, and with it whether there is one. */
+/** A user of the client must not see the partner, nor whether there is one. */
 const credited = lead.extend({
   attributed: z.boolean(),
   partner_id: id.nullable(),

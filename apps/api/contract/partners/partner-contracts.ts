@@ -1,4 +1,4 @@
-// The contracts (of routes) of what partners earn by their contracts (with clients).
+// The route contracts of the contracts that partners have with clients.
 import { z } from "zod";
 import { termFields } from "../../../../modules/catalog/contracts/contract-terms.ts";
 import { contract, listContract } from "../contract.ts";

@@ -1,5 +1,5 @@
-// The contract of what is planned for a partner in a month. The partner sees approved plans alone,
-// and no rate.
+// The contract of the planned budgets of a partner in a month. The partner itself sees approved
+// plans only, and no rate.
 import { z } from "zod";
 import { planFigures } from "../budgets/planner.ts";
 import { contract } from "../contract.ts";

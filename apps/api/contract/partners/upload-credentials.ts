@@ -1,4 +1,4 @@
-// The contract of a partner's upload token: it is made again, and shown once.
+// The contract of the upload token of a partner, which is replaced and shown once.
 import { z } from "zod";
 import { contract } from "../contract.ts";
 import { ofId, time } from "../fields.ts";

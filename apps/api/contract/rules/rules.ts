@@ -1,17 +1,17 @@
-// The contracts of attribution rules: whom an event is credited to when it meets a condition.
+// The contracts of attribution rules, which credit a partner for events that meet a condition.
 import { z } from "zod";
 import { parseCondition } from "../../../../domain/conditions/condition.ts";
 import { contract, listContract } from "../contract.ts";
 import { choice, day, id, idText, maskedEmail, ofId, time, version, words } from "../fields.ts";
 
 const status = choice(["active", "inactive"]);
-/** The names in a JSON pointer. */
+/** The parts of a JSON pointer. */
 const pathOf = (pointer: string): string[] =>
   pointer
     .split("/")
     .slice(1)
     .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
-/** Any JSON to the schema; what the grammar says of it has its place inside the condition. */
+/** The schema takes any JSON; the grammar reports each fault at its place in the condition. */
 export const condition = z
   .unknown()
   .superRefine((given, context) => {

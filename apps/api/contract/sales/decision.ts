@@ -1,4 +1,4 @@
-// What a person decided about a sale, as orders and explanations show it.
+// The decision of a person about a sale, as orders and explanations show it.
 import { z } from "zod";
 import { id, maskedEmail, money, time } from "../fields.ts";
 
@@ -18,5 +18,5 @@ export const decision = z.object({
   currency: z.string().nullable(),
 });
 
-/** As a viewer sees it. */
+/** The shape for a viewer. */
 export const decisionMasked = decision.extend({ by: maskedEmail });

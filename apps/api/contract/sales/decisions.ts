@@ -1,4 +1,4 @@
-// The contracts of decisions about sales: credit given, moved, and reviews ended.
+// The contracts of decisions about sales: giving and moving credit, ending reviews, refunds.
 import { z } from "zod";
 import { REFUND_REASONS } from "../../../../domain/refunds.ts";
 import { contract, MANY_KEYS } from "../contract.ts";

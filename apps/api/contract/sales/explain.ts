@@ -1,4 +1,4 @@
-// The contract of the explanation of one event: what was considered, decided and earned.
+// The contract of the explanation of one event: its candidates, its credit and its money.
 import { z } from "zod";
 import { contract } from "../contract.ts";
 import { id, idText, money, time } from "../fields.ts";

@@ -1,5 +1,5 @@
-// The contracts of external sources: who else sends or holds events of a client, and how a payload
-// of theirs becomes an event.
+// The contracts of external sources, which send or hold events of a client, with the mapping of
+// their payloads to events.
 import { z } from "zod";
 import { pullSettings } from "../../../../modules/intake/pulls/drivers/drivers.ts";
 import {
@@ -12,7 +12,7 @@ import { readSourceId } from "../../../../modules/intake/sources/sources.ts";
 import { contract, listContract } from "../contract.ts";
 import { id, idText, time, version } from "../fields.ts";
 
-/** `src_7`, as the address of a postback names it. */
+/** `src_7`, as in the address of a postback. */
 const sourceId = z.codec(z.int(), z.string(), { decode: (n) => `src_${n}`, encode: (text) => readSourceId(text) ?? 0 });
 const ofSource = z.strictObject({
   id: z.codec(z.string().regex(/^src_[1-9]\d{0,9}$/, "give the id of a source, e.g. src_7"), z.int(), {
@@ -23,7 +23,7 @@ const ofSource = z.strictObject({
 const pull = pullSettings.nullable().describe("where and how its events are pulled; null: they are not");
 
 const counted = z.int().min(0);
-/** As the statistics were written. */
+/** A time that is already text in the statistics. */
 const moment = z.iso.datetime({ offset: true });
 const pullStats = z.object({
   ...{ rows: counted, new: counted, duplicate: counted, errors: counted },

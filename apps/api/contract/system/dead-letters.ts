@@ -1,4 +1,4 @@
-// The contracts of dead letters. For administrators: a letter may belong to no client.
+// The contracts of dead letters. Only admins see them, because a letter may belong to no client.
 import { z } from "zod";
 import { letterKinds, letterStates } from "../../../../modules/log/dead-letters/letter.ts";
 import { contract, listContract } from "../contract.ts";

@@ -1,4 +1,4 @@
-// The contracts of jobs: work that outlives its request.
+// The contracts of jobs, which outlive their request.
 import { z } from "zod";
 import { jobKinds, jobStates } from "../../../../modules/base/jobs/jobs.ts";
 import { contract, listContract } from "../contract.ts";

@@ -1,4 +1,4 @@
-// The contract of mails: what was sent to whom.
+// The contract of the list of mails.
 import { z } from "zod";
 import { mailStates } from "../../../../modules/base/mails/mail-reads.ts";
 import { listContract } from "../contract.ts";

@@ -1,4 +1,4 @@
-// The contracts of moves of the log: planned, asked for with the token of the plan, followed.
+// The contracts of jobs on the log: planned, started with the token of the plan, followed.
 import { z } from "zod";
 import { stages } from "../../../../modules/money/reprocess/ports.ts";
 import { moveKinds, moveStates } from "../../../../modules/running/log-jobs/moves.ts";
@@ -7,10 +7,10 @@ import { choice, id, time, words } from "../fields.ts";
 
 const target = z.string().regex(/^[a-z][a-z0-9-]{0,63}$/, "give the name of a stage or sink");
 const reason = words(500);
-/** With its zone: without one it would be a guess. */
+/** A time must have a zone, which could only be guessed otherwise. */
 const moment = z.codec(
   z.iso.datetime({ offset: true, error: "give a time with its zone, as RFC 3339" }),
-  // One below 0 is a word of the broker: -1 is its end.
+  // The broker reads negative times as words: -1 is the end of the log.
   z.number().min(0, "give a time of 1970 or later"),
   { decode: (text) => Date.parse(text), encode: (at) => new Date(at).toISOString() },
 );

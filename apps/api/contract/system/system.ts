@@ -1,8 +1,8 @@
-// The contracts of monitoring, and of the documentation itself.
+// The contracts of monitoring, and of the documentation.
 import { z } from "zod";
 import { contract } from "../contract.ts";
 
-/** What modules answer as it is; its fields are theirs. */
+/** An answer of a module, whose fields are declared there. */
 const report = z.looseObject({});
 
 export const readHealth = contract({
@@ -23,7 +23,7 @@ export const readIngestPath = contract({
 export const sendAlert = contract({
   route: "POST /api/admin/system-alert",
   summary: "Keeps an alert, and mails it once an incident, status and severity.",
-  // An alert is never lost for its spelling: modules/base/alerts/alert.ts reads it.
+  // modules/base/alerts/alert.ts parses it leniently: a misspelled alert must not be lost.
   body: z.unknown(),
   answers: z.object({
     alert_id: z.string().nullable().describe("null while it could be mailed and not be kept"),

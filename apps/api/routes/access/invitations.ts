@@ -1,4 +1,4 @@
-// The routes of invitations, the same for both kinds.
+// The routes of invitations of partners, and of people of a client.
 import { acceptInvitation, verifyInvitation } from "../../../../modules/access/invitations/accept.ts";
 import { createInvitation, type InvitationInput } from "../../../../modules/access/invitations/create.ts";
 import {

@@ -1,4 +1,4 @@
-// The routes of tokens by which clients and partners send.
+// The routes of tokens with which clients and partners send.
 import { issueToken } from "../../../../modules/access/tokens/issue.ts";
 import { endToken } from "../../../../modules/access/tokens/revoke.ts";
 import { readToken, tokenRows } from "../../../../modules/access/tokens/token-reads.ts";

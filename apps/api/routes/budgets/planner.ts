@@ -1,4 +1,4 @@
-// The routes of plans: what a client is to spend on commissions in a month, by partner and segment.
+// The routes of month plans: planned commissions of a client by partner and segment.
 import type { Work } from "../../../../modules/base/work.ts";
 import { daysOfMonth } from "../../../../modules/catalog/budgets/pace.ts";
 import { approvePlan } from "../../../../modules/catalog/planner/approve.ts";

@@ -1,4 +1,4 @@
-// The routes of what a client wants to spend in a month, and of what it has spent.
+// The routes of the budgets of a client by month, with what was spent.
 import { type BudgetRow, budgetRows } from "../../../../modules/catalog/budgets/budgets.ts";
 import { saveBudget } from "../../../../modules/catalog/budgets/save.ts";
 import { readShownBudget, shownBudgets } from "../../../../modules/catalog/budgets/shown-budgets.ts";

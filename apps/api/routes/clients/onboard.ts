@@ -1,4 +1,4 @@
-// The route that makes a client with all that it needs in one request.
+// The route that onboards a client with partners, campaigns and pixel in one request.
 import { type OnboardedClient, onboardClient } from "../../../../modules/catalog/clients/onboard.ts";
 import { shownClient } from "../../../../modules/catalog/clients/onboarding/shown-client.ts";
 import { clientDetail } from "../../contract/clients/clients.ts";
@@ -19,7 +19,7 @@ export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[]
   }),
 ];
 
-/** The secrets are shown once: a repeat of the request is answered without them. */
+/** The secrets are shown once; a repeat of the request is answered without them. */
 const replyOf = ({ client_id, ingest_token, hmac_secret }: OnboardedClient, shown: object): Reply => ({
   body: { ...shown, ingest_token, hmac_secret },
   repeat: { ...shown, ingest_token: null, hmac_secret: null, secrets: "shown_once" },

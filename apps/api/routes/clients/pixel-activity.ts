@@ -1,4 +1,4 @@
-// The routes that say whether events of a client come in, and whether its pixel works.
+// The routes of the incoming events of a client, and of the activity of its pixel.
 import { pixelActivity } from "../../../../modules/catalog/pixel/activity.ts";
 import { openPixel } from "../../../../modules/catalog/pixel/open-pixel.ts";
 import { newestEvents } from "../../../../modules/figures/rollups/rollup-reads.ts";

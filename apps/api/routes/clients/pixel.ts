@@ -1,5 +1,5 @@
-// The routes of a client's pixel. The older form is the same store and the same change, with the
-// secret beside it.
+// The routes of the pixel of a client. The older routes read and change the same configuration,
+// with the secret beside it.
 import { regenerateSecret } from "../../../../modules/catalog/clients/regenerate-secret.ts";
 import { changePixel } from "../../../../modules/catalog/pixel/change.ts";
 import { openPixel } from "../../../../modules/catalog/pixel/open-pixel.ts";
@@ -51,7 +51,7 @@ const changeOf = ({ params, input, version }: Ask<typeof contracts.changePixel>)
   ...{ client_id: params.id, patch: input, version },
 });
 
-/** RFC 9745 and RFC 8594: since when, until when, and what comes instead. */
+/** Deprecation (RFC 9745) and sunset (RFC 8594) of the older routes. */
 const formerly = (clientId: number) => ({
   Deprecation: "@1767225600",
   Sunset: "Fri, 31 Dec 2027 23:59:59 GMT",

@@ -1,4 +1,4 @@
-// The routes of what a campaign sold.
+// The routes of the figures of a campaign.
 import { spanOf } from "../../../../modules/base/days.ts";
 import { campaignOf } from "../../../../modules/catalog/campaigns/campaign-reads.ts";
 import { campaignDays, campaignStats } from "../../../../modules/figures/dashboards/campaign.ts";

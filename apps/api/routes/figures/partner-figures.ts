@@ -1,4 +1,4 @@
-// The routes of what a partner earned. A partner's own answers never contain what was sold.
+// The routes of the earnings of a partner. Answers to the partner itself never contain revenue.
 
 import { spanOf } from "../../../../modules/base/days.ts";
 import { dashboardPartner, openPartnerFor } from "../../../../modules/catalog/partners/partner-detail.ts";

@@ -1,4 +1,4 @@
-// The routes of how fresh figures are, and of fraud.
+// The routes of the freshness of figures, and of fraud.
 import { orUnavailable } from "../../../../infra/http/problem.ts";
 import { fraudDashboard } from "../../../../modules/figures/dashboards/fraud.ts";
 import { freshnessOf } from "../../../../modules/figures/reads/data-freshness.ts";

@@ -1,4 +1,4 @@
-// The route of a few rows: a small file, and the answer waits for its import.
+// The route that imports a few rows and waits for the result.
 import { orUnavailable } from "../../../../infra/http/problem.ts";
 import { rowInScope } from "../../../../modules/access/scope.ts";
 import type { ScopedRead } from "../../../../modules/base/work.ts";
@@ -24,7 +24,7 @@ export const routes = ({ pool, objects }: Pick<ApiPorts, "pool" | "objects">): r
     );
     const { import_id } = firstAnswer<{ readonly import_id: string }>(begun);
     const look = () => rowOf(read, import_id);
-    // A repeat stores the file too: the first request may have died before it did.
+    // A repeat stores the file too, because the first request may have died before that.
     if ((await look()).status === "pending_upload")
       await storeRows({ pool, objects }, { import_id, client_id: sender.client_id, rows }).catch(notStored);
     const row = await whenEnded(look, WAIT_MS);

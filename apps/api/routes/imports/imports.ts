@@ -1,4 +1,4 @@
-// The routes of imports: lists, progress, previews, rejected rows, and their end.
+// The routes of imports: list, progress, preview, rejected rows, cancel, undo and reset.
 
 import type { Response } from "express";
 import { csvLine } from "../../../../infra/http/csv.ts";
@@ -19,7 +19,7 @@ import { type ApiPorts, type Ask, type Route, route } from "../../route.ts";
 
 type Ports = Pick<ApiPorts, "objects" | "pool">;
 
-/** The process that works on it sees it with its next batch. */
+/** The process that imports the file notices a cancel with its next batch. */
 const CANCEL_MS = 3_000;
 
 export const routes = ({ objects, pool }: Ports): readonly Route[] => [
@@ -73,7 +73,7 @@ export const routes = ({ objects, pool }: Ports): readonly Route[] => [
   ),
 ];
 
-/** RFC 9745 and RFC 8594: since when, until when, and what comes instead. */
+/** Deprecation (RFC 9745) and sunset (RFC 8594) of the older path. */
 const FORMERLY = {
   Deprecation: "@1767225600",
   Sunset: "Fri, 31 Dec 2027 23:59:59 GMT",
@@ -82,7 +82,7 @@ const FORMERLY = {
 
 const reset = (import_ids: readonly string[]) => ({ body: { reset: import_ids.length, import_ids } });
 
-/** In a write, for the audit says who reads it. */
+/** Uses a write, because the audit records the read. */
 const fileToRead = async (
   { write, params }: Ask<typeof contracts.previewImport>,
   action: Parameters<typeof imports.recordRead>[2],

@@ -1,4 +1,4 @@
-// The routes of uploads in parts: begin one, say that all of it was sent, and import it.
+// The routes of uploads in parts: begin an upload, complete it, and import the file.
 import { orUnavailable } from "../../../../infra/http/problem.ts";
 import { missing } from "../../../../modules/base/refusal.ts";
 import { PART_BYTES } from "../../../../modules/intake/imports/import-file.ts";

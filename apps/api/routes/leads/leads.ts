@@ -1,4 +1,4 @@
-// The routes of leads. The audit says who reads them, before anything of them is sent.
+// The routes of leads. Each read is recorded in the audit before leads are sent.
 import { countRows } from "../../../../infra/postgres/rows.ts";
 import { clientOf } from "../../../../modules/catalog/clients/client-reads.ts";
 import { leadsOf, recordLeadRead, withPeople } from "../../../../modules/intake/leads/lead-list.ts";
@@ -27,5 +27,5 @@ export const routes = ({ leads }: Pick<ApiPorts, "leads">): readonly Route[] => 
   }),
 ];
 
-/** The write only records the read: its own answer is not sent. */
+/** The write only records the read, and its own answer is not sent. */
 const NO_ANSWER = () => ({ status: 204 });

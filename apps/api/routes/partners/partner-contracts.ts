@@ -1,4 +1,4 @@
-// The routes of what a partner earns: its contracts, their versions, and what they do not touch.
+// The routes of the contracts of a partner and their versions.
 import { dayOf } from "../../../../domain/calendar.ts";
 import { contractOf, contractRows, shownContract } from "../../../../modules/catalog/contracts/contract-reads.ts";
 import { saveContract } from "../../../../modules/catalog/contracts/save.ts";

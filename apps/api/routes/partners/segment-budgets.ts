@@ -1,4 +1,4 @@
-// The route of what is planned for a partner in a month, and what came of it.
+// The route of the planned and actual commissions of a partner in a month.
 import { refuseOtherPartner } from "../../../../modules/catalog/partners/partner-detail.ts";
 import { segmentBudgets } from "../../../../modules/catalog/planner/segment-budgets.ts";
 import { readSegmentBudgets } from "../../contract/partners/segment-budgets.ts";

@@ -1,4 +1,4 @@
-// The route that makes a partner another upload token.
+// The route that replaces the upload token of a partner.
 import { rotateUploadToken } from "../../../../modules/catalog/partners/rotate-upload-token.ts";
 import * as contracts from "../../contract/partners/upload-credentials.ts";
 import { type Route, route } from "../../route.ts";

@@ -1,4 +1,4 @@
-// The routes of attribution rules. Every save is a version of its own, and none is edited.
+// The routes of attribution rules. Each save adds a version, and no version is edited.
 import { archiveRule } from "../../../../modules/catalog/rules/archive.ts";
 import { createRule } from "../../../../modules/catalog/rules/create.ts";
 import { replaceRule } from "../../../../modules/catalog/rules/replace.ts";
@@ -8,7 +8,7 @@ import * as contracts from "../../contract/rules/rules.ts";
 import { checkFilter } from "../../request/filter.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
-/** A screen waits for no count. */
+/** The rule is shown without its hits when they take longer. */
 const HITS_MS = 1_500;
 
 export const routes = ({ clickhouse }: Pick<ApiPorts, "clickhouse">): readonly Route[] => [

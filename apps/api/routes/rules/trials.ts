@@ -1,4 +1,4 @@
-// The routes that try a rule on history, and apply it there.
+// The routes that try a rule on history, and apply it to history.
 import { orUnavailable, unavailable } from "../../../../infra/http/problem.ts";
 import { checkVersion } from "../../../../modules/base/refusal.ts";
 import { type RuleOfTrial, ruleOfTrial, ruleToTry } from "../../../../modules/money/trials/rule-to-try.ts";
@@ -36,10 +36,10 @@ export const routes = (ports: Ports): readonly Route[] => {
   ];
 };
 
-/** A rule that is not saved is shown without id and version. */
+/** An unsaved rule is shown without id and version. */
 const NO_RULE = { rule_id: null, rule_version: null };
 
-/** Each trial holds a core for a second or two. */
+/** Each trial uses a core for a second or two. */
 const AT_ONCE = 3;
 
 const openTrialLimit = ({ pool, trials }: Ports) => {

@@ -1,4 +1,4 @@
-// The routes that decide about sales: who is credited, how a fraud review ends, what is given back.
+// The routes of decisions about sales: credit, the end of a fraud review, and refunds.
 import type { Work } from "../../../../modules/base/work.ts";
 import { assignSale } from "../../../../modules/money/decisions/assign.ts";
 import { attributeEach, namedByItems } from "../../../../modules/money/decisions/attribute-each.ts";
@@ -60,15 +60,15 @@ export const routes = (ports: Ports): readonly Route[] => [
 const actorOf = ({ user }: Pick<Ask, "user">): string => `user:${user.user_id}`;
 
 interface Decision {
-  /** The sales that the request names: a repeat of it looks for them again. */
+  /** The sales that the request names; a repeat of the request searches for them again. */
   readonly names: SaleNames;
   readonly useCase: (work: Work) => Promise<DecidedSales>;
   readonly settings: FollowSettings;
-  /** The answer of these outcomes; without it, it is the only one of them. */
+  /** Makes the body from all outcomes; undefined: the body is the only outcome. */
   readonly bodyOf?: (outcomes: readonly DecisionOutcome[]) => object;
 }
 
-/** A repeat of the request is answered how its decisions are by then. */
+/** A repeat of the request gets the state that its decisions have by then. */
 const decided = async (
   { pool, clickhouse }: Ports,
   { read, write }: Pick<Ask, "read" | "write">,

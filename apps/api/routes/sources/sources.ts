@@ -39,7 +39,7 @@ export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[]
     ),
   ),
 
-  // In a write, for payloads are read: the audit says so.
+  // Uses a write, because the audit records that payloads were read.
   route(contracts.trySource, ({ write, params, body }) =>
     write(
       (work) => trySource(work, keyring, { source_id: params.id, draft: body }),

@@ -1,4 +1,4 @@
-// The routes of dead letters. For administrators: a letter may belong to no client.
+// The routes of dead letters. Only admins see them, because a letter may belong to no client.
 import { orUnavailable } from "../../../../infra/http/problem.ts";
 import { spanOf } from "../../../../modules/base/days.ts";
 import * as letters from "../../../../modules/log/dead-letters/actions.ts";
@@ -8,14 +8,15 @@ import { discardLetter, listLetters, retryLetter } from "../../contract/system/d
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
 /**
- * A letter is changed before the transaction of its audit row, which would wait for a second
- * connection inside of it. A crash in between leaves the entry of the topic `operations`, which is
- * written first.
+ * A letter is changed before the transaction of its audit row, because the change takes a
+ * connection of its own. A crash between the two leaves only the entry in the topic `operations`,
+ * which is written first.
  */
 export const routes = ({ pool, audit }: ApiPorts): readonly Route[] => [
   route(listLetters, async ({ list, query }) => {
     const { from, to, ...filter } = query;
-    // Without days all letters are listed: a parked one waits for a person, however long.
+    // Without days all letters are listed, because a parked letter waits for a person without
+    // limit.
     const span = from === undefined && to === undefined ? {} : { failed: spanOf({ from, to }, Date.now()) };
     const { body, ...reply } = await list(letterRows({ ...filter, ...span }));
     return { ...reply, body: { ...(body as object), depth: await stored(() => letterDepth(pool)) } };

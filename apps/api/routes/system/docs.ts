@@ -1,4 +1,4 @@
-// The routes of the documentation: made of what is served, the same for everyone.
+// The routes of the documentation, which is made from the served routes.
 import { readDocs, readOpenApi } from "../../contract/system/system.ts";
 import { docsPage } from "../../docs-page.ts";
 import { openApiOf } from "../../openapi.ts";
@@ -7,7 +7,7 @@ import { type ApiPorts, type Route, route } from "../../route.ts";
 const KEPT = { "Cache-Control": "public, max-age=300" };
 
 export const routes = ({ served, version }: Pick<ApiPorts, "served" | "version">): readonly Route[] => {
-  // What is served does not change while the process runs.
+  // The served routes do not change while the process runs.
   let texts: { readonly json: string; readonly page: string } | undefined;
   const made = () => {
     if (texts !== undefined) return texts;

@@ -1,5 +1,5 @@
-// The routes of jobs on the log: what the command line's rewind, relearn and replay do, planned and
-// stored here, and carried out by a keeper.
+// The routes of jobs on the log (rewind, relearn, replay, reprocess): planned and stored here,
+// carried out by a keeper.
 import { planAgain, planRequest, startMove } from "../../../../modules/running/log-jobs/move-request.ts";
 import { moveView, readMove } from "../../../../modules/running/log-jobs/move-view.ts";
 import { moveRows } from "../../../../modules/running/log-jobs/moves.ts";

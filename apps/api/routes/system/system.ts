@@ -1,4 +1,4 @@
-// The routes of monitoring: how the stores are, what the keeper knows of each, and the door for
+// The routes of monitoring: the health of the stores, the path of events into the log, and incoming
 // alerts.
 import { orUnavailable, Problem, unavailable } from "../../../../infra/http/problem.ts";
 import { readAlert } from "../../../../modules/base/alerts/alert.ts";
@@ -9,7 +9,7 @@ import { listProbes } from "../../../../modules/running/repair/probe-states.ts";
 import { readHealth, readIngestPath, readSystemHealth, sendAlert } from "../../contract/system/system.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
-/** Load balancers ask often: callers within this time share an answer. */
+/** Load balancers ask often, so callers within this time share an answer. */
 const CACHED_MS = 2_000;
 
 export const routes = (ports: ApiPorts): readonly Route[] => {
@@ -34,7 +34,7 @@ export const routes = (ports: ApiPorts): readonly Route[] => {
     route(sendAlert, async ({ body, sender }) => {
       const read = readAlert(body);
       if ("wrong" in read) throw new Problem("validation_failed", "this is no alert", { errors: read.wrong });
-      // The reason is in the log of the process.
+      // The log of the process has the reason.
       const by = { actor: "service", role: "service", ...sender };
       const { alert_id, mailed } = await ports.reportAlert(read.alert, by).catch(() => {
         throw unavailable("the alert can be neither kept nor mailed now", 2);

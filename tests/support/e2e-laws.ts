@@ -43,6 +43,9 @@ export const expectLaws = async (
   journal: Journal,
   sent: ReadonlyMap<string, SentEvent>,
 ): Promise<Held> => {
+  const [{ cid: clientId }] = [...sent.values()] as [SentEvent];
+  const own = `client_id = ${clientId}`;
+  const isOwn = ({ key }: { readonly key: string }): boolean => key.startsWith(`${clientId}:`);
   const outcomes = journal.outcomes();
   const ok = [...outcomes].filter(([, outcome]) => outcome === "ok").map(([id]) => id);
   expect(ok.length).toBeGreaterThan(0);
@@ -51,7 +54,7 @@ export const expectLaws = async (
   // answer.
   const stored = await product.clickhouse<{ id: string; rows: number; t: string; order_id: string | null }>(
     `select sender_event_id as id, toUInt32(count()) as rows, any(t) as t, any(order_id) as order_id from events final
-     where startsWith(sender_event_id, '${run}-') group by id`,
+     where ${own} and startsWith(sender_event_id, '${run}-') group by id`,
   );
   const storedIds = new Set(stored.map(({ id }) => id));
   expect({ lost: ok.filter((id) => !storedIds.has(id)) }).toEqual({ lost: [] });
@@ -75,7 +78,7 @@ export const expectLaws = async (
   expect({ dead: letters.length }).toEqual({ dead: unreadable });
 
   for (const topic of ["claims", "conversions", "ledger.entries"])
-    expectOneContent(await product.events<Claim | Conversion | LedgerEntry>(topic));
+    expectOneContent((await product.events<Claim | Conversion | LedgerEntry>(topic)).filter(isOwn));
   const versions = (await product.events<EventAttributed>("events.attributed"))
     .filter(({ data }) => data.event.sender_event_id?.startsWith(`${run}-`))
     .map(({ data }) => data.version);
@@ -94,15 +97,13 @@ export const expectLaws = async (
   const booked = await product.rows<{ order_id: string; entries: number; amount: string }>(
     `select order_id, count(*)::int as entries, sum(entry.amount_minor)::text as amount
      from conversions join ledger_entries entry using (client_id, conversion_id)
-     where order_id like '${run}-%' group by order_id`,
+     where ${own} and order_id like '${run}-%' group by order_id`,
   );
   expect({ twice: booked.filter(({ entries }) => entries !== 1) }).toEqual({ twice: [] });
   expect(new Map(booked.map(({ order_id: order, amount }) => [order, BigInt(amount)]))).toEqual(orders);
 
   // M10: every conversion has its one outcome. M1: what is booked balances, entry by entry and in
   // all.
-  const [{ cid: clientId }] = [...sent.values()] as [SentEvent];
-  const own = `client_id = ${clientId}`;
   const [laws] = await product.rows(`select
     (select count(*)::int from conversions where ${own} and not exists (select from ledger_entries entry
       where entry.client_id = conversions.client_id and entry.conversion_id = conversions.conversion_id

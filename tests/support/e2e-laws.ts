@@ -69,7 +69,7 @@ export const expectLaws = async (
   // dropped, and dead is only what cannot be read.
   const events = await product.events<EventReceived>("events.raw");
   const unreadable = (await product.read("events.raw")).length - events.length;
-  const raw = events.filter(({ data }) => data.sender_event_id?.startsWith(`${run}-`));
+  const raw = events.filter((event) => isOwn(event) && event.data.sender_event_id?.startsWith(`${run}-`));
   const distinct = new Set(raw.map(({ id }) => id));
   expect({ records: raw.length, stored: stored.length }).toEqual({ records: raw.length, stored: distinct.size });
   const letters = (await product.read("s2s.dlq")).filter(
@@ -80,7 +80,7 @@ export const expectLaws = async (
   for (const topic of ["claims", "conversions", "ledger.entries"])
     expectOneContent((await product.events<Claim | Conversion | LedgerEntry>(topic)).filter(isOwn));
   const versions = (await product.events<EventAttributed>("events.attributed"))
-    .filter(({ data }) => data.event.sender_event_id?.startsWith(`${run}-`))
+    .filter((event) => isOwn(event) && event.data.event.sender_event_id?.startsWith(`${run}-`))
     .map(({ data }) => data.version);
   expect(new Set(versions)).toEqual(new Set([1]));
 

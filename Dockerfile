@@ -9,6 +9,7 @@ COPY package.json package-lock.json .npmrc ./
 # No install script runs; those of the embedded servers would be the only ones.
 RUN npm ci --ignore-scripts
 COPY tsconfig.json topics.ts edges.ts topology.ts ./
+COPY edges edges
 COPY schemas schemas
 COPY stream stream
 COPY infra infra

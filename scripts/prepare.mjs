@@ -93,7 +93,7 @@ function matchesLock() {
 }
 
 const SOURCES = [
-  ...["schemas", "stream", "infra", "domain", "processors", "sinks", "modules", "apps", "browser", "tools"],
+  ...["schemas", "stream", "infra", "domain", "processors", "edges", "sinks", "modules", "apps", "browser", "tools"],
   ...["tests", "bench"],
 ];
 

@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from "jose";
 import { orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts";
 import { bearerOf, refusals } from "../../infra/http/tokens.ts";
-import { isLoopback } from "../../infra/runtime/loopback.ts";
+import { isLoopback } from "../../infra/runtime/same-machine.ts";
 import type { Identity } from "../../modules/access/users/identity.ts";
 import type { User } from "../../modules/access/users/users.ts";
 import type { Act } from "../../modules/base/audit/audit.ts";

@@ -1,4 +1,5 @@
 // The ingest host: opens what it needs by name, serves, and closes in reverse.
+import { edges } from "../../edges.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { pingClickhouse } from "../../infra/clickhouse/ping.ts";
 import { type App, openApp, serve } from "../../infra/http/app/open-app.ts";
@@ -43,7 +44,7 @@ export const ingest =
   async (scope: Scope): Promise<void> => {
     const opening = { scope, config, log };
     const app = await openApp("ingest", opening);
-    const edge = await openEdge({ ...opening, metrics: app.metrics, connections: 3 });
+    const edge = await openEdge({ ...opening, edges, metrics: app.metrics, connections: 3 });
     const stores = await openStores(opening, edge);
     const routes = await openRoutes(opening, { app, edge, stores });
     const served = await serve(opening, ingestHost(routes, config.TRUSTED_PROXIES, log));
@@ -61,7 +62,7 @@ const openRoutes = async (opening: Opening, opened: IngestParts): Promise<Routes
   const { scope, config, log } = opening;
   const { edge, stores } = opened;
   const { pool, way } = edge;
-  const hosts = hostsOf(opening, edge);
+  const hosts = hostsOf(opening, opened);
   const authenticate = authenticator(stores.tokens, "ingest");
   return {
     edges: await openEdges({ authenticate, ...edgeParts(opening, opened) }),
@@ -69,7 +70,7 @@ const openRoutes = async (opening: Opening, opened: IngestParts): Promise<Routes
       authenticate,
       keys: config.TRIBUTARY_SECRET.accepted.map(batchIdKey),
       clickhouse: stores.clickhouse,
-      progress: progressOf({ admin: way.admin, hosts, isHolding: () => way.path.state().active }),
+      progress: progressOf({ admin: stores.admin, hosts, isHolding: () => way.path.state().active }),
       log,
     }),
     health: healthRoute(config, opened, hosts),
@@ -118,7 +119,7 @@ const trialsOf = ({ INSTANCE_NAME, ...config }: Config, { pool }: Edge): TrialSe
 };
 
 /** Read once at the start, so that the hosting is known if Postgres is away later. */
-const hostsOf = ({ log }: Opening, { pool, way: { admin } }: Edge): (() => Promise<Hosts>) => {
+const hostsOf = ({ log }: Opening, { edge: { pool }, stores: { admin } }: IngestParts): (() => Promise<Hosts>) => {
   const recorded = recordedHostings(pool);
   void recorded().catch((error) => log.warn("hosting.not_known", { error }));
   return () =>
@@ -131,10 +132,10 @@ const hostsOf = ({ log }: Opening, { pool, way: { admin } }: Edge): (() => Promi
 
 const healthRoute = (
   { INSTANCE_NAME }: Config,
-  { app: { version, startedAt }, edge: { pool, way }, stores: { clickhouse, rateLimit } }: IngestParts,
+  { app: { version, startedAt }, edge: { pool, way }, stores: { admin, clickhouse, rateLimit } }: IngestParts,
   hosts: () => Promise<Hosts>,
 ) => {
-  const { admin, objects, path, probe } = way;
+  const { objects, path, probe } = way;
   return healthOf({
     version,
     startedAt,

@@ -13,7 +13,7 @@ import type { Log } from "../../infra/runtime/log.ts";
 import type { Metrics } from "../../infra/runtime/metrics.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { keepDoing, type Schedule, SILENT_MS } from "../../infra/runtime/timing/schedule.ts";
-import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
+import { sendWithSchemaIds } from "../../infra/spool/sending.ts";
 import { openInstallationSecrets } from "../../modules/access/secrets/installation-secrets.ts";
 import { openReference } from "../../modules/catalog/reference/reference.ts";
 import { type AskClientFacts, clientFactsOf } from "../../modules/intake/path/facts.ts";
@@ -24,7 +24,7 @@ import { sourceFactsOf } from "../../modules/intake/sources/source-facts.ts";
 import { openSources } from "../../modules/intake/sources/source-picture.ts";
 import { letterSources } from "../../modules/log/dead-letters/failure.ts";
 import { openSuppressions, type Suppressions } from "../../modules/privacy/suppressions.ts";
-import { feedsOf } from "../../stream/topology.ts";
+import { edgesOf, feedsOf } from "../../stream/topology.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
@@ -195,7 +195,8 @@ const beginRetention = async ({ pool, objects, log, begin }: Work): Promise<void
 /** Begins the work on the log itself: events of the last resort, replays, and moves of groups. */
 const beginLogWork = async (work: Work, suppressions: Suppressions): Promise<void> => {
   const { config, scope, objects, registry, wire, produce, kafka, metrics, log, begin } = work;
-  const setAside = refusedByLog({ send: produce, objects, wire: () => wire, log });
+  const ofEdges = [...new Set(edgesOf(pipeline).map(({ to }) => to))];
+  const setAside = refusedByLog({ send: produce, objects, wire: () => wire, written: ofEdges, log });
   await begin(lastResort(objects, sendWithSchemaIds(registry, produce, setAside)));
   const ofReplays = { config, topology: pipeline, kafka, registry, produce, suppressions, metrics, log };
   await begin(await scope.open("replay lane", () => openReplayLane(ofReplays)));

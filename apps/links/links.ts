@@ -1,5 +1,6 @@
 // The host of tracking links: opens what it needs by name, serves, and closes in reverse.
 import { clickIdKey } from "../../domain/click-id.ts";
+import { linkEdges } from "../../edges/link.ts";
 import { openApp, serve } from "../../infra/http/app/open-app.ts";
 import { directHost } from "../../infra/http/direct/direct-host.ts";
 import { need } from "../../infra/runtime/errors.ts";
@@ -26,7 +27,13 @@ export const links =
   async (scope: Scope): Promise<void> => {
     const opening = { scope, config, log };
     const { metrics, ready } = await openApp("links", opening);
-    const edge = await openEdge({ ...opening, metrics, connections: 2, publishDeadlineMs: TIME_BOX_MS });
+    const edge = await openEdge({
+      ...opening,
+      edges: linkEdges,
+      metrics,
+      connections: 2,
+      publishDeadlineMs: TIME_BOX_MS,
+    });
     const { reference } = await scope.open("reference", () => {
       const onError = (error: unknown) => log.warn("reference.not_refreshed", { error });
       return closing(openReference(edge.pool, { onError }));

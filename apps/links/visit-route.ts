@@ -2,11 +2,9 @@
 // visitor sent on. Nothing else is asked on the way: links are known from memory.
 import { randomBytes, randomUUID } from "node:crypto";
 import { type ClickIdKey, mint } from "../../domain/click-id.ts";
-import { keptClick } from "../../domain/links/kept-click.ts";
-import { targetUrl } from "../../domain/links/target-url.ts";
-import { clickWindowMs, type TrackedLink, trackedLink } from "../../domain/links/tracked-link.ts";
+import { clickWindowMs, keptClick, type TrackedLink, targetUrl, trackedLink } from "../../domain/links/tracked-link.ts";
 import type { Reference } from "../../domain/reference/reference.ts";
-import { edges } from "../../edges.ts";
+import { linkEdges } from "../../edges/link.ts";
 import { cookiesIn, setCookie, sharedDomain } from "../../infra/http/direct/cookies.ts";
 import { type DirectRoute, headersOf, send, type Visit } from "../../infra/http/direct/direct-host.ts";
 import { perSecond } from "../../infra/http/direct/per-second.ts";
@@ -37,7 +35,7 @@ const VISITS_A_SECOND = 600;
 const COOKIE = "_svc_cid";
 
 export const visitRoute = (parts: VisitParts): DirectRoute => {
-  const edge = hostEdge(edges, "link", parts);
+  const edge = hostEdge(linkEdges, "link", parts);
   const limit = perSecond(VISITS_A_SECOND, parts.now);
   const answer = async (visit: Visit): Promise<number> => {
     const now = parts.clock();

@@ -2,7 +2,7 @@
 // client does not want them. Answered once it is stored.
 import { maskInForce } from "../../domain/personal/consent.ts";
 import { signalsIn } from "../../domain/personal/signals.ts";
-import { edges } from "../../edges.ts";
+import { pixelEdges } from "../../edges/pixel.ts";
 import { perSecond } from "../../infra/http/direct/per-second.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import { Unavailable } from "../../infra/runtime/errors.ts";
@@ -12,14 +12,13 @@ import type { Sightings } from "../../modules/catalog/pixel/sightings.ts";
 import type { AskClientFacts } from "../../modules/intake/path/facts.ts";
 import type { HostedEdge } from "../../modules/intake/path/host-edge.ts";
 import type { Path } from "../../modules/intake/path/path.ts";
-import { type RefusalReason, refusedLetter, unknownClient, whyOf } from "../../modules/intake/path/refused-events.ts";
+import { type RefusalReason, refusedLetter, unknownClient, whyOf } from "../../modules/intake/path/refused-letter.ts";
 import type { PixelBody } from "../../processors/admit/pixel.ts";
 import type { RequestFacts } from "../../processors/admit/request-terms.ts";
 import { isWithheld } from "../../processors/enrich/consent.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type Arrival, BadBody, type UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
-import { edgesOf } from "../../stream/topology.ts";
 import { isPageAllowed } from "./pages.ts";
 
 export interface TakePorts {
@@ -66,7 +65,7 @@ const tooMany = () =>
 /** Throws Problem 429, and Unavailable when no place takes what was sent. */
 export type TakeRequest = (sent: PixelRequest) => Promise<TakenEvents>;
 
-const declared = edgesOf(edges).find(({ name }) => name === "pixel")!;
+const [declared] = pixelEdges.declared;
 
 export const openTaking = (ports: TakePorts): TakeRequest => {
   const events = perSecond(EVENTS_A_SECOND);

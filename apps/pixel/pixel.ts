@@ -1,7 +1,7 @@
 // The host of pixels: opens what it needs by name, serves, and closes in reverse. But for chunks of
 // recordings, no answer waits for Postgres, Redis or ClickHouse.
 import type pg from "pg";
-import { edges } from "../../edges.ts";
+import { pixelEdges } from "../../edges/pixel.ts";
 import { openApp, serve } from "../../infra/http/app/open-app.ts";
 import { directHost } from "../../infra/http/direct/direct-host.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
@@ -12,10 +12,9 @@ import { openPixels } from "../../modules/catalog/pixel/pixel-picture.ts";
 import { shownConfig } from "../../modules/catalog/pixel/shown-config.ts";
 import { openSightings } from "../../modules/catalog/pixel/sightings.ts";
 import { openReference } from "../../modules/catalog/reference/reference.ts";
-import { openEdge } from "../../modules/intake/path/edge.ts";
+import { type Edge, openEdge } from "../../modules/intake/path/edge.ts";
 import { clientFactsOf } from "../../modules/intake/path/facts.ts";
 import { hostEdge } from "../../modules/intake/path/host-edge.ts";
-import type { LogPath } from "../../modules/intake/path/log-path.ts";
 import { storeChunk } from "../../modules/intake/recordings/recording-store.ts";
 import type { Config } from "./config.ts";
 import { openTaking } from "./intake.ts";
@@ -32,14 +31,14 @@ export const pixel =
   async (scope: Scope): Promise<void> => {
     const opening = { scope, config, log };
     const { metrics, ready } = await openApp("pixel", opening);
-    const { pool, secrets, way, checks } = await openEdge({ ...opening, metrics, connections: 3 });
+    const { pool, secrets, way, checks } = await openEdge({ ...opening, edges: pixelEdges, metrics, connections: 3 });
     const { reference, settingsOf, sightings } = await openKnown(pool, log, scope);
     const script = readScript("r.js");
     const facts = clientFactsOf(secrets.pepper, reference);
     const replay = { facts, settingsOf, store: await openRecordings(config, way, scope), now: Date.now };
     const routes = routesOf({
       take: openTaking({
-        edge: hostEdge(edges, "pixel", { wire: way.wire.wire, path: way.path }),
+        edge: hostEdge(pixelEdges, "pixel", { wire: way.wire.wire, path: way.path }),
         path: way.path,
         facts,
         settingsOf,
@@ -68,7 +67,7 @@ export const pixel =
 /** Connections of their own: what events need of Postgres never waits for recordings. */
 const openRecordings = async (
   { INSTANCE_NAME: instance, POSTGRES_URL: url, TRIBUTARY_SECRET: keyring }: Config,
-  { objects }: Pick<LogPath, "objects">,
+  { objects }: Pick<Edge["way"], "objects">,
   scope: Scope,
 ): Promise<RecordingPorts["store"]> => {
   const pool = await scope.open("recordings", () => {

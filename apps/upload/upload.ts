@@ -1,4 +1,5 @@
 // The upload host: takes files that are sent in parts, and makes events of the rows of every file.
+import { uploadEdges } from "../../edges/upload.ts";
 import { openApp, serve } from "../../infra/http/app/open-app.ts";
 import { need } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
@@ -20,7 +21,7 @@ export const upload =
   async (scope: Scope): Promise<void> => {
     const opening = { scope, config, log };
     const { metrics, ready, version, startedAt } = await openApp("upload", opening);
-    const edge = await openEdge({ ...opening, metrics, connections: 4 });
+    const edge = await openEdge({ ...opening, edges: uploadEdges, metrics, connections: 4 });
     const { reference } = await scope.open("reference", () => {
       const onError = (error: unknown) => log.warn("reference.not_refreshed", { error });
       return closing(openReference(edge.pool, { onError }));

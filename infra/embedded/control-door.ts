@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { constants } from "node:os";
-import { isSameSecret, refusalOf } from "../http/same-machine.ts";
+import { isSameSecret, refusalOf } from "../runtime/same-machine.ts";
 import type { ControlAddress, ProcessStatus } from "../runtime/stack-control.ts";
 
 /** What the supervisor lends to the door; errors are one sentence, shown to the caller. */

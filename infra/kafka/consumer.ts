@@ -3,7 +3,7 @@
 import type { Control, FetchedBatch } from "../../stream/messages.ts";
 import { classify, isSettling } from "../runtime/errors.ts";
 import { retry } from "../runtime/timing/retry.ts";
-import { onOutOfRange } from "./client/out-of-range.ts";
+import { onOutOfRange } from "./client/repairs.ts";
 import type { ClientBatch, ClientConsumer } from "./client/types.ts";
 import { Commits } from "./commits.ts";
 import { LogGap, MembershipLost, rootOf } from "./errors.ts";

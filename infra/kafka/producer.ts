@@ -1,10 +1,14 @@
 // Writes to the log: in order and awaited for a worker (send), gathered and bounded for an edge
-// (publish).
+// (publish). A process that only writes to the log loads this file and no reader.
 import type { OutputMessage } from "../../stream/messages.ts";
+import { partitionOf } from "../../stream/partitioner.ts";
 import { retry } from "../runtime/timing/retry.ts";
 import type { ClientProducer } from "./client/types.ts";
+import { clientsOf, type KafkaSettings, type Partitioner } from "./clients.ts";
 import { Queue } from "./queue.ts";
 import { Chunk, Requests, unavailable } from "./requests.ts";
+
+export { Overloaded } from "./errors.ts";
 
 export interface ProducerSettings {
   /**
@@ -80,5 +84,30 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
       await queue.close();
       await requests.close();
     },
+  };
+};
+
+/**
+ * Makes producers of one configuration. They open no connection before the first message, because
+ * an edge must start while the log is away.
+ */
+export const openProducers = (settings: KafkaSettings): ((given?: ProducerSettings) => Producer) => {
+  const clients = clientsOf(settings);
+  return (given = {}) => openProducer(() => clients.producer(byKey), clients.prefix, given);
+};
+
+/** The partition of a key as Java's client has it; messages without a key go round. */
+const byKey: Partitioner = () => {
+  let next = 0;
+  return ({
+    message,
+    partitionMetadata,
+  }: {
+    message: { key?: Buffer | string | null };
+    partitionMetadata: readonly unknown[];
+  }): number => {
+    const { key } = message;
+    if (key === null || key === undefined) return next++ % partitionMetadata.length;
+    return partitionOf(typeof key === "string" ? Buffer.from(key) : key, partitionMetadata.length);
   };
 };

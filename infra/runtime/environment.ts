@@ -3,7 +3,7 @@
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import { type Keyring, keyringOf } from "./keyring.ts";
-import { isLoopback } from "./loopback.ts";
+import { isLoopback } from "./same-machine.ts";
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
 /** A port on the loopback, or with the address that it is opened on, e.g. `10.0.0.5:9080`. */

@@ -7,6 +7,7 @@ import type { UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { ObjectMissing, type Objects } from "../objects/objects.ts";
 import { within } from "../runtime/timing/time-limit.ts";
+import type { Send } from "./sending.ts";
 import {
   firstWithin,
   headFrame,
@@ -17,9 +18,6 @@ import {
   type Schemas,
   sizeOf,
 } from "./spool-format.ts";
-
-/** Sends messages to the log in order; rejects when it did not take all of them. */
-export type Send = (messages: readonly OutputMessage[], schemas: Schemas) => Promise<void>;
 
 export interface LastResort {
   /**

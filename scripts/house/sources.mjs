@@ -35,7 +35,8 @@ export const treeOf = (commit) => {
   return tree;
 };
 
-const PRODUCT = /^((schemas|stream|infra|domain|processors|sinks|modules|apps|tools|browser)\/.+|topics|topology)\.ts$/;
+const PRODUCT =
+  /^((schemas|stream|infra|domain|processors|edges|sinks|modules|apps|tools|browser)\/.+|topics|edges|topology)\.ts$/;
 /** What is shipped or started: no tests, benches and scripts. */
 export const productFiles = (tree) => [...tree.keys()].filter((file) => PRODUCT.test(file));
 

@@ -2,7 +2,8 @@
 // worst of them now, since when, and every change.
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type IngestPathState, ingestPath, recordIngestPath } from "../../modules/intake/path/ingest-path.ts";
+import { ingestPath } from "../../modules/intake/path/ingest-path.ts";
+import { type IngestPathState, recordIngestPath } from "../../modules/intake/path/path-checks.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

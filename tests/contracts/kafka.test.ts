@@ -18,7 +18,7 @@ import {
   stageReading,
 } from "../../infra/kafka/kafka.ts";
 import { classify } from "../../infra/runtime/errors.ts";
-import { aroundRefused } from "../../infra/spool/around-refused.ts";
+import { aroundRefused } from "../../infra/spool/sending.ts";
 import { refusedByLog } from "../../modules/intake/path/refused-by-log.ts";
 import { type Chain, chain } from "../../stream/chain.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
@@ -192,6 +192,7 @@ describe("a record above the broker's limit", () => {
       send: producer.send,
       objects: { put: async (key, body) => void kept.push(`${key} ${body.length}`) },
       wire: () => inMemoryWire([topics.eventsRaw]),
+      written: [topics.eventsRaw],
       log: { error: () => undefined },
     });
     for (const [n, send] of [producer.send, producer.publish].entries()) {

@@ -2,12 +2,13 @@
 // is one letter in one state, and every event is stored once.
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { letterTopics } from "../../edges/dead-letters.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { placeOf } from "../../infra/kafka/kafka.ts";
 import { confirmReprocessed, INDEX_GROUP } from "../../modules/log/dead-letters/confirm-reprocessed.ts";
 import { failureOf, letterSources } from "../../modules/log/dead-letters/failure.ts";
 import { indexing } from "../../modules/log/dead-letters/index-letters.ts";
-import { letterStates, letterTopics } from "../../modules/log/dead-letters/letter.ts";
+import { letterStates } from "../../modules/log/dead-letters/letter.ts";
 import { type RetryPorts, sendDue } from "../../modules/log/dead-letters/retry.ts";
 import { hostsOf } from "../../modules/log/groups/hosts.ts";
 import type { EventAttributed, EventReceived } from "../../schemas/generated.ts";

@@ -9,8 +9,8 @@ import { fsObjects } from "../../infra/objects/fs.ts";
 import { Unavailable } from "../../infra/runtime/errors.ts";
 import { openLastResort } from "../../infra/spool/last-resort.ts";
 import { openSpool } from "../../infra/spool/spool.ts";
-import type { IngestPathCheck } from "../../modules/intake/path/ingest-path.ts";
 import { openPath, type PathParts } from "../../modules/intake/path/path.ts";
+import type { IngestPathCheck } from "../../modules/intake/path/path-checks.ts";
 import { openPathChecks } from "../../modules/intake/path/path-checks.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 

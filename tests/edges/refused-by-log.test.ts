@@ -9,7 +9,7 @@ import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { LogUnavailable } from "../../infra/kafka/kafka.ts";
 import { fsObjects } from "../../infra/objects/fs.ts";
 import { drainAbandoned, openLastResort } from "../../infra/spool/last-resort.ts";
-import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
+import { sendWithSchemaIds } from "../../infra/spool/sending.ts";
 import { openSpool } from "../../infra/spool/spool.ts";
 import { openPath } from "../../modules/intake/path/path.ts";
 import { refusedByLog } from "../../modules/intake/path/refused-by-log.ts";
@@ -51,7 +51,7 @@ const world = (largest = 1_000) => {
   };
   const objects = fsObjects(join(folder, "objects"));
   const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  const setAside = refusedByLog({ send, objects, wire: () => wire, log, now: () => 0 });
+  const setAside = refusedByLog({ send, objects, wire: () => wire, written: [topics.eventsRaw], log, now: () => 0 });
   const drain = sendWithSchemaIds(noRegistry, send, setAside);
   const lastResort = openLastResort({ objects, instance: "edge", schemas: {} });
   const path = (openDisk = () => openSpool({ folder: join(folder, "spool"), schemas: {} })) =>

@@ -2,7 +2,7 @@
 // answered is in the log afterwards, once (laws C5 and C6).
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { letterTopics } from "../../modules/log/dead-letters/letter.ts";
+import { letterTopics } from "../../edges/dead-letters.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import { type Product, until } from "../support/e2e-product.ts";

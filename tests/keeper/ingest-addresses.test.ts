@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { addressChecks } from "../../apps/keeper/schedules/ingest-addresses.ts";
 import type { Alert } from "../../modules/base/alerts/alert.ts";
-import type { IngestPathCheck } from "../../modules/intake/path/ingest-path.ts";
 import type { PathName } from "../../modules/intake/path/path.ts";
+import type { IngestPathCheck } from "../../modules/intake/path/path-checks.ts";
 import { noon } from "../support/builders.ts";
 
 const open: Server[] = [];

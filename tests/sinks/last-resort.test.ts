@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { fsObjects } from "../../infra/objects/fs.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
-import { drainAbandoned, lastResortHeld, openLastResort, type Send } from "../../infra/spool/last-resort.ts";
+import { drainAbandoned, lastResortHeld, openLastResort } from "../../infra/spool/last-resort.ts";
+import type { Send } from "../../infra/spool/sending.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 
 const workshop = mkdtempSync(join(tmpdir(), "last-resort-"));

@@ -3,8 +3,9 @@
 import { monthOf } from "../../domain/calendar.ts";
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
-import { capOf, termColumns, tiersOf } from "../../modules/catalog/contracts/contract-terms.ts";
+import { termColumns } from "../../modules/catalog/contracts/contract-terms.ts";
 import { entities } from "../../modules/catalog/reference/entities.ts";
+import { capOf, tiersOf } from "../../modules/catalog/reference/rows.ts";
 import { smaller } from "../../processors/commission/worth.ts";
 import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";

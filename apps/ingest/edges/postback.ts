@@ -10,7 +10,7 @@ import { checkType, withBody } from "../../../infra/http/read-body.ts";
 import { senderOf } from "../../../infra/http/sender.ts";
 import { refusals } from "../../../infra/http/tokens.ts";
 import { hostEdge } from "../../../modules/intake/path/host-edge.ts";
-import { type RefusalReason, refusedLetter } from "../../../modules/intake/path/refused-events.ts";
+import { type RefusalReason, refusedLetter } from "../../../modules/intake/path/refused-letter.ts";
 import { type ProviderSettings, withSettings } from "../../../modules/intake/payment-notices/provider-settings.ts";
 import {
   envelopeOf,

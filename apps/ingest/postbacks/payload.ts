@@ -10,7 +10,7 @@ import { perSecond } from "../../../infra/http/direct/per-second.ts";
 import { Problem } from "../../../infra/http/problem.ts";
 import { senderOf } from "../../../infra/http/sender.ts";
 import { hostEdge } from "../../../modules/intake/path/host-edge.ts";
-import { type RefusalReason, refusedLetter } from "../../../modules/intake/path/refused-events.ts";
+import { type RefusalReason, refusedLetter } from "../../../modules/intake/path/refused-letter.ts";
 import type { TakenPayload } from "../../../modules/intake/sources/payloads.ts";
 import type { KnownSource } from "../../../modules/intake/sources/source-picture.ts";
 import type { RequestFacts } from "../../../processors/admit/request-terms.ts";

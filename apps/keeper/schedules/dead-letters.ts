@@ -3,6 +3,7 @@
 
 import type { Pool } from "pg";
 import type { Hides } from "../../../domain/personal/suppression.ts";
+import { letterTopics } from "../../../edges/dead-letters.ts";
 import { type Consumer, type Kafka, lastingAdmin } from "../../../infra/kafka/kafka.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";
@@ -10,7 +11,6 @@ import type { Resource } from "../../../infra/runtime/scope.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { confirmReprocessed, INDEX_GROUP } from "../../../modules/log/dead-letters/confirm-reprocessed.ts";
 import { indexing, indexReading } from "../../../modules/log/dead-letters/index-letters.ts";
-import { letterTopics } from "../../../modules/log/dead-letters/letter.ts";
 import {
   claimLetters,
   discardClaimed,

@@ -2,8 +2,8 @@
 // cannot report it. Records the answer hourly and at each change.
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import type { Alert } from "../../../modules/base/alerts/alert.ts";
-import type { IngestPathCheck, IngestPathState } from "../../../modules/intake/path/ingest-path.ts";
 import type { PathName } from "../../../modules/intake/path/path.ts";
+import type { IngestPathCheck, IngestPathState } from "../../../modules/intake/path/path-checks.ts";
 import { durationOf } from "../../../modules/running/repair/incident.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 

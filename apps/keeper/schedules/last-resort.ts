@@ -2,7 +2,8 @@
 
 import type { Objects } from "../../../infra/objects/objects.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
-import { drainAbandoned, lastResortHeld, type Send } from "../../../infra/spool/last-resort.ts";
+import { drainAbandoned, lastResortHeld } from "../../../infra/spool/last-resort.ts";
+import type { Send } from "../../../infra/spool/sending.ts";
 
 /**
  * A living edge sends its own events within seconds of the log's return, in order with its spool.

@@ -2,7 +2,7 @@
 // answers in a server's form.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { gunzipSync } from "node:zlib";
-import { isSameSecret, refusalOf } from "../../http/same-machine.ts";
+import { isSameSecret, refusalOf } from "../../runtime/same-machine.ts";
 import { CLICKHOUSE_APP, CLICKHOUSE_OWNER } from "../services/store-users.ts";
 import { type Answer, type Engine, openEngine } from "./clickhouse-engine.ts";
 import {

@@ -5,7 +5,7 @@ import { mkdirSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair } from "jose";
-import { refusalOf } from "../../http/same-machine.ts";
+import { refusalOf } from "../../runtime/same-machine.ts";
 import { demoUsers } from "../demo-users.ts";
 import { readJson, writeJson } from "../home.ts";
 import { CLI_CLIENT, DEMO_GRANT } from "./login.ts";

@@ -2,7 +2,7 @@
 // `_schemas`.
 import type { Server } from "node:http";
 import express, { type Request, type Response } from "express";
-import { refusalOf } from "../../http/same-machine.ts";
+import { refusalOf } from "../../runtime/same-machine.ts";
 import { incompatibilities, isLevel, LEVELS, type Level, parseSchema } from "./compatibility.ts";
 import { openRegistryLog, type RegistryLog, type Version } from "./registry-log.ts";
 

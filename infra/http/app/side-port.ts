@@ -3,11 +3,10 @@
 
 import type { RequestListener, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { isLoopback } from "../../runtime/loopback.ts";
 import type { Metrics } from "../../runtime/metrics.ts";
+import { isLoopback, refusalOf } from "../../runtime/same-machine.ts";
 import { within } from "../../runtime/timing/time-limit.ts";
 import { httpServer, type TlsFiles } from "../../runtime/tls.ts";
-import { refusalOf } from "../same-machine.ts";
 
 export type Check = (() => string | undefined) | (() => Promise<void>) | (() => void);
 

@@ -2,7 +2,18 @@
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LogGap } from "../errors.ts";
-import { onOutOfRange } from "./out-of-range.ts";
+
+/**
+ * Decides for a member of a group whether a position that the log does not hold may be skipped.
+ * True: the partition is read on from the start of the log. Topics carry the prefix.
+ */
+type OnOutOfRange = (topic: string, partition: number, position: number) => boolean;
+
+/**
+ * The decisions by member id, which is unique in the cluster: a permission ends with the membership
+ * that it was given in, and no other group of the process has it.
+ */
+export const onOutOfRange = new Map<string, OnOutOfRange>();
 
 /** Replaces methods of the client that `inside` loads; throws when one of them is not there. */
 export const repair = (inside: NodeJS.Require): void => {

@@ -1,7 +1,7 @@
 // Sends mails through the server of SMTP_URL: alerts to its addresses, other mails to their own
 // recipients.
 import nodemailer from "nodemailer";
-import { isLoopback } from "../../../infra/runtime/loopback.ts";
+import { isLoopback } from "../../../infra/runtime/same-machine.ts";
 import type { Alert } from "./alert.ts";
 
 interface PostedMail {

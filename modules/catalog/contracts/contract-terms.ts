@@ -2,7 +2,6 @@
 // database columns.
 import { z } from "zod";
 import { toDecimal, toMinor } from "../../../domain/money.ts";
-import type { Cap, Tier } from "../../../domain/reference/reference.ts";
 import type { Columns, ReferenceProblem } from "../reference/problem.ts";
 
 /** Decimal(18,4), as in reports and exports, leaves 14 digits before the point. */
@@ -212,25 +211,3 @@ export const termsOf = ({
           ),
   };
 };
-
-/**
- * The tiers for the processors. Only the writer above makes valid ones; any other value counts as
- * no tiers, and the contract then pays nothing.
- */
-export const tiersOf = (saved: unknown): readonly Tier[] => {
-  if (!Array.isArray(saved)) return [];
-  const tiers = saved.map((one: Columns | null): Tier | undefined => {
-    const { from, rate, amount } = one ?? {};
-    if (!/^\d{1,18}$/.test(from)) return undefined;
-    if (/^\d{1,3}(\.\d{1,4})?$/.test(rate)) return { from: BigInt(from), rate_ppm: ppmOf(rate), amount_minor: null };
-    return /^\d{1,18}$/.test(amount) ? { from: BigInt(from), rate_ppm: null, amount_minor: BigInt(amount) } : undefined;
-  });
-  return tiers.every((one) => one !== undefined) ? tiers : [];
-};
-const ppmOf = (rate: string): bigint => {
-  const [whole = "0", fraction = ""] = rate.split(".");
-  return BigInt(whole) * 10_000n + BigInt(fraction.padEnd(4, "0"));
-};
-
-export const capOf = (period: Cap["period"] | null, amountMinor: bigint | null): Cap | null =>
-  period === null || amountMinor === null ? null : { period, amount_minor: amountMinor };

@@ -6,6 +6,7 @@ import { startOfDay } from "../../../domain/calendar.ts";
 import { personalForm } from "../../../domain/personal/personal-form.ts";
 import type {
   Campaign,
+  Cap,
   CapPeriod,
   Client,
   Contract,
@@ -13,10 +14,10 @@ import type {
   Partner,
   ReferenceRows,
   Rule,
+  Tier,
 } from "../../../domain/reference/reference.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import { capOf, tiersOf } from "../contracts/contract-terms.ts";
 
 /**
  * Rows hold days of America/Mexico_City as people entered them; the calendar of the processors says
@@ -132,6 +133,28 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
     periods: [],
   };
 };
+
+/**
+ * The tiers of a saved contract, as modules/catalog/contracts/contract-terms.ts writes them. A tier
+ * of another form was written by something else: its contract then has no tiers and pays nothing.
+ */
+export const tiersOf = (saved: unknown): readonly Tier[] => {
+  if (!Array.isArray(saved)) return [];
+  const tiers = saved.map((one: Record<string, any> | null): Tier | undefined => {
+    const { from, rate, amount } = one ?? {};
+    if (!/^\d{1,18}$/.test(from)) return undefined;
+    if (/^\d{1,3}(\.\d{1,4})?$/.test(rate)) return { from: BigInt(from), rate_ppm: ppmOf(rate), amount_minor: null };
+    return /^\d{1,18}$/.test(amount) ? { from: BigInt(from), rate_ppm: null, amount_minor: BigInt(amount) } : undefined;
+  });
+  return tiers.every((one) => one !== undefined) ? tiers : [];
+};
+const ppmOf = (rate: string): bigint => {
+  const [whole = "0", fraction = ""] = rate.split(".");
+  return BigInt(whole) * 10_000n + BigInt(fraction.padEnd(4, "0"));
+};
+
+export const capOf = (period: Cap["period"] | null, amountMinor: bigint | null): Cap | null =>
+  period === null || amountMinor === null ? null : { period, amount_minor: amountMinor };
 
 export const noRows: ReferenceRows = {
   clients: [],

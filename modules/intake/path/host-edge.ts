@@ -1,5 +1,7 @@
 // Runs an edge of the topology: admits the events of a request, encodes them for the edge's topic,
 // and stores them through the edge's path before its sender is answered.
+
+import { letterKindOf } from "../../../edges/dead-letters.ts";
 import { openSlices } from "../../../infra/runtime/timing/in-slices.ts";
 import type {
   Admission,
@@ -16,7 +18,6 @@ import type {
 import type { OutputMessage } from "../../../stream/messages.ts";
 import { type EdgeIn, edgesOf } from "../../../stream/topology.ts";
 import { TooLarge, type Wire } from "../../../stream/wire.ts";
-import { letterKindOf } from "../../log/dead-letters/letter.ts";
 import type { Path } from "./path.ts";
 
 export interface HostPorts {

@@ -1,22 +1,9 @@
-// Stores which path events took into the log: edges record it hourly and at each change.
+// Reads which path events take into the log: edges record it hourly and at each change.
 import type pg from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
+import type { IngestPathCheck, IngestPathState } from "./path-checks.ts";
 
-/**
- * operational: into the log.
- * primary_down: onto the disk of an edge, which drains it later.
- * both_down: only into object storage, or nowhere.
- */
-export type IngestPathState = "operational" | "primary_down" | "both_down";
-
-export interface IngestPathCheck {
-  readonly instance: string;
-  readonly state: IngestPathState;
-  readonly checked_at: UnixMs;
-  readonly waiting_events: number;
-  readonly reason: string | null;
-}
 export interface IngestPath {
   /** The worst state of all edges that report; null before the first report. */
   readonly state: IngestPathState | null;
@@ -39,16 +26,6 @@ export interface IngestPath {
 const SILENT_MS = 2.5 * 3_600_000;
 const HISTORY = 100;
 const WORST: readonly IngestPathState[] = ["both_down", "primary_down", "operational"];
-
-/**
- * Appends a check and deletes checks older than 90 days, including those of edges that are gone.
- */
-export const recordIngestPath = async (pool: pg.Pool, check: IngestPathCheck): Promise<void> => {
-  const { instance, state, checked_at: at, waiting_events: waiting, reason } = check;
-  await pool.query(sql`insert into ingest_path_checks (instance, state, checked_at, waiting_events, reason)
-    values (${instance}, ${state}, ${new Date(at)}, ${waiting}, ${reason})`);
-  await pool.query(sql`delete from ingest_path_checks where checked_at < clock_timestamp() - interval '90 days'`);
-};
 
 const iso = (at: UnixMs | null): string | null => (at === null ? null : new Date(at).toISOString());
 

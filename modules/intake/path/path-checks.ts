@@ -1,11 +1,26 @@
 // Records which path events take into the log: hourly, and soon after a change.
 
+import type pg from "pg";
+import { sql } from "../../../infra/postgres/sql.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import type { IngestPathCheck, IngestPathState } from "./ingest-path.ts";
 import type { PathName, PathState } from "./path.ts";
 
+/**
+ * operational: into the log.
+ * primary_down: onto the disk of an edge, which drains it later.
+ * both_down: only into object storage, or nowhere.
+ */
+export type IngestPathState = "operational" | "primary_down" | "both_down";
+
+export interface IngestPathCheck {
+  readonly instance: string;
+  readonly state: IngestPathState;
+  readonly checked_at: UnixMs;
+  readonly waiting_events: number;
+  readonly reason: string | null;
+}
 export interface PathCheckParts {
   readonly instance: string;
   readonly state: () => PathState;
@@ -97,4 +112,14 @@ export const openPathChecks = (parts: PathCheckParts): Resource<null> => {
       await looking;
     },
   };
+};
+
+/**
+ * Appends a check and deletes checks older than 90 days, including those of edges that are gone.
+ */
+export const recordIngestPath = async (pool: pg.Pool, check: IngestPathCheck): Promise<void> => {
+  const { instance, state, checked_at: at, waiting_events: waiting, reason } = check;
+  await pool.query(sql`insert into ingest_path_checks (instance, state, checked_at, waiting_events, reason)
+    values (${instance}, ${state}, ${new Date(at)}, ${waiting}, ${reason})`);
+  await pool.query(sql`delete from ingest_path_checks where checked_at < clock_timestamp() - interval '90 days'`);
 };

@@ -2,11 +2,10 @@
 // storage. Later moves them from there into the log.
 import { setTimeout as sleep } from "node:timers/promises";
 import { lacksSchemaId } from "../../../infra/avro/wire.ts";
-import { Overloaded } from "../../../infra/kafka/kafka.ts";
+import { Overloaded } from "../../../infra/kafka/producer.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
-import { aroundRefused, type SetAside } from "../../../infra/spool/around-refused.ts";
-import type { Send } from "../../../infra/spool/last-resort.ts";
+import { aroundRefused, type Send, type SetAside } from "../../../infra/spool/sending.ts";
 import type { OutputMessage, Produce } from "../../../stream/messages.ts";
 import { type Kind, type PlaceParts, Places, tooManyWait, type WaitingEvents } from "./places.ts";
 

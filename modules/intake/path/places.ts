@@ -3,7 +3,8 @@
 import { Unavailable } from "../../../infra/runtime/errors.ts";
 import { LockHeld } from "../../../infra/runtime/lock.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
-import type { LastResort, Send } from "../../../infra/spool/last-resort.ts";
+import type { LastResort } from "../../../infra/spool/last-resort.ts";
+import type { Send } from "../../../infra/spool/sending.ts";
 import { type Spool, SpoolFull } from "../../../infra/spool/spool.ts";
 import type { OutputMessage } from "../../../stream/messages.ts";
 

@@ -1,14 +1,13 @@
 // Turns a record that the log refuses because of its content, mostly its size, into a dead letter.
 import { createHash } from "node:crypto";
-import { edges } from "../../../edges.ts";
+import { deadLetters } from "../../../edges/dead-letters.ts";
 import type { Objects } from "../../../infra/objects/objects.ts";
 import { classify } from "../../../infra/runtime/errors.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
-import type { SetAside } from "../../../infra/spool/around-refused.ts";
+import type { SetAside } from "../../../infra/spool/sending.ts";
 import { deadLetterOf } from "../../../stream/dead-letters.ts";
-import type { Position, Recorded, UnixMs } from "../../../stream/flow.ts";
+import type { AnyTopic, Position, Recorded, UnixMs } from "../../../stream/flow.ts";
 import type { Letter, OutputMessage, Produce } from "../../../stream/messages.ts";
-import { edgesOf } from "../../../stream/topology.ts";
 import type { Wire } from "../../../stream/wire.ts";
 
 export interface RefusedPorts {
@@ -16,13 +15,14 @@ export interface RefusedPorts {
   readonly send: Produce;
   readonly objects: Pick<Objects, "put">;
   readonly wire: () => Wire;
+  /** The topics that this process writes. */
+  readonly written: readonly AnyTopic[];
   readonly log: Pick<Log, "error">;
   readonly now?: () => UnixMs;
 }
 
 /** The refusing reader in the letter; no stage or sink has this name. */
 const BY_LOG = "log";
-const WRITTEN = new Map(edgesOf(edges).map(({ to }) => [to.name, to]));
 
 /**
  * The order of durable effects: the letter is in the log before the record counts as sent. Bytes
@@ -37,7 +37,7 @@ export const refusedByLog = (ports: RefusedPorts): SetAside => {
     const bytes = sizeOf(message);
     ports.log.error("record.refused_by_log", { topic, code, bytes, error });
     const why = `the log refused a record of ${bytes} bytes for ${topic}: ${reason}`;
-    const letter = letterOf(message, routeOf(message, ports.wire()), code, why);
+    const letter = letterOf(message, routeOf(message, ports), code, why);
     try {
       return await send([deadLetterOf(letter, now())]);
     } catch (failure) {
@@ -103,15 +103,15 @@ const nowhere = (topic: string): Position => ({ topic, partition: -1, offset: -1
  * Returns the dead-letter topic of the record's source; for unreadable records, the topic of all
  * other sources.
  */
-const routeOf = ({ topic, value }: OutputMessage, wire: Wire): string => {
-  const written = WRITTEN.get(topic);
+const routeOf = ({ topic, value }: OutputMessage, { wire, written }: RefusedPorts): string => {
+  const own = written.find(({ name }) => name === topic);
   let record: Recorded<unknown> | undefined;
   try {
-    record = written && wire.decode(written, value, nowhere(topic));
+    record = own && wire().decode(own, value, nowhere(topic));
   } catch {
     record = undefined;
   }
-  return edges.deadLetters(record);
+  return deadLetters(record);
 };
 
 /**

@@ -1,11 +1,11 @@
 // Decides when a letter that was sent again counts as reprocessed: every reader has committed past
 // it, and none of them wrote a new failure.
 
+import { letterTopics } from "../../../edges/dead-letters.ts";
 import type { Admin } from "../../../infra/kafka/kafka.ts";
 import { type Topology, writesRows } from "../../../stream/flow.ts";
 import { readersOf } from "../../../stream/topology.ts";
 import type { Hop, Hosts } from "../groups/hosts.ts";
-import { letterTopics } from "./letter.ts";
 import type { Attempt } from "./letter-index.ts";
 
 /** The group that turns dead-letter topics into the index. */

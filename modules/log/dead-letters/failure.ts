@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { uuidOf } from "../../../domain/ids.ts";
 import type { Hides } from "../../../domain/personal/suppression.ts";
+import { letterKindOf } from "../../../edges/dead-letters.ts";
 import type { Claim, EventAttributed, EventReceived } from "../../../schemas/generated.ts";
 import { letterHeaders } from "../../../stream/dead-letters.ts";
 import type { AnyTopic, Position, Recorded, UnixMs } from "../../../stream/flow.ts";
@@ -11,7 +12,7 @@ import type { Wire } from "../../../stream/wire.ts";
 import { UnreadableRecord } from "../../../stream/wire.ts";
 import { topics } from "../../../topics.ts";
 import { pipeline } from "../../../topology.ts";
-import { type Failure, letterKindOf } from "./letter.ts";
+import type { Failure } from "./letter.ts";
 
 const readers = pipeline.nodes.filter((node) => node.is !== "edge");
 /** Every topic that a stage or sink reads, hence every topic that a letter can come from. */

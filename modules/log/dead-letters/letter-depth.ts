@@ -1,6 +1,7 @@
 // Counts open dead letters by kind: those in the index, those it has not read yet, and events that
 // wait because a store is down.
 
+import { letterTopics } from "../../../edges/dead-letters.ts";
 import type { Admin } from "../../../infra/kafka/kafka.ts";
 import { type AnyReader, writesRows } from "../../../stream/flow.ts";
 import { readersOf } from "../../../stream/topology.ts";
@@ -8,7 +9,6 @@ import { pipeline } from "../../../topology.ts";
 import { hopsToStore } from "../groups/hops-to-store.ts";
 import type { Hop, Hosts } from "../groups/hosts.ts";
 import { INDEX_GROUP } from "./confirm-reprocessed.ts";
-import { letterTopics } from "./letter.ts";
 import type { Depth } from "./letter-index.ts";
 
 export type Counts = Readonly<Record<string, number>>;

@@ -2,18 +2,11 @@
 // sent and passed.
 
 import type { Pool, PoolClient } from "pg";
+import type { LetterKind } from "../../../edges/dead-letters.ts";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import {
-  type Failure,
-  type IndexedLetters,
-  indexFailures,
-  type Letter,
-  type LetterKind,
-  letterIdOf,
-  subjectKey,
-} from "./letter.ts";
+import { type Failure, type IndexedLetters, indexFailures, type Letter, letterIdOf, subjectKey } from "./letter.ts";
 
 /** Runs work as the role of the keeper, which may see the letters of every client and of none. */
 const asKeeper = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>

@@ -1,8 +1,10 @@
 // Lists dead letters for the platform API, unreadable ones included.
+
+import type { LetterKind } from "../../../edges/dead-letters.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import type { LetterKind, LetterState } from "./letter.ts";
+import type { LetterState } from "./letter.ts";
 
 export interface ListedLetters {
   readonly kind?: LetterKind | undefined;

@@ -1,8 +1,9 @@
 // Finds, retries and discards letters for people: one, many by a filter, or all.
 import type { Pool, PoolClient } from "pg";
+import type { LetterKind } from "../../../edges/dead-letters.ts";
 import { type Sql, sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import type { Letter, LetterKind, LetterState } from "./letter.ts";
+import type { Letter, LetterState } from "./letter.ts";
 import { letterColumns } from "./letter-index.ts";
 
 /** A field that is absent filters nothing. */

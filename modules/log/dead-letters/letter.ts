@@ -2,21 +2,8 @@
 // after too many failures, and a person may discard it.
 
 import { prefixed, uuidOf } from "../../../domain/ids.ts";
+import type { LetterKind } from "../../../edges/dead-letters.ts";
 import type { Position, UnixMs } from "../../../stream/flow.ts";
-
-/** The name of a dead-letter topic without its suffix: which kind of edge or reader refused. */
-export type LetterKind = "clicks" | "pixel" | "s2s";
-export const letterKinds: readonly LetterKind[] = ["clicks", "pixel", "s2s"];
-
-/** The kind of the letters in each dead-letter topic. */
-export const letterTopics: Readonly<Record<LetterKind, string>> = {
-  clicks: "clicks.dlq",
-  pixel: "pixel.dlq",
-  s2s: "s2s.dlq",
-};
-
-export const letterKindOf = (topic: string): LetterKind =>
-  (Object.keys(letterTopics) as LetterKind[]).find((kind) => letterTopics[kind] === topic) ?? "s2s";
 
 /**
  * waiting: will be sent again at `next_attempt_at`.

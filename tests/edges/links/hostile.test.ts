@@ -4,7 +4,7 @@ import { Agent, request } from "node:http";
 import { connect } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { mint } from "../../../domain/click-id.ts";
-import { targetUrl } from "../../../domain/links/target-url.ts";
+import { targetUrl } from "../../../domain/links/tracked-link.ts";
 import type { ReferenceRows } from "../../../domain/reference/reference.ts";
 import { campaign, linkId, noon, referenceWith } from "../../support/builders.ts";
 import { browser, deviceOf, type LinkHost, linkKeys, openLinkHost } from "../../support/link-host.ts";

@@ -1,6 +1,7 @@
 // The contracts of dead letters. Only admins see them, because a letter may belong to no client.
 import { z } from "zod";
-import { letterKinds, letterStates } from "../../../../modules/log/dead-letters/letter.ts";
+import { letterKinds } from "../../../../edges/dead-letters.ts";
+import { letterStates } from "../../../../modules/log/dead-letters/letter.ts";
 import { contract, listContract } from "../contract.ts";
 import { choice, id, idText, range, time, words } from "../fields.ts";
 

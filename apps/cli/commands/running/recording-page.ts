@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import { type DirectRoute, directHost, send, type Visit } from "../../../../infra/http/direct/direct-host.ts";
 import { type ListeningServer, listen } from "../../../../infra/http/listen.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
-import { refusalOf } from "../../../../infra/http/same-machine.ts";
 import type { Log } from "../../../../infra/runtime/log.ts";
+import { refusalOf } from "../../../../infra/runtime/same-machine.ts";
 import { installedFile } from "../../../../infra/runtime/version.ts";
 import type { OpenedRecording } from "../../../../modules/intake/recordings/recording-reads.ts";
 

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import { hit } from "#failpoint";
 import { scrubText } from "../../../../domain/personal/personal-data.ts";
-import { edges } from "../../../../edges.ts";
+import { uploadEdges } from "../../../../edges/upload.ts";
 import type { Objects } from "../../../../infra/objects/objects.ts";
 import { type Row, statedAmount } from "../../../../processors/admit/upload/csv-row.ts";
 import type { UploadFacts } from "../../../../processors/admit/upload/upload.ts";
@@ -126,7 +126,7 @@ const admitLines = async (
   const messages: OutputMessage[] = [];
   const accepted: EventReceived[] = [];
   let kind: AdmittedRows["kind"];
-  const edge = hostEdge(edges, "upload", {
+  const edge = hostEdge(uploadEdges, "upload", {
     wire,
     path: {
       store: async (some, of) => {

@@ -1,13 +1,9 @@
 // The options that the commands about dead letters share, and the filter made of them.
 import type { Command } from "commander";
 import type pg from "pg";
+import { type LetterKind, letterKinds } from "../../../../../edges/dead-letters.ts";
 import { UsageError } from "../../../../../infra/runtime/command-errors.ts";
-import {
-  type LetterKind,
-  type LetterState,
-  letterKinds,
-  letterStates,
-} from "../../../../../modules/log/dead-letters/letter.ts";
+import { type LetterState, letterStates } from "../../../../../modules/log/dead-letters/letter.ts";
 import type { LetterFilter } from "../../../../../modules/log/dead-letters/letter-reads.ts";
 import { momentOf } from "../../../moments.ts";
 import { clientOf } from "../../../pool.ts";

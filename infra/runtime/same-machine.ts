@@ -1,8 +1,18 @@
-// What a server of the loopback asks of each HTTP request: that a program of this machine sent it,
-// to this machine, and no web page did.
+// What concerns this machine alone: which host names are it, and that a request came from a program
+// on it and from no web page.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { isLoopback } from "../runtime/loopback.ts";
+import ipaddr from "ipaddr.js";
+
+/**
+ * True for a host name that is this machine: there, and nowhere else, plain text is no risk. It
+ * takes the `hostname` of a URL, so an IPv6 address may be in brackets.
+ */
+export const isLoopback = (hostname: string): boolean => {
+  const name = hostname.replace(/^\[(.*)\]$/, "$1").toLowerCase();
+  if (name === "localhost" || name.endsWith(".localhost")) return true;
+  return ipaddr.isValid(name) && ipaddr.process(name).range() === "loopback";
+};
 
 /** `scheme://name:port` or `name:port` without what stands around the name; undefined: neither. */
 const hostnameOf = (text: string): string | undefined => {

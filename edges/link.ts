@@ -1,0 +1,12 @@
+// The edge of apps/links, apart from the others so that its host starts without their code.
+import { acceptsVisit, admitVisit } from "../processors/admit/link.ts";
+import { edge } from "../stream/flow.ts";
+import { topology } from "../stream/topology.ts";
+import { topics } from "../topics.ts";
+import { deadLetters } from "./dead-letters.ts";
+
+export const linkEdges = topology(
+  "tributary",
+  deadLetters,
+  edge({ name: "link", on: "GET /c/:code", accepts: acceptsVisit, admit: admitVisit, to: topics.eventsRaw }),
+);

@@ -2,9 +2,9 @@
 // dropping anybody who is being answered.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { httpServer, type TlsFiles } from "../runtime/tls.ts";
-import { piecesOfBody } from "./read-body.ts";
+import { piecesOfBody } from "./body-bounds.ts";
 import { senderOf } from "./sender.ts";
+import { httpServer, type TlsFiles } from "./tls.ts";
 
 export interface ListenSettings {
   readonly host: string;
@@ -86,19 +86,23 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
   );
   return {
     port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
-        isClosing = true;
-        const cutting = setInterval(connections.cutIdle, CUT_MS);
-        server.close(() => {
-          clearInterval(cutting);
-          clearInterval(looking);
-          resolve();
-        });
-        server.closeIdleConnections();
-      }),
+    close: () => {
+      isClosing = true;
+      return closed(server, connections.cutIdle).finally(() => clearInterval(looking));
+    },
   };
 };
+
+/** Takes no new connections, and resolves once every request under way is answered. */
+const closed = (server: Server, cutIdle: () => void): Promise<void> =>
+  new Promise((resolve) => {
+    const cutting = setInterval(cutIdle, CUT_MS);
+    server.close(() => {
+      clearInterval(cutting);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
 
 interface Connection {
   readonly socket: Socket;

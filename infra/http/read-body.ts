@@ -1,119 +1,39 @@
-// The body of a request as bytes, once: its size capped while it arrives and while it is inflated,
-// its speed bounded below, and what all bodies hold together bounded for each sender.
+// Reads the body of a request as bytes, within the bounds of body-bounds.ts: its size is capped
+// while it arrives and while it is inflated.
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
-import { LinkedList, type ListLinks } from "../runtime/timing/under-way.ts";
-import { Problem, SenderGone, unavailable } from "./problem.ts";
+import {
+  FREE_PIECES,
+  type Hold,
+  openHold,
+  PACE_BYTES,
+  PACE_MS,
+  PIECE_BYTES,
+  piecesOfBody,
+  type Sender,
+  watchPace,
+} from "./body-bounds.ts";
+import { Problem, SenderGone } from "./problem.ts";
 
 /**
- * 25 MiB inflated (docs/design/contracts.md, "Limits"): 10,000 events of 2.6 KB. What other routes
- * take is less, and said by them.
+ * 25 MiB inflated (docs/design/contracts.md, "Limits"): 10,000 events of 2.6 KB. Other routes take
+ * less and say so.
  */
 const MAX_BODY_BYTES = 25 * 1024 * 1024;
-/**
- * What may be held at once of all bodies under way: ten of the largest. Above it senders are asked
- * to come again instead of growing the heap.
- */
-const MAX_HELD_BYTES = 256 * 1024 * 1024;
-
-/**
- * A quarter of it for one token, half of it for one address (several senders may share a proxy): a
- * sender who stalls bodies stops no other one.
- */
-const SHARES = { token: MAX_HELD_BYTES / 4, address: MAX_HELD_BYTES / 2 } as const;
-/**
- * A body that is under way brings at least 1 KiB a second; slower ones hold their memory for
- * nothing.
- */
-const PACE_MS = 5_000;
-const PACE_BYTES = 5 * 1024;
-/**
- * A piece of a body costs an object and 3 us, whatever it holds: behind the first thousand they
- * have so many bytes on average.
- */
-const FREE_PIECES = 1_000;
-const PIECE_BYTES = 32;
 /** Time for the sender to read why, before its connection is cut. */
 const GRACE_MS = 1_000;
 /** JSON of events shrinks by 5 to 20 with gzip; a bomb by 1,000. Below 1 MiB it does not matter. */
 const MAX_RATIO = 50;
 const FREE_OF_RATIO = 1024 * 1024;
 
-let heldBytes = 0;
-const heldByToken = new Map<string, number>();
-const heldByAddress = new Map<string, number>();
-
-/** Whom a body counts against; a route without tokens names the address alone. */
-export interface Sender {
-  readonly token?: string;
-  readonly address: string;
-}
-
-/** What one request holds, for all that it counts against. */
-const openHold = (sender: Sender) => {
-  const { token, address } = sender;
-  let mine = 0;
-  const add = (bytes: number): void => {
-    mine += bytes;
-    heldBytes += bytes;
-    if (token !== undefined) addTo(heldByToken, token, bytes);
-    addTo(heldByAddress, address, bytes);
-  };
-  const isOver = (bytes: number): boolean =>
-    (token !== undefined && (heldByToken.get(token) ?? 0) + bytes > SHARES.token) ||
-    (heldByAddress.get(address) ?? 0) + bytes > SHARES.address;
-  /** Throws when `bytes` more would be too much. */
-  const check = (bytes: number): void => {
-    if (heldBytes + bytes > MAX_HELD_BYTES) throw unavailable("too many bodies are under way", 1);
-    if (isOver(bytes))
-      throw new Problem("rate_limited", "too many bodies of this sender are under way: wait for their answers", {
-        headers: { "Retry-After": "1" },
-      });
-  };
-  return { add, check, release: () => add(-mine) };
-};
-type Hold = ReturnType<typeof openHold>;
-
 const JSON_TYPE = "application/json";
 export const FORM_TYPE = "application/x-www-form-urlencoded";
 
-const addTo = (heldBy: Map<string, number>, owner: string, bytes: number): void => {
-  const held = (heldBy.get(owner) ?? 0) + bytes;
-  if (held > 0) heldBy.set(owner, held);
-  else heldBy.delete(owner);
-};
-
-/** A body that is being read, and when its pace is looked at next: ms of `performance`. */
-interface UnderWay extends ListLinks<UnderWay> {
-  due: number;
-  readonly look: () => void;
-}
-/** One timer for all bodies: nearly all of them are whole before it would be asked. */
-const underWay = new LinkedList<UnderWay>();
-const LOOK_MS = 250;
-let looking: NodeJS.Timeout | undefined;
-
-const lookAfter = (body: UnderWay): void => {
-  underWay.add(body);
-  looking ??= setInterval(lookThrough, LOOK_MS).unref();
-};
-const lookThrough = (): void => {
-  const now = performance.now();
-  for (const body of underWay) {
-    if (body.due > now) continue;
-    body.due += PACE_MS;
-    body.look();
-  }
-  if (underWay.first !== undefined) return;
-  clearInterval(looking);
-  looking = undefined;
-};
-
 /**
- * The type of the body, in small letters. Throws Problem 415 for what is none of `types` in UTF-8,
- * plain or, where that is among the encodings, gzipped once; a body without a
- * type is taken as JSON. A PATCH may call it what it is, a merge-patch (RFC 7396).
+ * Returns the type of the body, in small letters. Throws Problem 415 unless it is one of `types` in
+ * UTF-8, plain or, where that is among the encodings, gzipped once. A body without a type is taken
+ * as JSON. A PATCH may also name the type of a merge-patch (RFC 7396).
  */
 export const checkType = (
   request: IncomingMessage,
@@ -139,10 +59,10 @@ export const checkType = (
 };
 
 /**
- * Reads and, when it is gzipped and not wanted as it came, inflates the body, and gives it to
- * `use`; its bytes count as held until `use` has ended.
+ * Reads the body and passes it to `use`; a gzipped body is inflated first, unless it is wanted as
+ * it came. Its bytes count as held until `use` has ended.
  * Throws Problem 413 above the cap, 400 for a gzip that is broken or cut and for a body that comes
- * too slowly, 429 or 503 when too much is under way; Aborted when the sender went away.
+ * too slowly, 429 or 503 when too much is under way, and SenderGone when the sender went away.
  */
 export const withBody = async <T>(
   request: IncomingMessage,
@@ -177,8 +97,8 @@ const tooSlow = (): Problem =>
   });
 
 /**
- * A body as it comes, for what keeps none of it. Throws Problem 400 for pieces that are made to
- * cost. Who stops reading can still answer.
+ * Yields a body piece by piece, for a reader that keeps none of it. Throws Problem 400 for pieces
+ * that are made to cost. A reader that stops early can still answer.
  */
 export async function* piecesOf(request: Readable): AsyncGenerator<Buffer, void> {
   const isTooSmall = piecesOfBody();
@@ -188,16 +108,6 @@ export async function* piecesOf(request: Readable): AsyncGenerator<Buffer, void>
   }
 }
 
-/** Counts the pieces of one body; true from when they are too small. */
-export const piecesOfBody = (): ((bytes: number) => boolean) => {
-  let pieces = 0;
-  let size = 0;
-  return (bytes) => {
-    pieces += 1;
-    size += bytes;
-    return pieces > FREE_PIECES && size < pieces * PIECE_BYTES;
-  };
-};
 const tooSmallPieces = (): Problem =>
   new Problem("bad_request", `the body comes in too small pieces: send chunks of at least ${PIECE_BYTES} bytes`, {
     headers: { Connection: "close" },
@@ -205,77 +115,81 @@ const tooSmallPieces = (): Problem =>
 
 const read = (request: IncomingMessage, hold: Hold, maxBytes: number): Promise<Buffer> =>
   new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let few: Buffer[] = [];
+    const pieces = new Pieces();
     const isTooSmall = piecesOfBody();
-    let size = 0;
-    let paced = 0;
-    const cut = (problem: Problem): void => {
-      end(() => reject(problem));
-      setTimeout(() => request.socket.destroy(), GRACE_MS).unref();
-    };
-    const pace: UnderWay = {
-      due: performance.now() + PACE_MS,
-      look: () => {
-        if (size - paced < PACE_BYTES) cut(tooSlow());
-        paced = size;
-      },
-      before: undefined,
-      behind: undefined,
-    };
-    lookAfter(pace);
     // The listeners go with the request: taking them away costs as much as adding them.
     let hasEnded = false;
     const end = (settle: () => void): void => {
       if (hasEnded) return;
       hasEnded = true;
-      underWay.remove(pace);
+      endWatch();
       settle();
     };
+    const cut = (problem: Problem): void => {
+      end(() => reject(problem));
+      setTimeout(() => request.socket.destroy(), GRACE_MS).unref();
+    };
     const refuse = (problem: unknown): void => {
-      // The rest is read and thrown away by Node, so that the sender gets to read the answer.
+      // Node reads the rest and throws it away, so that the sender gets to read the answer.
       end(() => reject(problem));
       request.resume();
     };
-    const gather = (): void => {
-      chunks.push(few.length === 1 ? few[0]! : Buffer.concat(few));
-      few = [];
-    };
+    const endWatch = watchPace(
+      () => pieces.size,
+      () => cut(tooSlow()),
+    );
     const onData = (chunk: Buffer): void => {
       if (hasEnded) return;
-      size += chunk.length;
       if (isTooSmall(chunk.length)) {
         cut(tooSmallPieces());
         return;
       }
       try {
-        if (size > maxBytes) throw tooLarge(maxBytes);
+        if (pieces.size + chunk.length > maxBytes) throw tooLarge(maxBytes);
         hold.check(chunk.length);
         hold.add(chunk.length);
-        few.push(chunk);
-        if (few.length === FREE_PIECES) gather();
+        pieces.add(chunk);
       } catch (problem) {
         refuse(problem);
       }
     };
-    const onEnd = (): void => {
-      if (hasEnded) return;
-      gather();
-      end(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
-    };
+    const onEnd = (): void => end(() => resolve(pieces.whole()));
     const onGone = (): void => end(() => reject(new SenderGone("the sender went away")));
     request.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
   });
 
+/** The pieces of a body, joined a thousand at a time: each of them is an object of its own. */
+class Pieces {
+  size = 0;
+  readonly #joined: Buffer[] = [];
+  #few: Buffer[] = [];
+
+  add(piece: Buffer): void {
+    this.size += piece.length;
+    this.#few.push(piece);
+    if (this.#few.length === FREE_PIECES) this.#join();
+  }
+
+  whole(): Buffer {
+    this.#join();
+    return this.#joined.length === 1 ? this.#joined[0]! : Buffer.concat(this.#joined, this.size);
+  }
+
+  #join(): void {
+    this.#joined.push(this.#few.length === 1 ? this.#few[0]! : Buffer.concat(this.#few));
+    this.#few = [];
+  }
+}
+
 /**
- * The last four bytes of gzip: how long the last member says that it is, modulo 2^32. Of a body
- * that was cut they are any number, so the length is checked where it is reached.
+ * The last four bytes of gzip: the length that the last member declares, modulo 2^32. In a body
+ * that was cut they can be any number, so the length is checked where it is reached.
  */
 const declaredLength = (raw: Buffer): number => (raw.length < 18 ? 0 : raw.readUInt32LE(raw.length - 4));
 
 /**
- * Room is reserved before anything is inflated, by the length that the body declares, so a body for
- * which there is no room costs nothing. One that is longer than it says takes its room as it grows.
+ * Reserves the room that the body declares before anything is inflated, so a body for which there
+ * is no room costs nothing. A body that is longer than it declares takes its room as it grows.
  */
 const inflated = async (raw: Buffer, hold: Hold, maxBytes: number): Promise<Buffer> => {
   const most = Math.min(maxBytes, Math.max(FREE_OF_RATIO, raw.length * MAX_RATIO));

@@ -2,6 +2,7 @@
 // tests need of the broker.
 import { isSettling } from "../runtime/errors.ts";
 import { retry } from "../runtime/timing/retry.ts";
+import { within } from "../runtime/timing/time-limit.ts";
 import type { ClientAdmin } from "./client/types.ts";
 import { applyTopics, namesOf, planTopics, type TopicDifference, type TopicSetting } from "./topic-settings.ts";
 
@@ -16,7 +17,13 @@ export interface Lag {
   readonly lag: number;
 }
 
-/** Where one partition lies: numbers of brokers. */
+interface Watermarks {
+  readonly partition: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** The brokers that hold one partition, by number. */
 interface Copies {
   readonly partition: number;
   readonly leader: number;
@@ -41,9 +48,7 @@ export interface Admin {
    * touched.
    */
   readonly apply: (declared: readonly TopicSetting[]) => Promise<readonly TopicDifference[]>;
-  readonly watermarks: (
-    topic: string,
-  ) => Promise<readonly { readonly partition: number; readonly low: number; readonly high: number }[]>;
+  readonly watermarks: (topic: string) => Promise<readonly Watermarks[]>;
   readonly copies: (topic: string) => Promise<readonly Copies[]>;
   /**
    * The first offset appended at or after a time, by partition; the high watermark where nothing is
@@ -73,57 +78,21 @@ const settled = <T>(ask: () => Promise<T>): Promise<T> =>
   retry(ask, { deadlineMs: SETTLING_MS, isTransient: isSettling });
 
 export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
-  const watermarks: Admin["watermarks"] = async (topic) =>
-    (await settled(() => client.fetchTopicOffsets(prefix + topic)))
-      .map(({ partition, low, high }) => ({ partition, low: Number(low), high: Number(high) }))
-      .sort((a, b) => a.partition - b.partition);
-
-  // `resolveOffsets` is left out for good: it writes offsets where none were.
-  const committed: Admin["committed"] = async (group, topic) => {
-    const asked = { groupId: prefix + group, topics: [prefix + topic] };
-    const [found] = await settled(() => client.fetchOffsets(asked));
-    const known = (found?.partitions ?? []).filter(({ offset }) => Number(offset) >= 0);
-    return new Map(known.map(({ partition, offset }) => [partition, Number(offset)]));
-  };
-
-  const lag: Admin["lag"] = async (group, of) => {
-    const rows = await Promise.all(
-      of.map(async (topic) => {
-        const [marks, positions] = await Promise.all([watermarks(topic), committed(group, topic)]);
-        return marks.map(({ partition, low, high }) => {
-          const at = positions.get(partition) ?? null;
-          return { group, topic, partition, committed: at, low, high, lag: Math.max(0, high - (at ?? low)) };
-        });
-      }),
-    );
-    return rows.flat();
-  };
-
+  const watermarks: Admin["watermarks"] = (topic) => watermarksOf(client, prefix + topic);
+  const committed: Admin["committed"] = (group, topic) => committedOf(client, prefix + group, prefix + topic);
   return {
     topics: () => namesOf(client, prefix),
     plan: (declared) => planTopics(client, prefix, declared),
     apply: (declared) => applyTopics(client, prefix, declared),
     watermarks,
     committed,
-    lag,
-    copies: async (topic) => {
-      const { topics } = await settled(() => client.fetchTopicMetadata({ topics: [prefix + topic] }));
-      return topics.flatMap(({ partitions }) =>
-        partitions.map(({ partitionId, leader, replicas, isr }) => ({
-          partition: partitionId,
-          leader,
-          on: replicas,
-          inSync: isr,
-        })),
-      );
-    },
+    copies: (topic) => copiesOf(client, prefix + topic),
     offsetsAt: async (topic, atMs) => {
       const found = await settled(() => client.fetchTopicOffsetsByTimestamp(prefix + topic, atMs));
       return new Map(found.map(({ partition, offset }) => [partition, Number(offset)]));
     },
     setOffsets: async (group, topic, offsets) => {
-      const partitions = [...offsets].map(([partition, offset]) => ({ partition, offset: String(offset) }));
-      const wanted = { groupId: prefix + group, topic: prefix + topic, partitions };
+      const wanted = { groupId: prefix + group, topic: prefix + topic, partitions: partitionsOf(offsets) };
       await settled(() => client.setOffsets(wanted));
     },
     describeGroups: async (groups) => {
@@ -134,18 +103,98 @@ export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
         members: members.map(({ memberId, clientId, clientHost }) => ({ memberId, clientId, host: clientHost })),
       }));
     },
+    lag: async (group, topics) => {
+      const of = async (topic: string) => lagOf(group, topic, await watermarks(topic), await committed(group, topic));
+      return (await Promise.all(topics.map(of))).flat();
+    },
     deleteGroups: async (groups) => {
       await client.deleteGroups(groups.map((group) => prefix + group));
     },
     deleteTopics: (names) => client.deleteTopics({ topics: names.map((name) => prefix + name) }),
     deleteRecords: async (topic, below) => {
-      // The client looks for leaders among topics it has met, before it asks for this one.
+      // The client looks for leaders among topics that it has met, before it asks for this one.
       await watermarks(topic);
-      await client.deleteTopicRecords({
-        topic: prefix + topic,
-        partitions: [...below].map(([partition, offset]) => ({ partition, offset: String(offset) })),
-      });
+      await client.deleteTopicRecords({ topic: prefix + topic, partitions: partitionsOf(below) });
     },
     close: () => client.disconnect(),
+  };
+};
+
+const watermarksOf = async (client: ClientAdmin, topic: string): Promise<readonly Watermarks[]> =>
+  (await settled(() => client.fetchTopicOffsets(topic)))
+    .map(({ partition, low, high }) => ({ partition, low: Number(low), high: Number(high) }))
+    .sort((a, b) => a.partition - b.partition);
+
+/** Never with `resolveOffsets`, which writes offsets where none were. */
+const committedOf = async (client: ClientAdmin, groupId: string, topic: string) => {
+  const [found] = await settled(() => client.fetchOffsets({ groupId, topics: [topic] }));
+  const known = (found?.partitions ?? []).filter(({ offset }) => Number(offset) >= 0);
+  return new Map(known.map(({ partition, offset }) => [partition, Number(offset)]));
+};
+
+const lagOf = (
+  group: string,
+  topic: string,
+  marks: readonly Watermarks[],
+  positions: ReadonlyMap<number, number>,
+): readonly Lag[] =>
+  marks.map(({ partition, low, high }) => {
+    const at = positions.get(partition) ?? null;
+    return { group, topic, partition, committed: at, low, high, lag: Math.max(0, high - (at ?? low)) };
+  });
+
+const copiesOf = async (client: ClientAdmin, topic: string): Promise<readonly Copies[]> => {
+  const { topics } = await settled(() => client.fetchTopicMetadata({ topics: [topic] }));
+  return topics.flatMap(({ partitions }) =>
+    partitions.map(({ partitionId, leader, replicas, isr }) => ({
+      partition: partitionId,
+      leader,
+      on: replicas,
+      inSync: isr,
+    })),
+  );
+};
+
+const partitionsOf = (offsets: ReadonlyMap<number, number>) =>
+  [...offsets].map(([partition, offset]) => ({ partition, offset: String(offset) }));
+
+export interface LastingAdmin {
+  /** Rejects with the error of the broker, or when it does not answer in time. */
+  readonly ask: <T>(question: (admin: Admin) => Promise<T>) => Promise<T>;
+  /** Later questions are rejected. */
+  readonly close: () => Promise<void>;
+}
+
+/** A broker that hangs answers neither a question nor a goodbye. */
+const LEAVE_MS = 1_000;
+
+/**
+ * One admin connection for questions that come again and again. The first question opens it; after
+ * a failure it is closed, and the next question opens another.
+ */
+export const lastingAdmin = (kafka: { readonly admin: () => Promise<Admin> }, withinMs: number): LastingAdmin => {
+  let opened: Promise<Admin> | undefined;
+  let isClosed = false;
+  const leave = async (connection: Promise<Admin> | undefined): Promise<void> => {
+    if (opened === connection) opened = undefined;
+    const left = connection?.then((admin) => admin.close());
+    await within(LEAVE_MS, Promise.resolve(left), "not left").catch(() => undefined);
+  };
+  return {
+    ask: async (question) => {
+      if (isClosed) throw new Error("the connection to the log is closed");
+      opened ??= kafka.admin();
+      const connection = opened;
+      try {
+        return await within(withinMs, connection.then(question), `the log did not answer within ${withinMs / 1_000} s`);
+      } catch (error) {
+        await leave(connection);
+        throw error;
+      }
+    },
+    close: () => {
+      isClosed = true;
+      return leave(opened);
+    },
   };
 };

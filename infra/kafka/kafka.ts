@@ -11,11 +11,10 @@ import { pick } from "./records.ts";
 import { type LogReplay, replay, type Sources } from "./replay.ts";
 
 export { connectionOf } from "./address.ts";
-export type { Admin, GroupState, Lag } from "./admin.ts";
+export { type Admin, type GroupState, type Lag, type LastingAdmin, lastingAdmin } from "./admin.ts";
 export type { Consumer, ConsumerSettings } from "./consumer.ts";
 export { LogGap, LogUnavailable, MembershipLost, Overloaded } from "./errors.ts";
 export { copyReading, durableReading, sinkReading, stageReading } from "./fetch-settings.ts";
-export { type LastingAdmin, lastingAdmin } from "./lasting-admin.ts";
 export type { Producer, ProducerSettings } from "./producer.ts";
 export { appendedAt, peek, placeOf } from "./records.ts";
 export type { TopicSetting } from "./topic-settings.ts";

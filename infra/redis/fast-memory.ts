@@ -26,6 +26,26 @@ const versionOf = (eventId: string, bytes: Buffer): Version => ({
   value: bytes.subarray(OFFSET_BYTES),
 });
 
+/** The values of each key, oldest first, from its hash. */
+const valuesOf = (
+  keys: readonly string[],
+  hashes: readonly Record<string, Buffer>[],
+): Pick<LoadedMemory, "versions" | "truncated"> => {
+  const versions = new Map<string, readonly Version[]>();
+  const truncated = new Map<string, number>();
+  for (const [n, hash] of hashes.entries()) {
+    const fields = Object.entries(hash);
+    if (fields.length === 0) continue;
+    const kept = fields.flatMap(([eventId, bytes]) => (eventId === TRUNCATED ? [] : versionOf(eventId, bytes)));
+    versions.set(
+      keys[n]!,
+      kept.sort((a, b) => a.offset - b.offset),
+    );
+    if (hash[TRUNCATED] !== undefined) truncated.set(keys[n]!, Number(String(hash[TRUNCATED])));
+  }
+  return { versions, truncated };
+};
+
 /** One round trip whatever the number of commands; the first that failed is thrown. */
 const sent = async (commands: ChainableCommander): Promise<readonly unknown[]> =>
   ((await commands.exec()) ?? []).map(([error, answer]) => {
@@ -69,19 +89,7 @@ export const redisMemory = (redis: Redis, prefix = "memory"): Memory => {
       type Answers = [unknown, string | null, string | null, ...Record<string, Buffer>[]];
       const [, epoch, mark, ...hashes] = (await sent(commands)) as Answers;
       loadedFrom.set(placeOf(stage, topic, partition), epoch ?? "");
-      const versions = new Map<string, readonly Version[]>();
-      const truncated = new Map<string, number>();
-      for (const [n, hash] of hashes.entries()) {
-        const fields = Object.entries(hash);
-        if (fields.length === 0) continue;
-        const kept = fields.flatMap(([eventId, bytes]) => (eventId === TRUNCATED ? [] : versionOf(eventId, bytes)));
-        versions.set(
-          keys[n]!,
-          kept.sort((a, b) => a.offset - b.offset),
-        );
-        if (hash[TRUNCATED] !== undefined) truncated.set(keys[n]!, Number(String(hash[TRUNCATED])));
-      }
-      return { versions, outcomes: new Map(), truncated, mark: mark === null ? null : Number(mark) };
+      return { ...valuesOf(keys, hashes), outcomes: new Map(), mark: mark === null ? null : Number(mark) };
     },
 
     remember: async (batch) => {

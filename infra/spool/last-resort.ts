@@ -87,34 +87,58 @@ const MOST_OBJECTS = 200_000;
  * given up may have succeeded: its sender tries again under the same ids, and the keeper sends the
  * object.
  */
-export const openLastResort = (settings: {
+export const openLastResort = (settings: LastResortSettings): LastResort => {
+  const { objects } = settings;
+  const stored = new StoredObjects();
+  const puts = openPuts(settings, stored);
+  return {
+    put: (messages, label) =>
+      stored.count >= MOST_OBJECTS
+        ? Promise.reject(new Error(`${MOST_OBJECTS} objects wait already`))
+        : puts.add(messages, label),
+    held: () => ({ messages: stored.messages + puts.underWay(), oldestAt: stored.oldest?.at }),
+    drain: async (send) => {
+      const { oldest } = stored;
+      if (oldest === undefined) return 0;
+      await sendObject(objects, oldest.key, send).catch((error) => {
+        if (!(error instanceof DamagedObject)) throw error;
+        // It stays where it is, for an operator to look at, and the objects behind it go on.
+        settings.onDamaged?.(oldest.key, error);
+      });
+      return stored.forgetOldest();
+    },
+    look: async () => stored.learn(await lettersUnder(objects, prefixOf(settings))),
+  };
+};
+
+interface LastResortSettings {
   readonly objects: Objects;
   readonly instance: string;
   readonly schemas: Schemas;
   readonly now?: () => UnixMs;
   readonly onDamaged?: (key: string, error: unknown) => void;
-}): LastResort => {
-  const { objects, instance, schemas, now = Date.now } = settings;
-  const prefix = `${PREFIX}${instance}/`;
-  const stored: Letters[] = [];
-  /** Messages in them: asked for at every request, so it is not added up each time. */
-  let storedMessages = 0;
+}
+
+const prefixOf = ({ instance }: LastResortSettings): string => `${PREFIX}${instance}/`;
+
+/** Puts what comes together into one object, one object after the other. */
+const openPuts = (settings: LastResortSettings, stored: StoredObjects) => {
+  const { objects, schemas, now = Date.now } = settings;
   const queue: QueuedObject[] = [];
   let isWriting = false;
   let underWay = 0;
   let latest = 0;
 
   const writeGroup = async (group: readonly QueuedObject[]): Promise<void> => {
-    const byLabel = new Map<string, number>();
-    for (const { label, messages } of group) byLabel.set(label, (byLabel.get(label) ?? 0) + messages.length);
+    const byLabel = countsOf(group);
     // Keys are drained in their order, so no two of a process bear the same time.
     latest = Math.max(now(), latest + 1);
     const counts = [...byLabel].map(([label, count]) => `.${label}-${count}`).join("");
-    const key = `${prefix}${new Date(latest).toISOString().replaceAll(":", "")}-${randomUUID()}${counts}`;
+    const time = new Date(latest).toISOString().replaceAll(":", "");
+    const key = `${prefixOf(settings)}${time}-${randomUUID()}${counts}`;
     try {
       await inTime(objects.put(key, Buffer.concat([headFrame(schemas), ...group.map(({ frame }) => frame)])));
-      stored.push({ key, at: latest, byLabel });
-      for (const { messages } of group) storedMessages += messages.length;
+      stored.add({ key, at: latest, byLabel });
       for (const { settle } of group) settle();
     } catch (error) {
       for (const { settle } of group) settle(error);
@@ -127,52 +151,66 @@ export const openLastResort = (settings: {
     }
     isWriting = false;
   };
+  const add = (messages: readonly OutputMessage[], label: string): Promise<void> =>
+    new Promise((resolve, reject) => {
+      underWay += messages.length;
+      const settle = (error?: unknown): void => {
+        underWay -= messages.length;
+        error === undefined ? resolve() : reject(error);
+      };
+      queue.push({ messages, label, frame: recordFrame({ at: now(), label, messages }), settle });
+      if (isWriting) return;
+      isWriting = true;
+      void write();
+    });
+  return { add, underWay: () => underWay };
+};
 
-  return {
-    put: (messages, label) =>
-      new Promise((resolve, reject) => {
-        if (stored.length >= MOST_OBJECTS) return reject(new Error(`${MOST_OBJECTS} objects wait already`));
-        underWay += messages.length;
-        const settle = (error?: unknown): void => {
-          underWay -= messages.length;
-          error === undefined ? resolve() : reject(error);
-        };
-        queue.push({ messages, label, frame: recordFrame({ at: now(), label, messages }), settle });
-        if (isWriting) return;
-        isWriting = true;
-        void write();
-      }),
-    held: () => ({ messages: storedMessages + underWay, oldestAt: stored[0]?.at }),
-    drain: async (send) => {
-      const [oldest] = stored;
-      if (oldest === undefined) return 0;
-      try {
-        await sendObject(objects, oldest.key, send);
-      } catch (error) {
-        if (!(error instanceof DamagedObject)) throw error;
-        // It stays where it is, for an operator to look at; what comes behind it must not wait for
-        // that.
-        settings.onDamaged?.(oldest.key, error);
-      }
-      stored.shift();
-      storedMessages -= sizeIn(oldest);
-      return sizeIn(oldest);
-    },
-    look: async () => {
-      const found: Letters[] = [];
-      for await (const { key } of objects.list(prefix)) {
-        const letters = lettersOf(key);
-        if (letters !== undefined) found.push(letters);
-      }
-      const known = new Set(stored.map(({ key }) => key));
-      for (const letters of found) {
-        if (known.has(letters.key)) continue;
-        stored.push(letters);
-        storedMessages += sizeIn(letters);
-      }
-      stored.sort((a, b) => (a.key < b.key ? -1 : 1));
-    },
-  };
+/** The objects that this process knows of, oldest first, and the messages in them. */
+class StoredObjects {
+  /** Asked for at every request, so it is not added up each time. */
+  messages = 0;
+  readonly #all: Letters[] = [];
+
+  get count(): number {
+    return this.#all.length;
+  }
+  get oldest(): Letters | undefined {
+    return this.#all[0];
+  }
+
+  add(letters: Letters): void {
+    this.#all.push(letters);
+    this.messages += sizeIn(letters);
+  }
+
+  /** Returns how many messages it held. */
+  forgetOldest(): number {
+    const size = sizeIn(this.#all.shift()!);
+    this.messages -= size;
+    return size;
+  }
+
+  learn(found: readonly Letters[]): void {
+    const known = new Set(this.#all.map(({ key }) => key));
+    for (const letters of found) if (!known.has(letters.key)) this.add(letters);
+    this.#all.sort((a, b) => (a.key < b.key ? -1 : 1));
+  }
+}
+
+const countsOf = (group: readonly QueuedObject[]): ReadonlyMap<string, number> => {
+  const byLabel = new Map<string, number>();
+  for (const { label, messages } of group) byLabel.set(label, (byLabel.get(label) ?? 0) + messages.length);
+  return byLabel;
+};
+
+const lettersUnder = async (objects: Objects, prefix: string): Promise<readonly Letters[]> => {
+  const found: Letters[] = [];
+  for await (const { key } of objects.list(prefix)) {
+    const letters = lettersOf(key);
+    if (letters !== undefined) found.push(letters);
+  }
+  return found;
 };
 
 class DamagedObject extends Error {}

@@ -2,8 +2,17 @@
 // written.
 import { type FileHandle, open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { claimedAt, payloadAt, readHead, recordsFrom, type Schemas, type SpoolRecord, sizeOf } from "./spool-format.ts";
-import type { Place } from "./spool-mark.ts";
+import {
+  claimedAt,
+  headFrame,
+  payloadAt,
+  readHead,
+  recordsFrom,
+  type Schemas,
+  type SpoolRecord,
+  sizeOf,
+} from "./spool-format.ts";
+import type { Mark, Place } from "./spool-mark.ts";
 
 export interface Segment {
   readonly number: number;
@@ -80,8 +89,109 @@ const segmentAt = async (
   }
 };
 
+/** Bytes of a segment that begin with a record, and the offset of that record. */
+export interface OldestBytes {
+  readonly segment: Segment;
+  readonly bytes: Buffer;
+  readonly from: number;
+}
+
+interface SegmentSettings {
+  readonly folder: string;
+  readonly schemas: Schemas;
+  readonly segmentBytes: number;
+  readonly mark: Pick<Mark, "at">;
+}
+
+/** The segments of a spool, oldest first. Only one that this process has begun is written to. */
+export class Segments {
+  readonly #settings: SegmentSettings;
+  readonly #all: Segment[];
+  #next: number;
+  /** Written to by this process; segments of an earlier one are only read. */
+  #active: Segment | undefined;
+
+  constructor(found: readonly Segment[], settings: SegmentSettings) {
+    this.#all = [...found];
+    this.#settings = settings;
+    this.#next = Math.max(settings.mark.at().segment, found.at(-1)?.number ?? 0) + 1;
+  }
+
+  get isEmpty(): boolean {
+    return this.#all.length === 0;
+  }
+
+  /** The segment to append to; a full one is followed by another. */
+  async writable(): Promise<Segment> {
+    const active = this.#active;
+    return active === undefined || active.end >= this.#settings.segmentBytes ? await this.#begin() : active;
+  }
+
+  /**
+   * Nothing more is written into the segment that was written to; its synced records stay to be
+   * drained.
+   */
+  async abandon(): Promise<void> {
+    const segment = this.#active;
+    this.#active = undefined;
+    if (segment === undefined) return;
+    await segment.handle.truncate(segment.end).catch(() => undefined);
+    if (segment.end > segment.start || this.#all.at(-1) !== segment) return;
+    this.#all.pop();
+    await segment.handle.close().catch(() => undefined);
+    await rm(segment.path, { force: true }).catch(() => undefined);
+  }
+
+  /**
+   * Some of the oldest records of the first segment that has any. Deletes drained segments on the
+   * way, but not the one that is being written.
+   */
+  async oldest(isWriting: () => boolean): Promise<OldestBytes | undefined> {
+    const { mark } = this.#settings;
+    for (let segment = this.#all[0]; segment !== undefined; segment = this.#all[0]) {
+      const from = mark.at().segment === segment.number ? mark.at().offset : segment.start;
+      if (from < segment.end) return { segment, bytes: await readSome(segment, from), from };
+      if (segment === this.#active && isWriting()) return undefined;
+      await this.#forget(segment);
+    }
+    return undefined;
+  }
+
+  async close(): Promise<void> {
+    for (const { handle } of this.#all) await handle.close();
+  }
+
+  async #begin(): Promise<Segment> {
+    const { folder, schemas } = this.#settings;
+    const path = join(folder, `${String(this.#next).padStart(12, "0")}.spool`);
+    const handle = await open(path, "wx+", 0o600);
+    try {
+      const head = headFrame(schemas);
+      await writeAll(handle, head, 0);
+      await handle.datasync();
+      await syncFolder(folder);
+      const begun = { number: this.#next, path, schemas, handle, start: head.length, end: head.length };
+      this.#active = begun;
+      this.#next += 1;
+      this.#all.push(begun);
+      return begun;
+    } catch (error) {
+      await handle.close().catch(() => undefined);
+      await rm(path, { force: true }).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #forget(segment: Segment): Promise<void> {
+    this.#all.shift();
+    if (segment === this.#active) this.#active = undefined;
+    await segment.handle.close();
+    await rm(segment.path, { force: true });
+  }
+}
+
 /** About a round of records from a place on, and at least one whole. */
-export const readSome = async ({ handle, end }: Segment, from: number): Promise<Buffer> => {
+const readSome = async ({ handle, end }: Segment, from: number): Promise<Buffer> => {
   const first = await readAt(handle, from, Math.min(ROUND_BYTES, end - from));
   const whole = Math.min(claimedAt(first, 0), end - from);
   return whole <= first.length ? first : readAt(handle, from, whole);
@@ -105,7 +215,7 @@ export const writeAll = async (handle: FileHandle, bytes: Buffer, from: number):
 };
 
 /** Makes the entry of a new file last, as the sync of the file made its content last. */
-export const syncFolder = async (folder: string): Promise<void> => {
+const syncFolder = async (folder: string): Promise<void> => {
   const handle = await open(folder, "r");
   try {
     await handle.sync();

@@ -1,13 +1,21 @@
 // Messages that wait on the local disk until the log can be reached: appended and synced, drained
 // in their order, each confirmed when it is safe.
-import { mkdir, open, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { hit } from "#failpoint";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { lockFile } from "../runtime/lock.ts";
-import { type OnTorn, readSome, type Segment, segmentsIn, syncFolder, writeAll } from "./spool-files.ts";
-import { firstWithin, headFrame, payloadAt, readRecord, recordFrame, type Schemas, sizeOf } from "./spool-format.ts";
+import { type OldestBytes, type OnTorn, Segments, segmentsIn, writeAll } from "./spool-files.ts";
+import {
+  firstWithin,
+  payloadAt,
+  readRecord,
+  recordFrame,
+  type Schemas,
+  type SpoolRecord,
+  sizeOf,
+} from "./spool-format.ts";
 import { type Mark, openMark } from "./spool-mark.ts";
 
 export interface SpoolSettings {
@@ -97,127 +105,15 @@ interface QueuedFrame {
  * behind it in its segment are cut like a torn tail.
  */
 export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
-  const {
-    folder,
-    schemas,
-    maxBytes = MAX_BYTES,
-    maxMessages = MAX_MESSAGES,
-    segmentBytes = SEGMENT_BYTES,
-    now = Date.now,
-  } = settings;
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const unlock = lockFile(join(folder, "lock.json"));
-  const held = { messages: 0, bytes: 0, oldestAt: undefined as UnixMs | undefined, labels: new Map<string, number>() };
-  const count = (label: string, messages: number, bytes: number): void => {
-    held.messages += messages;
-    held.bytes += bytes;
-    const left = (held.labels.get(label) ?? 0) + messages;
-    if (left === 0) held.labels.delete(label);
-    else held.labels.set(label, left);
-  };
-  const segments: Segment[] = [];
-  let opening: Mark | undefined;
-  try {
-    opening = await openMark(join(folder, "mark"));
-    for (const { segment, records, bytes } of await segmentsIn(folder, opening.at(), settings.onTorn)) {
-      segments.push(segment);
-      held.oldestAt ??= records[0]!.at;
-      held.bytes += bytes;
-      for (const { label, messages } of records) count(label, messages.length, 0);
-    }
-  } catch (error) {
-    await opening?.close().catch(() => undefined);
-    unlock();
-    throw error;
-  }
-  const mark = opening;
-  let next = Math.max(mark.at().segment, segments.at(-1)?.number ?? 0) + 1;
-  /** Written to by this process; what an earlier one wrote is only read. */
-  let active: Segment | undefined;
-  const queue: QueuedFrame[] = [];
-  let writing: Promise<void> | undefined;
-  let syncs = 0;
+  const { maxBytes = MAX_BYTES, maxMessages = MAX_MESSAGES, now = Date.now } = settings;
+  const held = new HeldMessages();
+  const { mark, segments, unlock } = await openFolder(settings, held);
+  const appends = new Appends(segments, held);
   let isClosed = false;
-
-  const begin = async (): Promise<Segment> => {
-    const path = join(folder, `${String(next).padStart(12, "0")}.spool`);
-    const handle = await open(path, "wx+", 0o600);
-    try {
-      const head = headFrame(schemas);
-      await writeAll(handle, head, 0);
-      await handle.datasync();
-      await syncFolder(folder);
-      active = { number: next, path, schemas, handle, start: head.length, end: head.length };
-      next += 1;
-      segments.push(active);
-      return active;
-    } catch (error) {
-      await handle.close().catch(() => undefined);
-      await rm(path, { force: true }).catch(() => undefined);
-      throw error;
-    }
-  };
-
-  /** Nothing more is written into it; what is synced stays to be drained. */
-  const abandon = async (segment: Segment | undefined): Promise<void> => {
-    active = undefined;
-    if (segment === undefined) return;
-    await segment.handle.truncate(segment.end).catch(() => undefined);
-    if (segment.end > segment.start || segments.at(-1) !== segment) return;
-    segments.pop();
-    await segment.handle.close().catch(() => undefined);
-    await rm(segment.path, { force: true }).catch(() => undefined);
-  };
-
-  const writeGroup = async (group: readonly QueuedFrame[]): Promise<void> => {
-    try {
-      const segment = active === undefined || active.end >= segmentBytes ? await begin() : active;
-      const bytes = group.length === 1 ? group[0]!.frame : Buffer.concat(group.map(({ frame }) => frame));
-      await writeAll(segment.handle, bytes, segment.end);
-      hit("spool-after-write");
-      await segment.handle.datasync();
-      hit("spool-after-sync");
-      syncs += 1;
-      held.oldestAt ??= group[0]!.at;
-      segment.end += bytes.length;
-      for (const { settle } of group) settle();
-    } catch (error) {
-      // Nothing is ever written behind what may be torn, or what a failed sync may have lost: the
-      // next append begins a segment.
-      await abandon(active);
-      for (const { frame, count: messages, label, settle } of group) {
-        count(label, -messages, -frame.length);
-        settle(error);
-      }
-    }
-  };
-  const write = async (): Promise<void> => {
-    // After this turn of the loop, so that appends which arrived together share one sync.
-    await new Promise(setImmediate);
-    while (queue.length > 0) {
-      await writeGroup(queue.splice(0, firstWithin(queue, GROUP_BYTES)));
-    }
-    writing = undefined;
-  };
-
-  const forget = async (segment: Segment): Promise<void> => {
-    segments.shift();
-    if (segment === active) active = undefined;
-    await segment.handle.close();
-    await rm(segment.path, { force: true });
-  };
-  /** Some of the oldest records of the first segment that has any. */
-  const oldest = async (): Promise<
-    { readonly segment: Segment; readonly bytes: Buffer; readonly from: number } | undefined
-  > => {
-    for (let segment = segments[0]; segment !== undefined; segment = segments[0]) {
-      const from = mark.at().segment === segment.number ? mark.at().offset : segment.start;
-      if (from < segment.end) return { segment, bytes: await readSome(segment, from), from };
-      if (segment === active && writing !== undefined) return undefined;
-      await forget(segment);
-    }
-    held.oldestAt = undefined;
-    return undefined;
+  const oldest = async () => {
+    const some = await segments.oldest(() => appends.isWriting);
+    if (some === undefined && segments.isEmpty) held.oldestAt = undefined;
+    return some;
   };
 
   return {
@@ -228,59 +124,170 @@ export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
       const frame = recordFrame({ at, label, messages });
       if (held.messages + messages.length > maxMessages || held.bytes + frame.length > maxBytes)
         return Promise.reject(new SpoolFull());
-      count(label, messages.length, frame.length);
-      return new Promise((resolve, reject) => {
-        queue.push({
-          frame,
-          count: messages.length,
-          label,
-          at,
-          settle: (error) => (error === undefined ? resolve() : reject(error)),
-        });
-        writing ??= write();
-      });
+      held.count(label, messages.length, frame.length);
+      return appends.add({ frame, count: messages.length, label, at });
     },
     drain: async (send) => {
       const some = await oldest();
       if (some === undefined) return 0;
-      const { segment, bytes, from } = some;
-      const records = [];
-      const messages: OutputMessage[] = [];
-      let end = 0;
-      for (
-        let payload = payloadAt(bytes, 0);
-        payload !== null && messages.length < ROUND;
-        payload = payloadAt(bytes, end)
-      ) {
-        const record = readRecord(payload);
-        records.push({ record, size: sizeOf(payload) });
-        messages.push(...record.messages);
-        end += sizeOf(payload);
-      }
-      if (records.length === 0) throw new Error(`${segment.path} cannot be read at ${from}`);
+      const { segment, records, messages, end } = roundIn(some);
       await send(messages, segment.schemas);
       hit("drain-after-send");
-      await mark.move({ segment: segment.number, offset: from + end }).catch((error) => settings.onUnmarked?.(error));
-      for (const { record, size } of records) count(record.label, -record.messages.length, -size);
-      held.oldestAt = held.messages === 0 ? undefined : records.at(-1)!.record.at;
+      await mark.move({ segment: segment.number, offset: end }).catch((error) => settings.onUnmarked?.(error));
+      held.forget(records);
       // Nothing is left and nothing is on its way: the last segment goes too.
       if (held.messages === 0) await oldest();
       return messages.length;
     },
-    state: () => ({
-      messages: held.messages,
-      bytes: held.bytes,
-      byLabel: Object.fromEntries(held.labels),
-      oldestAt: held.oldestAt,
-      fill: Math.max(held.messages / maxMessages, held.bytes / maxBytes),
-      syncs,
-    }),
+    state: () => {
+      const { messages, bytes, labels, oldestAt } = held;
+      const fill = Math.max(messages / maxMessages, bytes / maxBytes);
+      return { messages, bytes, byLabel: Object.fromEntries(labels), oldestAt, fill, syncs: appends.syncs };
+    },
     close: async () => {
       isClosed = true;
-      await writing;
-      for (const { handle } of segments) await handle.close();
+      await appends.done();
+      await segments.close();
       await mark.close();
       unlock();
     },
   };
+};
+
+/** The messages that wait, counted when they are taken and given back when they are sent. */
+class HeldMessages {
+  messages = 0;
+  bytes = 0;
+  oldestAt: UnixMs | undefined;
+  readonly labels = new Map<string, number>();
+
+  count(label: string, messages: number, bytes: number): void {
+    this.messages += messages;
+    this.bytes += bytes;
+    const left = (this.labels.get(label) ?? 0) + messages;
+    if (left === 0) this.labels.delete(label);
+    else this.labels.set(label, left);
+  }
+
+  /** Gives back a round that was sent. */
+  forget(records: readonly SizedRecord[]): void {
+    for (const { record, size } of records) this.count(record.label, -record.messages.length, -size);
+    this.oldestAt = this.messages === 0 ? undefined : records.at(-1)!.record.at;
+  }
+}
+
+/**
+ * Takes the folder for this process, opens its mark and its segments, and counts the messages that
+ * wait in them.
+ */
+const openFolder = async (
+  { folder, schemas, segmentBytes = SEGMENT_BYTES, onTorn }: SpoolSettings,
+  held: HeldMessages,
+): Promise<{ readonly mark: Mark; readonly segments: Segments; readonly unlock: () => void }> => {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const unlock = lockFile(join(folder, "lock.json"));
+  let mark: Mark | undefined;
+  try {
+    mark = await openMark(join(folder, "mark"));
+    const found = await segmentsIn(folder, mark.at(), onTorn);
+    for (const { records, bytes } of found) {
+      held.oldestAt ??= records[0]!.at;
+      held.bytes += bytes;
+      for (const { label, messages } of records) held.count(label, messages.length, 0);
+    }
+    const segments = found.map(({ segment }) => segment);
+    return { mark, segments: new Segments(segments, { folder, schemas, segmentBytes, mark }), unlock };
+  } catch (error) {
+    await mark?.close().catch(() => undefined);
+    unlock();
+    throw error;
+  }
+};
+
+/** Writes the queued appends, as many with one sync as came together. */
+class Appends {
+  /** Syncs of the disk so far. */
+  syncs = 0;
+  readonly #segments: Segments;
+  readonly #held: HeldMessages;
+  readonly #queue: QueuedFrame[] = [];
+  #writing: Promise<void> | undefined;
+
+  constructor(segments: Segments, held: HeldMessages) {
+    this.#segments = segments;
+    this.#held = held;
+  }
+
+  get isWriting(): boolean {
+    return this.#writing !== undefined;
+  }
+
+  /** Resolves once the frame is on the disk for good. */
+  add(frame: Omit<QueuedFrame, "settle">): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ ...frame, settle: (error) => (error === undefined ? resolve() : reject(error)) });
+      this.#writing ??= this.#write();
+    });
+  }
+
+  /** Waits for the appends under way. */
+  async done(): Promise<void> {
+    await this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    // After this turn of the loop, so that appends which arrived together share one sync.
+    await new Promise(setImmediate);
+    while (this.#queue.length > 0) {
+      await this.#writeGroup(this.#queue.splice(0, firstWithin(this.#queue, GROUP_BYTES)));
+    }
+    this.#writing = undefined;
+  }
+
+  async #writeGroup(group: readonly QueuedFrame[]): Promise<void> {
+    try {
+      const segment = await this.#segments.writable();
+      const bytes = group.length === 1 ? group[0]!.frame : Buffer.concat(group.map(({ frame }) => frame));
+      await writeAll(segment.handle, bytes, segment.end);
+      hit("spool-after-write");
+      await segment.handle.datasync();
+      hit("spool-after-sync");
+      this.syncs += 1;
+      this.#held.oldestAt ??= group[0]!.at;
+      segment.end += bytes.length;
+      for (const { settle } of group) settle();
+    } catch (error) {
+      // Nothing is ever written behind bytes that may be torn, or that a failed sync may have lost:
+      // the next append begins a segment.
+      await this.#segments.abandon();
+      for (const { frame, count, label, settle } of group) {
+        this.#held.count(label, -count, -frame.length);
+        settle(error);
+      }
+    }
+  }
+}
+
+interface SizedRecord {
+  readonly record: SpoolRecord;
+  readonly size: number;
+}
+
+/** The records that begin at `from`, about ROUND messages, and the offset where they end. */
+const roundIn = ({ segment, bytes, from }: OldestBytes) => {
+  const records: SizedRecord[] = [];
+  const messages: OutputMessage[] = [];
+  let end = 0;
+  for (
+    let payload = payloadAt(bytes, 0);
+    payload !== null && messages.length < ROUND;
+    payload = payloadAt(bytes, end)
+  ) {
+    const record = readRecord(payload);
+    records.push({ record, size: sizeOf(payload) });
+    messages.push(...record.messages);
+    end += sizeOf(payload);
+  }
+  if (records.length === 0) throw new Error(`${segment.path} cannot be read at ${from}`);
+  return { segment, records, messages, end: from + end };
 };

@@ -11,9 +11,9 @@ import { connect, type TLSSocket } from "node:tls";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openOps } from "../../infra/http/app/side-port.ts";
 import { listen } from "../../infra/http/listen.ts";
+import type { TlsFiles } from "../../infra/http/tls.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
 import { until } from "../../infra/runtime/timing/wait-until.ts";
-import type { TlsFiles } from "../../infra/runtime/tls.ts";
 import { newAuthority } from "../support/certificates.ts";
 
 const authority = newAuthority();

@@ -6,9 +6,9 @@ import { need } from "../../runtime/errors.ts";
 import type { Log } from "../../runtime/log.ts";
 import { type Metrics, openMetrics } from "../../runtime/metrics.ts";
 import { closing, type Scope } from "../../runtime/scope.ts";
-import { tlsOf } from "../../runtime/tls.ts";
 import { commitOf, versionOf } from "../../runtime/version.ts";
 import { listen } from "../listen.ts";
+import { tlsOf } from "../tls.ts";
 import { type Check, openOps } from "./side-port.ts";
 
 export interface AppOpening<Config> {

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import type { Metrics } from "../../runtime/metrics.ts";
 import { isLoopback, refusalOf } from "../../runtime/same-machine.ts";
 import { within } from "../../runtime/timing/time-limit.ts";
-import { httpServer, type TlsFiles } from "../../runtime/tls.ts";
+import { httpServer, type TlsFiles } from "../tls.ts";
 
 export type Check = (() => string | undefined) | (() => Promise<void>) | (() => void);
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
 import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
-import type { Log } from "./log.ts";
+import type { Log } from "../runtime/log.ts";
 
 /** PEM files of a certificate chain and its private key. */
 export interface TlsFiles {

@@ -67,16 +67,53 @@ export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: Reg
       : { auth: { username: decodeURIComponent(username), password: decodeURIComponent(password) } }),
   });
   const subjectOf = (topic: SchemaTopic): string => `${topicPrefix}${topic.name}-value`;
-  const schemaOfTopic = (topic: SchemaTopic) => ({
-    type: SchemaType.AVRO as const,
-    schema: JSON.stringify(topic.schema),
-  });
+  const ask = asking(deadlineMs);
+  const idOf: Registry["idOf"] = (topic) => ask(() => registered(client, subjectOf(topic), textOf(topic)));
+  const planOf = async (topic: SchemaTopic): Promise<SchemaPlan> => {
+    const subject = subjectOf(topic);
+    if ((await idOf(topic)) !== null) return { subject, state: "registered" };
+    return { subject, state: (await ask(() => client.getLatestSchemaId(subject))) === null ? "new" : "changed" };
+  };
 
-  /**
-   * Answers null for what does not exist; repeats while the registry is away (its client reports a
-   * refused connection as status 400 without a body).
-   */
-  const ask = <T>(question: () => Promise<T>): Promise<T | null> =>
+  const register = async (topic: SchemaTopic): Promise<number> => {
+    const subject = subjectOf(topic);
+    const schema = { type: SchemaType.AVRO as const, schema: textOf(topic) };
+    const compatibility = COMPATIBILITY.BACKWARD_TRANSITIVE;
+    const registration = await ask(() => client.register(schema, { subject, compatibility })).catch((error) => {
+      throw statusOf(error) === CONFLICT ? new IncompatibleSchema(subject, error.message) : error;
+    });
+    if (registration === null) throw new Error(`${subject}: the registry has no such route`);
+    return registration.id;
+  };
+
+  return {
+    idOf,
+    schemaOf: async (schemaId) => {
+      // The client parses a schema and loses attributes that it does not know, such as our logical
+      // type, so the text is taken as it was registered.
+      const found = await ask(
+        async () => (await apiOf(client).Schema.find({ id: schemaId })).data() as { schema: string },
+      );
+      return found === null ? null : JSON.parse(found.schema);
+    },
+    plan: (topics) => Promise.all(topics.map(planOf)),
+    apply: async (topics) => {
+      const ids = new Map<string, number>();
+      for (const topic of topics) ids.set(subjectOf(topic), await register(topic));
+      return ids;
+    },
+  };
+};
+
+const textOf = ({ schema }: SchemaTopic): string => JSON.stringify(schema);
+
+/**
+ * Answers null for what does not exist. Repeats the question while the registry is away; its client
+ * reports a refused connection as status 400 without a body.
+ */
+const asking =
+  (deadlineMs: number) =>
+  <T>(question: () => Promise<T>): Promise<T | null> =>
     retry(question, {
       deadlineMs,
       maxMs: 1_000,
@@ -86,44 +123,6 @@ export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: Reg
       if (status === NOT_FOUND) return null;
       throw status === undefined || FINAL.includes(status) ? error : new RegistryAway(error);
     });
-
-  const idOf: Registry["idOf"] = (topic) =>
-    ask(() => registered(client, subjectOf(topic), schemaOfTopic(topic).schema));
-
-  return {
-    idOf,
-    schemaOf: async (schemaId) => {
-      // The client parses a schema and loses attributes that it does not know, such as our logical
-      // type: hence the text as it was registered.
-      const found = await ask(
-        async () => (await apiOf(client).Schema.find({ id: schemaId })).data() as { schema: string },
-      );
-      return found === null ? null : JSON.parse(found.schema);
-    },
-    plan: (topics) =>
-      Promise.all(
-        topics.map(async (topic): Promise<SchemaPlan> => {
-          const subject = subjectOf(topic);
-          if ((await idOf(topic)) !== null) return { subject, state: "registered" };
-          return { subject, state: (await ask(() => client.getLatestSchemaId(subject))) === null ? "new" : "changed" };
-        }),
-      ),
-    apply: async (topics) => {
-      const ids = new Map<string, number>();
-      for (const topic of topics) {
-        const subject = subjectOf(topic);
-        const registration = await ask(() =>
-          client.register(schemaOfTopic(topic), { subject, compatibility: COMPATIBILITY.BACKWARD_TRANSITIVE }),
-        ).catch((error) => {
-          throw statusOf(error) === CONFLICT ? new IncompatibleSchema(subject, error.message) : error;
-        });
-        if (registration === null) throw new Error(`${subject}: the registry has no such route`);
-        ids.set(subject, registration.id);
-      }
-      return ids;
-    },
-  };
-};
 
 /**
  * The routes beneath the client, which keeps them to itself: two of its questions hide the status

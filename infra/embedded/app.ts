@@ -4,9 +4,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { AppLogin } from "../postgres/logins.ts";
 import type { StackConfig } from "./config.ts";
-import { answersHttp } from "./http-health.ts";
 import { type Charge, STOP_MS } from "./keep-running.ts";
 import type { Place } from "./service.ts";
+import { answersHttp } from "./services/http-health.ts";
 
 /**
  * A process of the product: a compiled module, its arguments, and the path on its side port that

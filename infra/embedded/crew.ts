@@ -37,18 +37,12 @@ export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew 
   const given = signal === undefined ? leaving.signal : AbortSignal.any([signal, leaving.signal]);
 
   const find = (name: string): KeptProcess | undefined => children.find((child) => child.name === name);
-  const known = (name: string): KeptProcess => {
-    const child = find(name);
-    if (child !== undefined) return child;
-    const names = children.map((one) => one.name).join(", ");
-    throw new Error(`Nothing of the name ${name} runs in this stack; there are ${names}.`);
-  };
+  const known = (name: string): KeptProcess => find(name) ?? unknownName(name, children);
   const start = async (charge: Charge): Promise<void> => {
     given.throwIfAborted();
     charges.set(charge.name, charge);
     children.push(await keep({ ...charge, signal: given }, roster, tell, changed));
-    const places = [...charges.keys()];
-    children.sort((a, b) => places.indexOf(a.name) - places.indexOf(b.name));
+    sortByName(children, [...charges.keys()]);
   };
   const add = (charge: Charge): Promise<void> => {
     const work = start(charge).finally(() => starting.delete(charge.name));
@@ -72,11 +66,10 @@ export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew 
       changed();
     },
     status: () =>
-      [...charges.keys()].map((name) => ({
-        name,
-        pid: find(name)?.pid() ?? null,
-        state: find(name)?.state() ?? (starting.has(name) ? "starting" : "stopped"),
-      })),
+      [...charges.keys()].map((name) => {
+        const stopped = starting.has(name) ? "starting" : "stopped";
+        return { name, pid: find(name)?.pid() ?? null, state: find(name)?.state() ?? stopped };
+      }),
     stopAll: async () => {
       // What is being started would come when everything else has gone.
       leaving.abort(new Error("the stack is being stopped"));
@@ -84,6 +77,14 @@ export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew 
       await stopInReverse(children);
     },
   };
+};
+
+const sortByName = (children: KeptProcess[], names: readonly string[]): void =>
+  void children.sort((a, b) => names.indexOf(a.name) - names.indexOf(b.name));
+
+const unknownName = (name: string, children: readonly KeptProcess[]): never => {
+  const names = children.map((one) => one.name).join(", ");
+  throw new Error(`Nothing of the name ${name} runs in this stack; there are ${names}.`);
 };
 
 /**

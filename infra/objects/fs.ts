@@ -68,6 +68,20 @@ const writeDraft = async (folder: string, body: Uint8Array): Promise<string> => 
   return path;
 };
 
+/** Gives the draft its name, and removes it; false when the name is taken. */
+const linkNew = async (draft: string, path: string): Promise<boolean> => {
+  try {
+    await link(draft, path);
+    await syncFolder(dirname(path));
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false;
+    throw error;
+  } finally {
+    await rm(draft, { force: true });
+  }
+};
+
 async function* walk(root: string, under: string, prefix: string, after: string): AsyncIterable<StoredObject> {
   const entries = (await readdir(join(root, under), { withFileTypes: true }).catch(unlessMissing)) ?? [];
   // A folder stands where its keys stand: `a/` sorts after `a-`, so names of folders are compared
@@ -113,19 +127,9 @@ export const fsObjects = (folder: string): Objects => {
     },
     putNew: async (key, body) => {
       const path = pathOf(key);
-      // Not below: an object that stands where a folder belongs is EEXIST too.
+      // Outside of linkNew: an object that stands where a folder belongs is EEXIST too.
       await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
-      const from = await draft(body);
-      try {
-        await link(from, path);
-        await syncFolder(dirname(path));
-        return true;
-      } catch (error) {
-        if (codeOf(error) === "EEXIST") return false;
-        throw error;
-      } finally {
-        await rm(from, { force: true });
-      }
+      return linkNew(await draft(body), path);
     },
     get: async (key) => {
       try {

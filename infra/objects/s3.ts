@@ -1,6 +1,6 @@
 // Object storage behind the S3 protocol: Amazon's, and the many servers that speak it.
 import type { S3Client, S3ServiceException } from "@aws-sdk/client-s3";
-import { checkKey, ObjectMissing, type Objects } from "./objects.ts";
+import { checkKey, ObjectMissing, type Objects, type StoredObject } from "./objects.ts";
 
 // Two tries of 10 s each stay below the session of a consumer (30 s), which waits for a put.
 const REQUEST_MS = 10_000;
@@ -91,27 +91,10 @@ const doing = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
  * 2024-08, MinIO, Ceph, R2).
  */
 export const s3Objects = (url: string): Objects => {
-  const { endpoint, region, bucket, prefix, accessKeyId, secretAccessKey } = s3AddressOf(url);
-  // The library is large, and objects in a folder need none of it.
-  const load = async () => {
-    const sdk = await import("@aws-sdk/client-s3");
-    const client: S3Client = new sdk.S3Client({
-      endpoint,
-      region,
-      forcePathStyle: true,
-      maxAttempts: TRIES,
-      // Other servers than Amazon's refuse the checksums that the client adds of late; the archive
-      // has its own.
-      requestChecksumCalculation: "WHEN_REQUIRED",
-      responseChecksumValidation: "WHEN_REQUIRED",
-      requestHandler: { connectionTimeout: CONNECT_MS, requestTimeout: REQUEST_MS, throwOnRequestTimeout: true },
-      ...(accessKeyId !== "" && { credentials: { accessKeyId, secretAccessKey } }),
-    });
-    return { ...sdk, client };
-  };
+  const { bucket, prefix, ...address } = s3AddressOf(url);
   let loaded: ReturnType<typeof load> | undefined;
   const s3 = (): ReturnType<typeof load> => {
-    loaded ??= load();
+    loaded ??= load(address);
     return loaded;
   };
   const at = (key: string) => ({ Bucket: bucket, Key: prefix + checkKey(key) });
@@ -125,15 +108,13 @@ export const s3Objects = (url: string): Objects => {
     putNew: async (key, body) => {
       const place = at(key);
       const { client, PutObjectCommand } = await s3();
-      return doing(`put ${key}`, async () => {
-        try {
-          await client.send(new PutObjectCommand({ ...place, Body: body, IfNoneMatch: "*" }));
-          return true;
-        } catch (error) {
-          if (statusOf(error) === 412) return false;
-          throw error;
-        }
-      });
+      const command = new PutObjectCommand({ ...place, Body: body, IfNoneMatch: "*" });
+      return doing(`put ${key}`, () =>
+        client.send(command).then(
+          () => true,
+          (error) => unless(statusOf(error) === 412, false, error),
+        ),
+      );
     },
     get: async (key) => {
       const place = at(key);
@@ -143,30 +124,13 @@ export const s3Objects = (url: string): Objects => {
           const { Body } = await client.send(new GetObjectCommand(place));
           return await Body!.transformToByteArray();
         } catch (error) {
-          if (statusOf(error) === 404 && (error as Error).name === "NoSuchKey") return null;
-          throw error;
+          return unless(statusOf(error) === 404 && (error as Error).name === "NoSuchKey", null, error);
         }
       });
       if (found === null) throw new ObjectMissing(key);
       return Buffer.from(found.buffer, found.byteOffset, found.byteLength);
     },
-    list: async function* (under, after = "") {
-      const { client, ListObjectsV2Command } = await s3();
-      let last = after;
-      for (;;) {
-        const StartAfter = last === "" ? undefined : prefix + last;
-        const command = new ListObjectsV2Command({
-          Bucket: bucket,
-          Prefix: prefix + under,
-          ...(StartAfter !== undefined && { StartAfter }),
-        });
-        const { Contents = [], IsTruncated } = await doing(`list ${under}`, () => client.send(command));
-        for (const { Key, Size, LastModified } of Contents)
-          yield { key: Key!.slice(prefix.length), bytes: Size ?? 0, storedAt: LastModified?.getTime() ?? Date.now() };
-        if (IsTruncated !== true || Contents.length === 0) return;
-        last = Contents.at(-1)!.Key!.slice(prefix.length);
-      }
-    },
+    list: (under, after = "") => listed(s3, { bucket, prefix, under, after }),
     delete: async (key) => {
       const place = at(key);
       const { client, DeleteObjectCommand } = await s3();
@@ -175,3 +139,60 @@ export const s3Objects = (url: string): Objects => {
     close: async () => (await loaded)?.client.destroy(),
   };
 };
+
+/** Answers with `answer` to an error that is one; throws every other error. */
+const unless = <T>(isAnswer: boolean, answer: T, error: unknown): T => {
+  if (!isAnswer) throw error;
+  return answer;
+};
+
+/** The library is large, and objects in a folder need none of it. */
+const load = async ({
+  endpoint,
+  region,
+  accessKeyId,
+  secretAccessKey,
+}: Pick<S3Address, "endpoint" | "region" | "accessKeyId" | "secretAccessKey">) => {
+  const sdk = await import("@aws-sdk/client-s3");
+  const client: S3Client = new sdk.S3Client({
+    endpoint,
+    region,
+    forcePathStyle: true,
+    maxAttempts: TRIES,
+    // Other servers than Amazon's refuse the checksums that the client adds of late; the archive
+    // has its own.
+    requestChecksumCalculation: "WHEN_REQUIRED",
+    responseChecksumValidation: "WHEN_REQUIRED",
+    requestHandler: { connectionTimeout: CONNECT_MS, requestTimeout: REQUEST_MS, throwOnRequestTimeout: true },
+    ...(accessKeyId !== "" && { credentials: { accessKeyId, secretAccessKey } }),
+  });
+  return { ...sdk, client };
+};
+
+interface Listing {
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly under: string;
+  readonly after: string;
+}
+
+async function* listed(
+  s3: () => ReturnType<typeof load>,
+  { bucket, prefix, under, after }: Listing,
+): AsyncGenerator<StoredObject, void> {
+  const { client, ListObjectsV2Command } = await s3();
+  let last = after;
+  for (;;) {
+    const StartAfter = last === "" ? undefined : prefix + last;
+    const command = new ListObjectsV2Command({
+      Bucket: bucket,
+      Prefix: prefix + under,
+      ...(StartAfter !== undefined && { StartAfter }),
+    });
+    const { Contents = [], IsTruncated } = await doing(`list ${under}`, () => client.send(command));
+    for (const { Key, Size, LastModified } of Contents)
+      yield { key: Key!.slice(prefix.length), bytes: Size ?? 0, storedAt: LastModified?.getTime() ?? Date.now() };
+    if (IsTruncated !== true || Contents.length === 0) return;
+    last = Contents.at(-1)!.Key!.slice(prefix.length);
+  }
+}

@@ -34,32 +34,21 @@ export const keepSnapshot = <T>(
 ): Snapshot<T> => {
   let taken: SnapshotAt<T> | undefined;
   let failure: unknown;
-  let underway: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
-  let onReady: () => void = () => undefined;
-  const ready = new Promise<void>((resolve) => {
-    onReady = resolve;
-  });
-
-  const attempt = async (): Promise<void> => {
+  const loaded = openGate();
+  const refresh = oneAtATime(async () => {
     try {
       taken = await take(taken);
       failure = undefined;
-      onReady();
+      loaded.open();
     } catch (error) {
       failure = error ?? new Error("no answer");
       if (!isClosed) options.onError?.(error);
     }
-  };
-  const refresh = (): Promise<void> => {
-    underway ??= attempt().finally(() => {
-      underway = undefined;
-    });
-    return underway;
-  };
+  });
   const poll = async (): Promise<void> => {
-    await refresh();
+    await refresh.run();
     if (!isClosed) timer = setTimeout(poll, options.pollMs);
   };
   void poll();
@@ -72,17 +61,37 @@ export const keepSnapshot = <T>(
       // database is away only the poll asks it, so that a batch does not wait for a timeout each
       // time.
       for (let tries = 0; tries < 2 && isOld() && !(failure !== undefined && taken !== undefined); tries += 1)
-        await refresh();
+        await refresh.run();
       if (taken === undefined) throw failure;
       return taken;
     },
     staleSince: () => (failure === undefined ? undefined : taken?.asOf),
-    ready,
+    ready: loaded.opened,
     close: async () => {
       isClosed = true;
       clearTimeout(timer);
-      await underway;
-      onReady();
+      await refresh.underWay();
+      loaded.open();
     },
   };
+};
+
+const openGate = () => {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+};
+
+/** Callers that come while the work is under way share it. */
+const oneAtATime = (work: () => Promise<void>) => {
+  let underWay: Promise<void> | undefined;
+  const run = (): Promise<void> => {
+    underWay ??= work().finally(() => {
+      underWay = undefined;
+    });
+    return underWay;
+  };
+  return { run, underWay: async () => underWay };
 };

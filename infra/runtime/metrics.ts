@@ -1,110 +1,13 @@
 // The closed set of metrics, in one registry an app; counted once a batch, after its commit.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { UnixMs } from "../../stream/flow.ts";
-import type { BatchCounts, WriteCounts } from "../../stream/ports.ts";
+import type { Metrics, PartitionLag } from "./metric-counts.ts";
+
+export type { Metrics, RequestCounts } from "./metric-counts.ts";
 
 export interface MetricsSettings {
   readonly app: string;
   readonly version: string;
   readonly commit: string;
-}
-
-export interface RequestCounts {
-  /** The name of the edge or route, never its path. */
-  readonly edge: string;
-  readonly status: number;
-  readonly seconds: number;
-  readonly accepted: number;
-  /** By code; codes are a closed set. */
-  readonly refused: ReadonlyMap<string, number>;
-}
-
-/** One run of work that is done again and again. */
-interface RunCounts {
-  readonly schedule: string;
-  readonly done: number;
-  readonly isFailed: boolean;
-  readonly seconds: number;
-}
-
-/** Dead letters that were neither brought through nor given up yet. */
-interface OpenLetters {
-  readonly kind: string;
-  readonly state: string;
-  readonly count: number;
-  /** Since the oldest of them failed first. */
-  readonly seconds: number;
-}
-
-/** Refunds, decisions or lines that wait for their sale or for a person. */
-interface WaitingMoney {
-  readonly kind: string;
-  readonly count: number;
-  readonly seconds: number;
-}
-
-/** What an edge has taken and is not in the log. */
-interface WaitingCounts {
-  /** On its way there, not yet acknowledged to a sender. */
-  readonly inFlight: number;
-  readonly spooled: number;
-  readonly lastResort: number;
-  readonly isFailover: boolean;
-}
-
-interface PartitionLag {
-  readonly topic: string;
-  readonly partition: number;
-  readonly lag: number;
-  /** Age of the oldest record that waits; 0 when none does. */
-  readonly seconds: number;
-}
-
-interface AccountBalance {
-  readonly account: string;
-  readonly currency: string;
-  /** In units of the currency. */
-  readonly amount: number;
-}
-
-/** One metric as docs/metrics.md lists it. Every metric has the label `app` besides. */
-interface MetricEntry {
-  readonly name: string;
-  readonly type: string;
-  readonly labels: readonly string[];
-  readonly help: string;
-}
-
-export interface Metrics {
-  readonly countBatch: (counts: BatchCounts) => void;
-  readonly countWrite: (counts: WriteCounts, now: UnixMs) => void;
-  readonly countRequest: (counts: RequestCounts) => void;
-  readonly countRetry: (step: string) => void;
-  /** What Redis had no room for: members of sets, answers, and keys that were dropped. */
-  readonly countShed: (what: string, count: number) => void;
-  /**
-   * Replaces all that was known of a group, so that a partition which moved away leaves no stale
-   * value.
-   */
-  readonly setLag: (group: string, partitions: readonly PartitionLag[]) => void;
-  readonly countRun: (counts: RunCounts) => void;
-  /** What waits for a schedule. */
-  readonly setBacklog: (schedule: string, waiting: { readonly count: number; readonly seconds: number }) => void;
-  readonly setWaiting: (counts: WaitingCounts) => void;
-  /** All that are open now; what is not named is none. */
-  readonly setOpenLetters: (letters: readonly OpenLetters[]) => void;
-  readonly setWaitingMoney: (kinds: readonly WaitingMoney[]) => void;
-  readonly setLedgerBalances: (balances: readonly AccountBalance[]) => void;
-  /** How a store is to its keeper: 0 healthy, 1 failing, 2 restarting, 3 down. */
-  readonly setProbe: (probe: string, level: number) => void;
-  readonly countRestart: (probe: string) => void;
-  /** Null while the log cannot be asked. */
-  readonly setSyncLag: (seconds: number | null) => void;
-  /** Every metric that there is, those of Node's process too, in the order of their names. */
-  readonly list: () => readonly MetricEntry[];
-  /** The answer to /metrics. */
-  readonly text: () => Promise<string>;
-  readonly contentType: string;
 }
 
 // From a fetch of 50 ms to the 60 s within which every fault must be over (docs/design/laws.md L1).
@@ -127,7 +30,8 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
     ...stageMetrics(make),
     ...edgeMetrics(make),
     ...scheduleMetrics(make),
-    ...keeperMetrics(make),
+    ...waitingMetrics(make),
+    ...storeMetrics(make),
     ...groupMetrics(make),
     list: () =>
       (registry.getMetricsAsArray() as unknown as readonly MetricParts[])
@@ -151,8 +55,22 @@ const makersOf = (registry: Registry) => {
 };
 type Makers = ReturnType<typeof makersOf>;
 
-/** Stages and their batches. */
-const stageMetrics = ({ counter, histogram }: Makers): Pick<Metrics, "countBatch" | "countWrite"> => {
+/** Stages, sinks and their batches. */
+const stageMetrics = (make: Makers): Pick<Metrics, "countBatch" | "countWrite"> => {
+  const lost = {
+    dropped: make.counter("tributary_events_dropped_total", "Events that a named policy ended", ["stage", "reason"]),
+    rejected: make.counter("tributary_events_rejected_total", "Events that went to the dead letters", [
+      "stage",
+      "reason",
+    ]),
+  };
+  return { countBatch: batchMetrics(make, lost), countWrite: writeMetrics(make, lost) };
+};
+
+/** The events that a stage or a sink ended, by reason. */
+type LostEvents = Readonly<Record<"dropped" | "rejected", Counter<"stage" | "reason">>>;
+
+const batchMetrics = ({ counter, histogram }: Makers, { dropped, rejected }: LostEvents): Metrics["countBatch"] => {
   const eventsIn = counter(
     "tributary_events_in_total",
     "Events given to a stage = emitted + recalled + dropped + rejected",
@@ -164,11 +82,6 @@ const stageMetrics = ({ counter, histogram }: Makers): Pick<Metrics, "countBatch
     "Events decided before and answered with their recorded outcome",
     ["stage"],
   );
-  const dropped = counter("tributary_events_dropped_total", "Events that a named policy ended", ["stage", "reason"]);
-  const rejected = counter("tributary_events_rejected_total", "Events that went to the dead letters", [
-    "stage",
-    "reason",
-  ]);
   const truncated = counter("tributary_events_truncated_total", "Events older than what is remembered of their key", [
     "stage",
   ]);
@@ -179,6 +92,22 @@ const stageMetrics = ({ counter, histogram }: Makers): Pick<Metrics, "countBatch
     ["chain"],
     SECONDS,
   );
+  return ({ chain, stages, unreadable, seconds }) => {
+    batchSeconds.observe({ chain }, seconds);
+    if (unreadable > 0) rejected.inc({ stage: chain, reason: "unreadable" }, unreadable);
+    for (const { stage, ...counts } of stages) {
+      eventsIn.inc({ stage }, counts.events);
+      emitted.inc({ stage }, counts.emitting);
+      outputs.inc({ stage }, counts.outputs);
+      if (counts.recalled > 0) recalled.inc({ stage }, counts.recalled);
+      if (counts.truncated > 0) truncated.inc({ stage }, counts.truncated);
+      for (const [reason, count] of counts.dropped) dropped.inc({ stage, reason }, count);
+      for (const [reason, count] of counts.rejected) rejected.inc({ stage, reason }, count);
+    }
+  };
+};
+
+const writeMetrics = ({ counter, histogram }: Makers, { dropped, rejected }: LostEvents): Metrics["countWrite"] => {
   const rows = counter("tributary_rows_written_total", "Rows that a store has acknowledged", ["sink", "table"]);
   const writeSeconds = histogram("tributary_write_duration_seconds", "One write of a sink", ["sink"], SECONDS);
   const age = histogram(
@@ -187,29 +116,14 @@ const stageMetrics = ({ counter, histogram }: Makers): Pick<Metrics, "countBatch
     ["sink"],
     AGES,
   );
-  return {
-    countBatch: ({ chain, stages, unreadable, seconds }) => {
-      batchSeconds.observe({ chain }, seconds);
-      if (unreadable > 0) rejected.inc({ stage: chain, reason: "unreadable" }, unreadable);
-      for (const { stage, ...counts } of stages) {
-        eventsIn.inc({ stage }, counts.events);
-        emitted.inc({ stage }, counts.emitting);
-        outputs.inc({ stage }, counts.outputs);
-        if (counts.recalled > 0) recalled.inc({ stage }, counts.recalled);
-        if (counts.truncated > 0) truncated.inc({ stage }, counts.truncated);
-        for (const [reason, count] of counts.dropped) dropped.inc({ stage, reason }, count);
-        for (const [reason, count] of counts.rejected) rejected.inc({ stage, reason }, count);
-      }
-    },
-    countWrite: ({ sink, table, rows: written, rejected: bad, withheld = 0, seconds, receivedAt }, now) => {
-      rows.inc({ sink, table }, written);
-      if (withheld > 0) dropped.inc({ stage: sink, reason: "withheld" }, withheld);
-      if (bad > 0) rejected.inc({ stage: sink, reason: "unstorable" }, bad);
-      writeSeconds.observe({ sink }, seconds);
-      const step = Math.max(1, receivedAt.length / AGES_OF_A_BATCH);
-      for (let n = 0; n < receivedAt.length; n += step)
-        age.observe({ sink }, Math.max(0, now - receivedAt[Math.floor(n)]!) / 1_000);
-    },
+  return ({ sink, table, rows: written, rejected: bad, withheld = 0, seconds, receivedAt }, now) => {
+    rows.inc({ sink, table }, written);
+    if (withheld > 0) dropped.inc({ stage: sink, reason: "withheld" }, withheld);
+    if (bad > 0) rejected.inc({ stage: sink, reason: "unstorable" }, bad);
+    writeSeconds.observe({ sink }, seconds);
+    const step = Math.max(1, receivedAt.length / AGES_OF_A_BATCH);
+    for (let n = 0; n < receivedAt.length; n += step)
+      age.observe({ sink }, Math.max(0, now - receivedAt[Math.floor(n)]!) / 1_000);
   };
 };
 
@@ -285,14 +199,10 @@ const scheduleMetrics = ({
   };
 };
 
-/** What the keeper finds: dead letters and stores. */
-const keeperMetrics = ({
-  counter,
+/** What the keeper finds waiting: dead letters, money, and the balances of the ledger. */
+const waitingMetrics = ({
   gauge,
-}: Makers): Pick<
-  Metrics,
-  "setOpenLetters" | "setWaitingMoney" | "setLedgerBalances" | "setProbe" | "countRestart" | "setSyncLag"
-> => {
+}: Makers): Pick<Metrics, "setOpenLetters" | "setWaitingMoney" | "setLedgerBalances"> => {
   const letters = gauge("tributary_dead_letters", "Dead letters that are open: waiting, retrying or parked", [
     "kind",
     "state",
@@ -309,17 +219,6 @@ const keeperMetrics = ({
     "account",
     "currency",
   ]);
-  const probes = gauge(
-    "tributary_probe_state",
-    "A store as its keeper finds it: 0 healthy, 1 failing, 2 restarting, 3 down",
-    ["probe"],
-  );
-  const restarts = counter("tributary_restarts_total", "Restarts of a store that the keeper has ordered", ["probe"]);
-  const syncLag = gauge(
-    "tributary_relational_sync_lag_seconds",
-    "Age of the oldest sale that is not in Postgres yet",
-    [],
-  );
   return {
     setOpenLetters: (open) => {
       letters.reset();
@@ -338,6 +237,23 @@ const keeperMetrics = ({
     setLedgerBalances: (accounts) => {
       for (const { account, currency, amount } of accounts) balances.set({ account, currency }, amount);
     },
+  };
+};
+
+/** How the keeper finds the stores. */
+const storeMetrics = ({ counter, gauge }: Makers): Pick<Metrics, "setProbe" | "countRestart" | "setSyncLag"> => {
+  const probes = gauge(
+    "tributary_probe_state",
+    "A store as its keeper finds it: 0 healthy, 1 failing, 2 restarting, 3 down",
+    ["probe"],
+  );
+  const restarts = counter("tributary_restarts_total", "Restarts of a store that the keeper has ordered", ["probe"]);
+  const syncLag = gauge(
+    "tributary_relational_sync_lag_seconds",
+    "Age of the oldest sale that is not in Postgres yet",
+    [],
+  );
+  return {
     setProbe: (probe, level) => probes.set({ probe }, level),
     countRestart: (probe) => restarts.inc({ probe }),
     setSyncLag: (seconds) => (seconds === null ? syncLag.remove() : syncLag.set(seconds)),

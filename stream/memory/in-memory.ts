@@ -22,28 +22,6 @@ export const inMemory = (driver: "fast" | "durable"): Memory => {
     outcomes.some(({ eventId }) => of(stage).outcomes.has(eventId)) ||
     met.some(({ key, version }) => (of(stage).versions.get(key)?.at(-1)?.version ?? 0) !== version);
 
-  const keep = ({ stage, topic, partition, mark, changes, outcomes, forgets }: MemoryWrite): void => {
-    const memory = of(stage);
-    for (const change of changes) {
-      const versions = memory.versions.get(change.key) ?? [];
-      if (driver === "durable") memory.versions.set(change.key, [change]);
-      else if (!versions.some(({ eventId }) => eventId === change.eventId))
-        memory.versions.set(
-          change.key,
-          [...versions, change].sort((a, b) => a.offset - b.offset),
-        );
-    }
-    for (const { eventId, bytes } of outcomes) memory.outcomes.set(eventId, bytes);
-    for (const { key, eventIds, before } of forgets) {
-      memory.versions.set(
-        key,
-        (memory.versions.get(key) ?? []).filter(({ eventId }) => !eventIds.includes(eventId)),
-      );
-      memory.truncated.set(key, Math.max(before, memory.truncated.get(key) ?? -1));
-    }
-    memory.marks.set(`${topic}/${partition}`, Math.max(mark, memory.marks.get(`${topic}/${partition}`) ?? 0));
-  };
-
   return {
     load: async ({ stage, keys, eventIds, topic, partition }): Promise<LoadedMemory> => {
       const memory = of(stage);
@@ -58,8 +36,33 @@ export const inMemory = (driver: "fast" | "durable"): Memory => {
     },
     remember: async (batch) => {
       if (driver === "durable" && batch.some(hasMoved)) return "moved";
-      for (const remembering of batch) keep(remembering);
+      for (const write of batch) keep(of(write.stage), driver, write);
       return "remembered";
     },
   };
+};
+
+const keep = (
+  memory: StageMemory,
+  driver: "fast" | "durable",
+  { topic, partition, mark, changes, outcomes, forgets }: MemoryWrite,
+): void => {
+  for (const change of changes) {
+    const versions = memory.versions.get(change.key) ?? [];
+    if (driver === "durable") memory.versions.set(change.key, [change]);
+    else if (!versions.some(({ eventId }) => eventId === change.eventId))
+      memory.versions.set(
+        change.key,
+        [...versions, change].sort((a, b) => a.offset - b.offset),
+      );
+  }
+  for (const { eventId, bytes } of outcomes) memory.outcomes.set(eventId, bytes);
+  for (const { key, eventIds, before } of forgets) {
+    memory.versions.set(
+      key,
+      (memory.versions.get(key) ?? []).filter(({ eventId }) => !eventIds.includes(eventId)),
+    );
+    memory.truncated.set(key, Math.max(before, memory.truncated.get(key) ?? -1));
+  }
+  memory.marks.set(`${topic}/${partition}`, Math.max(mark, memory.marks.get(`${topic}/${partition}`) ?? 0));
 };

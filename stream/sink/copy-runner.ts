@@ -52,17 +52,7 @@ export const copyRunner = (copy: AnyCopy, ports: CopyPorts, now: () => UnixMs = 
   const { keep, retry, countWrite } = ports;
   const outage = outageOf(copy, ports);
   const restOf = restsOf(copy.from.partitions);
-  const rounds = new Map<number, Round>();
-  const roundOf = ({ partition, messages, highWatermark }: FetchedBatch): Round => {
-    const from = messages[0]!.offset;
-    const known = rounds.get(partition);
-    // An unexpected offset means that the consumer has rejoined its group and reads on from the
-    // committed offset.
-    if (known !== undefined && known.next === from) return known;
-    const round = { begunAt: now(), from, until: highWatermark, stored: from, next: from, waiting: [] };
-    rounds.set(partition, round);
-    return round;
-  };
+  const rounds = roundsOf(now);
   const commitStored = async (round: Round, stored: number, startedAt: number, control: Control): Promise<void> => {
     await retry("commit", () => control.commit(stored), control.heartbeat);
     const rows = stored - round.stored;
@@ -74,7 +64,7 @@ export const copyRunner = (copy: AnyCopy, ports: CopyPorts, now: () => UnixMs = 
 
   return async (batch: FetchedBatch, control: Control): Promise<void> => {
     const { topic, partition, messages, highWatermark } = batch;
-    const round = roundOf(batch);
+    const round = rounds.of(batch);
     const startedAt = performance.now();
     const end = messages.at(-1)!.offset + 1;
     let kept: Awaited<ReturnType<typeof keep>>;
@@ -83,7 +73,7 @@ export const copyRunner = (copy: AnyCopy, ports: CopyPorts, now: () => UnixMs = 
       // sinks/archive/write.ts).
       kept = await keep(batch, round.until, control.heartbeat);
     } catch (error) {
-      rounds.delete(partition);
+      rounds.end(partition);
       if (!control.isCurrent()) throw error;
       control.readOn(round.stored);
       return control.rest(await outage.failed({ topic, partition, offset: round.stored }, error));
@@ -104,8 +94,26 @@ export const copyRunner = (copy: AnyCopy, ports: CopyPorts, now: () => UnixMs = 
     // Step 3: read on until the round is over.
     control.readOn(round.next);
     const rest = restOf(partition, round, highWatermark, now());
-    if (rest.isOver) rounds.delete(partition);
+    if (rest.isOver) rounds.end(partition);
     if (rest.ms > 0) control.rest(Math.round(rest.ms));
+  };
+};
+
+/** The rounds under way, one for each partition. */
+const roundsOf = (now: () => UnixMs) => {
+  const rounds = new Map<number, Round>();
+  return {
+    of: ({ partition, messages, highWatermark }: FetchedBatch): Round => {
+      const from = messages[0]!.offset;
+      const known = rounds.get(partition);
+      // An unexpected offset means that the consumer has rejoined its group and reads on from the
+      // committed offset.
+      if (known !== undefined && known.next === from) return known;
+      const round = { begunAt: now(), from, until: highWatermark, stored: from, next: from, waiting: [] };
+      rounds.set(partition, round);
+      return round;
+    },
+    end: (partition: number): void => void rounds.delete(partition),
   };
 };
 

@@ -100,59 +100,73 @@ const step = async (
   return true;
 };
 
+/** Runs every group until nothing is left to read. */
+const runAll = async (log: InMemoryLog, groups: readonly Group[], most: number): Promise<void> => {
+  for (let isMoving = true; isMoving; ) {
+    isMoving = false;
+    for (const group of groups)
+      for (const partition of group.next.keys()) if (await step(log, group, partition, most)) isMoving = true;
+  }
+};
+
+/** The ports of a worker without its servers: nothing is tried again, and nothing is logged. */
+const portsOf = (
+  { deadLetters }: Topology,
+  { memories }: DriveSettings,
+  own: Pick<RunnerPorts, "wire" | "read" | "produce" | "count">,
+): RunnerPorts => ({
+  ...own,
+  memories: memories ?? { fast: inMemory("fast"), durable: inMemory("durable") },
+  deadLetters,
+  deadLetter: (letter) => deadLetterOf(letter, 0),
+  retry: (_, step) => step(),
+  stops: async () => 1,
+  log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+});
+
+const messagesOf = <T>(topic: Topic<T>, events: readonly SentEvent<T>[], wire: Wire): readonly OutputMessage[] => {
+  const position = { topic: topic.name, partition: 0, offset: 0 };
+  return events.map(({ data, at, receivedAt = at }) => {
+    const event = { id: topic.idOf(data), key: topic.keyOf(data), at, receivedAt, position, data };
+    return { topic: topic.name, key: event.key, value: wire.encode(topic, event, null) };
+  });
+};
+
+const recordsOf = <T>(log: InMemoryLog, wire: Wire, topic: Topic<T>): readonly Recorded<T>[] =>
+  log
+    .all(topic.name)
+    .map(({ value, partition, offset }) => wire.decode(topic, value, { topic: topic.name, partition, offset }));
+
 /** Builds the stages, sinks and topics of the topology. Edges are not run: `send` replaces them. */
 export const drive = (topology: Topology, settings: DriveSettings): TopologyDriver => {
   const { nodes } = topology;
   const stages = nodes.filter((node) => node.is === "stage");
   const sinks = nodes.filter((node) => node.is === "sink").filter(writesRows);
-  const topics = [
-    ...new Set([...stages.flatMap((node) => [node.from, ...Object.values(node.to)]), ...sinks.map(({ from }) => from)]),
-  ];
+  const ofStages = stages.flatMap((node) => [node.from, ...Object.values(node.to)]);
+  const topics = [...new Set([...ofStages, ...sinks.map(({ from }) => from)])];
   const wire = settings.wire(topics);
   const log = inMemoryLog(Object.fromEntries(topics.map(({ name, partitions }) => [name, partitions])));
   const counts: BatchCounts[] = [];
   let read = settings.read ?? nothingKnown;
 
-  const ports: RunnerPorts = {
+  const ports = portsOf(topology, settings, {
     wire,
-    memories: settings.memories ?? { fast: inMemory("fast"), durable: inMemory("durable") },
     read: (view, asOf) => read(view, asOf),
     produce: async (messages) => log.append(messages),
-    deadLetters: topology.deadLetters,
-    deadLetter: (letter) => deadLetterOf(letter, 0),
-    retry: (_, step) => step(),
     count: (counted) => counts.push(counted),
-    stops: async () => 1,
-    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
-  };
+  });
   const groups = (settings.hosting ?? stages.map(({ name }) => [name])).map((names): Group => {
     const hosted = chain(topology, names);
     return { hosted, process: runner(hosted, ports), next: Array.from({ length: hosted.reads.partitions }, () => 0) };
   });
 
-  const run = async (): Promise<void> => {
-    for (let isMoving = true; isMoving; ) {
-      isMoving = false;
-      for (const group of groups)
-        for (const partition of group.next.keys())
-          if (await step(log, group, partition, settings.batch ?? 100)) isMoving = true;
-    }
-  };
+  const run = (): Promise<void> => runAll(log, groups, settings.batch ?? 100);
 
-  const decoded = <T>(topic: Topic<T>): readonly Recorded<T>[] =>
-    log
-      .all(topic.name)
-      .map(({ value, partition, offset }) => wire.decode(topic, value, { topic: topic.name, partition, offset }));
+  const decoded = <T>(topic: Topic<T>): readonly Recorded<T>[] => recordsOf(log, wire, topic);
 
   return {
     send: async (topic, ...events) => {
-      const position = { topic: topic.name, partition: 0, offset: 0 };
-      log.append(
-        events.map(({ data, at, receivedAt = at }) => {
-          const event = { id: topic.idOf(data), key: topic.keyOf(data), at, receivedAt, position, data };
-          return { topic: topic.name, key: event.key, value: wire.encode(topic, event, null) };
-        }),
-      );
+      log.append(messagesOf(topic, events, wire));
       await run();
     },
     sendMessage: async (message) => {

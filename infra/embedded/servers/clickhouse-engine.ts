@@ -127,24 +127,11 @@ const RAW_FORMATS = new Set([
  */
 export async function openEngine(folder: string): Promise<Engine> {
   const { Session: Open } = await import("chdb");
-  const config = join(folder, "..", "clickhouse-server.xml");
-  const users = join(folder, "..", "clickhouse-users.xml");
-  writeFileSync(users, USERS_CONFIG);
-  writeFileSync(config, serverConfig(users));
-  // Rows on their way into the engine; what a process that died had begun is of no use.
-  const inserts = join(folder, "inserts");
-  rmSync(inserts, { recursive: true, force: true });
-  mkdirSync(inserts, { mode: 0o700 });
+  const config = writeConfig(folder);
+  const inserts = emptyInserts(folder);
   let files = 0;
-  const connect = ({ limitSeconds, held }: LaneSettings): Lane => ({
-    session: new Open(folder, {
-      connectionArgs: [
-        `--config-file=${config}`,
-        ...Object.entries({ ...CONNECTION_SETTINGS, max_execution_time: limitSeconds, ...held }).map(
-          ([name, value]) => `--${name}=${value}`,
-        ),
-      ],
-    }),
+  const connect = (lane: LaneSettings): Lane => ({
+    session: new Open(folder, { connectionArgs: argumentsOf(config, lane) }),
     database: "",
     waiting: 0,
     tail: Promise.resolve(),
@@ -154,27 +141,8 @@ export async function openEngine(folder: string): Promise<Engine> {
   ) as Record<LaneName, Lane[]>;
   const all = Object.values(lanes).flat();
 
-  /** Runs `work` in the lane with the fewest waiting, in the database that it wants. */
-  const inLane = <T>(name: LaneName, database: string, work: (session: Session) => Promise<T>): Promise<T> => {
-    const lane = lanes[name].reduce((least, next) => (next.waiting < least.waiting ? next : least));
-    lane.waiting += 1;
-    const done = lane.tail.then(async () => {
-      if (lane.database !== database) {
-        await lane.session.queryAsync(`USE \`${database.replace(/[`\\]/g, "\\$&")}\``);
-        lane.database = database;
-      }
-      return work(lane.session);
-    });
-    lane.tail = done
-      .catch(() => discardRest(lane.session))
-      .then(() => {
-        lane.waiting -= 1;
-      });
-    return done;
-  };
-
   const query: Engine["query"] = (lane, database, sql, format) =>
-    inLane(lane, database, async (session) => {
+    inLane(lanes[lane], database, async (session) => {
       const result = await session.queryAsync(sql, { format });
       return {
         bytes: result.bytes(),
@@ -190,7 +158,7 @@ export async function openEngine(folder: string): Promise<Engine> {
   return {
     query,
     insert: (database, insert) =>
-      inLane("insert", database, (session) =>
+      inLane(lanes.insert, database, (session) =>
         RAW_FORMATS.has(insert.format)
           ? insertBytes(session, insert)
           : insertFile(session, join(inserts, String(files++)), insert),
@@ -201,6 +169,53 @@ export async function openEngine(folder: string): Promise<Engine> {
     },
   };
 }
+
+/** Writes the configuration of the engine beside its folder, and returns the path of it. */
+const writeConfig = (folder: string): string => {
+  const config = join(folder, "..", "clickhouse-server.xml");
+  const users = join(folder, "..", "clickhouse-users.xml");
+  writeFileSync(users, USERS_CONFIG);
+  writeFileSync(config, serverConfig(users));
+  return config;
+};
+
+/** The folder of rows on their way into the engine; files that a dead process left are removed. */
+const emptyInserts = (folder: string): string => {
+  const inserts = join(folder, "inserts");
+  rmSync(inserts, { recursive: true, force: true });
+  mkdirSync(inserts, { mode: 0o700 });
+  return inserts;
+};
+
+const argumentsOf = (config: string, { limitSeconds, held }: LaneSettings): string[] => [
+  `--config-file=${config}`,
+  ...Object.entries({ ...CONNECTION_SETTINGS, max_execution_time: limitSeconds, ...held }).map(
+    ([name, value]) => `--${name}=${value}`,
+  ),
+];
+
+/** Runs `work` on the connection with the fewest waiting, in the database that it wants. */
+const inLane = <T>(
+  connections: readonly Lane[],
+  database: string,
+  work: (session: Session) => Promise<T>,
+): Promise<T> => {
+  const lane = connections.reduce((least, next) => (next.waiting < least.waiting ? next : least));
+  lane.waiting += 1;
+  const done = lane.tail.then(async () => {
+    if (lane.database !== database) {
+      await lane.session.queryAsync(`USE \`${database.replace(/[`\\]/g, "\\$&")}\``);
+      lane.database = database;
+    }
+    return work(lane.session);
+  });
+  lane.tail = done
+    .catch(() => discardRest(lane.session))
+    .then(() => {
+      lane.waiting -= 1;
+    });
+  return done;
+};
 
 /**
  * What a statement had found before it failed stays in the connection, and would begin the next

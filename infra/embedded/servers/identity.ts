@@ -2,9 +2,10 @@
 // Loopback only; not for production.
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair } from "jose";
+import type Provider from "oidc-provider";
 import { refusalOf } from "../../runtime/same-machine.ts";
 import { demoUsers } from "../demo-users.ts";
 import { readJson, writeJson } from "../home.ts";
@@ -49,30 +50,32 @@ const profileOf = (email: string) => ({
 });
 const isEmail = (text: string): boolean => /^[^\s@]+@[^\s@]+$/.test(text);
 
+const clientsOf = (loginSecret: string) => [
+  {
+    client_id: PORTAL_CLIENT,
+    // A native client may come back to any loopback port, and the portal's port is chosen at its
+    // first start.
+    application_type: "native",
+    token_endpoint_auth_method: "none",
+    grant_types: ["authorization_code", "refresh_token"],
+    response_types: ["code"],
+    redirect_uris: ["http://127.0.0.1/callback", "http://127.0.0.1/auth/callback"],
+    post_logout_redirect_uris: ["http://127.0.0.1/"],
+  },
+  {
+    client_id: CLI_CLIENT,
+    client_secret: loginSecret,
+    token_endpoint_auth_method: "client_secret_post",
+    grant_types: [DEMO_GRANT],
+    response_types: [],
+    redirect_uris: [],
+  },
+];
+
 const configuration = (keys: Keys, loginSecret: string) => ({
   jwks: keys.jwks,
   cookies: { keys: keys.cookies },
-  clients: [
-    {
-      client_id: PORTAL_CLIENT,
-      // A native client may come back to any loopback port, and the portal's port is chosen at its
-      // first start.
-      application_type: "native",
-      token_endpoint_auth_method: "none",
-      grant_types: ["authorization_code", "refresh_token"],
-      response_types: ["code"],
-      redirect_uris: ["http://127.0.0.1/callback", "http://127.0.0.1/auth/callback"],
-      post_logout_redirect_uris: ["http://127.0.0.1/"],
-    },
-    {
-      client_id: CLI_CLIENT,
-      client_secret: loginSecret,
-      token_endpoint_auth_method: "client_secret_post",
-      grant_types: [DEMO_GRANT],
-      response_types: [],
-      redirect_uris: [],
-    },
-  ],
+  clients: clientsOf(loginSecret),
   scopes: ["openid", "offline_access", "email", "profile", "api"],
   claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"] },
   conformIdTokenClaims: false,
@@ -114,23 +117,7 @@ export async function serveIdentity(options: {
   const { provider, notices } = await quietly(async () => {
     const { default: Provider, errors } = await import("oidc-provider");
     const opened = new Provider(`http://127.0.0.1:${options.port}`, configuration(keys, options.loginSecret));
-    opened.registerGrantType(
-      DEMO_GRANT,
-      async (context) => {
-        const email = context.oidc.params.email ?? "";
-        if (!isEmail(email)) throw new errors.InvalidRequest("email must be an e-mail address");
-        const token = new opened.AccessToken({ accountId: email, client: context.oidc.client, gty: DEMO_GRANT });
-        token.resourceServer = new opened.ResourceServer(AUDIENCE, RESOURCE);
-        token.scope = RESOURCE.scope;
-        context.body = {
-          access_token: await token.save(),
-          expires_in: token.expiration,
-          scope: token.scope,
-          token_type: token.tokenType,
-        };
-      },
-      ["email"],
-    );
+    addDemoGrant(opened, errors.InvalidRequest);
     return opened;
   });
   console.log(
@@ -140,16 +127,7 @@ export async function serveIdentity(options: {
     }),
   );
   provider.on("server_error", (_context, error) => console.error(error));
-  const handle = provider.callback();
-  const server = createServer((request, response) => {
-    // Its own pages post forms, and the portal of this machine asks for tokens.
-    const refusal = refusalOf(request.headers, "of this machine");
-    if (refusal !== undefined)
-      response.writeHead(403, { "content-type": "text/plain; charset=utf-8" }).end(`${refusal}\n`);
-    else if (request.url === "/")
-      response.writeHead(200, { "content-type": "text/plain; charset=utf-8" }).end(`${BANNER}\n`);
-    else void handle(request, response);
-  });
+  const server = createServer(answering(provider.callback()));
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(options.port, "127.0.0.1", resolve));
   return {
     close: () =>
@@ -159,6 +137,38 @@ export async function serveIdentity(options: {
       }),
   };
 }
+
+/** Its own pages post forms, and the portal of this machine asks for tokens. */
+const answering =
+  (handle: ReturnType<Provider["callback"]>): RequestListener =>
+  (request, response) => {
+    const refusal = refusalOf(request.headers, "of this machine");
+    if (refusal !== undefined)
+      response.writeHead(403, { "content-type": "text/plain; charset=utf-8" }).end(`${refusal}\n`);
+    else if (request.url === "/")
+      response.writeHead(200, { "content-type": "text/plain; charset=utf-8" }).end(`${BANNER}\n`);
+    else void handle(request, response);
+  };
+
+/** The grant of the command line: an e-mail address is exchanged for a token of its owner. */
+const addDemoGrant = (provider: Provider, InvalidRequest: new (message: string) => Error): void =>
+  provider.registerGrantType(
+    DEMO_GRANT,
+    async (context) => {
+      const email = context.oidc.params.email ?? "";
+      if (!isEmail(email)) throw new InvalidRequest("email must be an e-mail address");
+      const token = new provider.AccessToken({ accountId: email, client: context.oidc.client, gty: DEMO_GRANT });
+      token.resourceServer = new provider.ResourceServer(AUDIENCE, RESOURCE);
+      token.scope = RESOURCE.scope;
+      context.body = {
+        access_token: await token.save(),
+        expires_in: token.expiration,
+        scope: token.scope,
+        token_type: token.tokenType,
+      };
+    },
+    ["email"],
+  );
 
 /**
  * Runs `open` and counts what the library prints meanwhile: a dozen coloured lines that say it is

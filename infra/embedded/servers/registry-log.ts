@@ -41,31 +41,7 @@ interface Key {
  */
 export async function openRegistryLog(brokers: string): Promise<RegistryLog> {
   const kafka = openKafka({ brokers, clientId: "tributary-registry" });
-  const versions = new Map<string, Version[]>();
-  const byId = new Map<number, Version[]>();
-  const ids = new Map<string, number>();
-  const levels = new Map<string | null, Level>();
-  let highest = 0;
-
-  const learn = (keyText: string, valueText: string | null): void => {
-    const key = JSON.parse(keyText) as Key;
-    const value = valueText === null ? null : (JSON.parse(valueText) as Record<string, unknown>);
-    if (key.keytype === "CONFIG" && value !== null && isLevel(value.compatibilityLevel))
-      levels.set(key.subject, value.compatibilityLevel);
-    if (key.keytype !== "SCHEMA" || value === null || value.deleted === true) return;
-    const version = { subject: value.subject, version: value.version, id: value.id, schema: value.schema } as Version;
-    const known = versions.get(version.subject) ?? [];
-    // Compaction keeps one record a key, but until it ran a version may be met twice.
-    if (known.some((one) => one.version === version.version)) return;
-    versions.set(
-      version.subject,
-      [...known, version].sort((a, b) => a.version - b.version),
-    );
-    byId.set(version.id, [...(byId.get(version.id) ?? []), version]);
-    ids.set(version.schema, version.id);
-    highest = Math.max(highest, version.id);
-  };
-
+  const { learn, ...known } = openSchemas();
   const write = async (key: Key, value: unknown): Promise<void> => {
     const record = { key: JSON.stringify(key), value: Buffer.from(JSON.stringify(value)) };
     // Schemas are written once in a long while: a connection that waits for the next one would only
@@ -92,12 +68,7 @@ export async function openRegistryLog(brokers: string): Promise<RegistryLog> {
     },
   });
   return {
-    versions: (subject) => versions.get(subject) ?? [],
-    subjects: () => [...versions.keys()].sort(),
-    byId: (id) => byId.get(id) ?? [],
-    idOf: (schema) => ids.get(schema),
-    nextId: () => highest + 1,
-    level: (subject) => levels.get(subject),
+    ...known,
     addVersion: (version) =>
       write(
         { keytype: "SCHEMA", subject: version.subject, version: version.version, magic: 1 },
@@ -106,3 +77,41 @@ export async function openRegistryLog(brokers: string): Promise<RegistryLog> {
     setLevel: (subject, compatibilityLevel) => write({ keytype: "CONFIG", subject, magic: 0 }, { compatibilityLevel }),
   };
 }
+
+/** The schemas and levels of the records that were read so far, in memory. */
+const openSchemas = (): Omit<RegistryLog, "addVersion" | "setLevel"> & { readonly learn: LearnRecord } => {
+  const versions = new Map<string, Version[]>();
+  const byId = new Map<number, Version[]>();
+  const ids = new Map<string, number>();
+  const levels = new Map<string | null, Level>();
+  let highest = 0;
+
+  const learn: LearnRecord = (keyText, valueText) => {
+    const key = JSON.parse(keyText) as Key;
+    const value = valueText === null ? null : (JSON.parse(valueText) as Record<string, unknown>);
+    if (key.keytype === "CONFIG" && value !== null && isLevel(value.compatibilityLevel))
+      levels.set(key.subject, value.compatibilityLevel);
+    if (key.keytype !== "SCHEMA" || value === null || value.deleted === true) return;
+    const version = { subject: value.subject, version: value.version, id: value.id, schema: value.schema } as Version;
+    const known = versions.get(version.subject) ?? [];
+    // Compaction keeps one record a key, but until it has run a version may come twice.
+    if (known.some((one) => one.version === version.version)) return;
+    versions.set(
+      version.subject,
+      [...known, version].sort((a, b) => a.version - b.version),
+    );
+    byId.set(version.id, [...(byId.get(version.id) ?? []), version]);
+    ids.set(version.schema, version.id);
+    highest = Math.max(highest, version.id);
+  };
+  return {
+    learn,
+    versions: (subject) => versions.get(subject) ?? [],
+    subjects: () => [...versions.keys()].sort(),
+    byId: (id) => byId.get(id) ?? [],
+    idOf: (schema) => ids.get(schema),
+    nextId: () => highest + 1,
+    level: (subject) => levels.get(subject),
+  };
+};
+type LearnRecord = (key: string, value: string | null) => void;

@@ -3,8 +3,8 @@
 import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { compiledServer } from "../compiled-server.ts";
-import { answersHttp } from "../http-health.ts";
 import type { Place, Service } from "../service.ts";
+import { answersHttp } from "./http-health.ts";
 import { CLICKHOUSE_APP, CLICKHOUSE_OWNER } from "./store-users.ts";
 
 const urlOf = ({ ports }: Place, user: string, password: string): string =>

@@ -1,7 +1,7 @@
 // The identity provider for a laptop: demo users, one a role, on loopback only.
 import { compiledServer } from "../compiled-server.ts";
-import { answersHttp } from "../http-health.ts";
 import type { Service } from "../service.ts";
+import { answersHttp } from "./http-health.ts";
 
 export const identity: Service = {
   name: "identity",

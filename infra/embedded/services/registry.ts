@@ -1,7 +1,7 @@
 // The schema registry: our own process, its memory is the topic `_schemas`.
 import { compiledServer } from "../compiled-server.ts";
-import { answersHttp } from "../http-health.ts";
 import type { Service } from "../service.ts";
+import { answersHttp } from "./http-health.ts";
 
 export const registry: Service = {
   name: "registry",

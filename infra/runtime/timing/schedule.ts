@@ -54,26 +54,53 @@ export const LONGEST_REST_MS = 20_000;
  * the next one tries again: a schedule has no event to lose, what it left undone still waits. A
  * warning where it may heal by itself, an error where an operator must look.
  */
-export const keepDoing = (
-  { name, pauseMs, fromStart = false, rest = 0, longestRestMs = () => LONGEST_REST_MS, work, waiting }: Schedule,
-  {
-    log,
-    metrics,
-  }: { readonly log: Pick<Log, "warn" | "error">; readonly metrics: Pick<Metrics, "countRun" | "setBacklog"> },
-): Resource<RunningSchedule> => {
+export const keepDoing = (schedule: Schedule, ports: SchedulePorts): Resource<RunningSchedule> => {
+  const { pauseMs, fromStart = false, rest = 0, longestRestMs = () => LONGEST_REST_MS } = schedule;
   let isClosing = false;
   let timer: NodeJS.Timeout | undefined;
   let wake: () => void = () => undefined;
+  const runs = runsOf(schedule, ports, () => isClosing);
+  const pause = (ms: number): Promise<void> =>
+    new Promise((resolve) => {
+      wake = resolve;
+      timer = setTimeout(resolve, ms);
+    });
+  const going = (async () => {
+    while (!isClosing) {
+      const startedAt = performance.now();
+      const hasWorked = await runs.once();
+      const took = performance.now() - startedAt;
+      const restMs = hasWorked ? Math.min(rest * took, longestRestMs()) : 0;
+      if (!isClosing) await pause(Math.max(pauseMs - (fromStart ? took : 0), restMs, 0));
+    }
+  })();
+  return {
+    value: { silentMs: runs.silentMs },
+    stop: () => {
+      isClosing = true;
+      clearTimeout(timer);
+      wake();
+      return going;
+    },
+  };
+};
+
+interface SchedulePorts {
+  readonly log: Pick<Log, "warn" | "error">;
+  readonly metrics: Pick<Metrics, "countRun" | "setBacklog">;
+}
+
+/** The runs of a schedule, each counted and its failure logged. */
+const runsOf = ({ name, work, waiting }: Schedule, { log, metrics }: SchedulePorts, isClosing: () => boolean) => {
   let doneAt = performance.now();
   let askedAt = Number.NEGATIVE_INFINITY;
-
   /** True when it has worked, and not failed. */
   const once = async (): Promise<boolean> => {
     const startedAt = performance.now();
     const counted = (done: number, isFailed: boolean) =>
       metrics.countRun({ schedule: name, done, isFailed, seconds: (performance.now() - startedAt) / 1_000 });
     try {
-      const done = await work(() => isClosing);
+      const done = await work(isClosing);
       if (waiting !== undefined && startedAt - askedAt >= BACKLOG_MS) {
         askedAt = startedAt;
         metrics.setBacklog(name, await waiting());
@@ -87,27 +114,5 @@ export const keepDoing = (
       return false;
     }
   };
-  const pause = (ms: number): Promise<void> =>
-    new Promise((resolve) => {
-      wake = resolve;
-      timer = setTimeout(resolve, ms);
-    });
-  const going = (async () => {
-    while (!isClosing) {
-      const startedAt = performance.now();
-      const hasWorked = await once();
-      const took = performance.now() - startedAt;
-      const restMs = hasWorked ? Math.min(rest * took, longestRestMs()) : 0;
-      if (!isClosing) await pause(Math.max(pauseMs - (fromStart ? took : 0), restMs, 0));
-    }
-  })();
-  return {
-    value: { silentMs: () => performance.now() - doneAt },
-    stop: () => {
-      isClosing = true;
-      clearTimeout(timer);
-      wake();
-      return going;
-    },
-  };
+  return { once, silentMs: () => performance.now() - doneAt };
 };

@@ -1,0 +1,133 @@
+// The parts of an embedded stack: its options, the services and apps that it starts, their ports
+// and the variables that its children get.
+import { pathToFileURL } from "node:url";
+import type { AppLogin } from "../postgres/logins.ts";
+import type { App } from "./app.ts";
+import type { StackConfig } from "./config.ts";
+import { type Home, secretsOf } from "./home.ts";
+import type { KeeperEvent } from "./keep-running.ts";
+import { choosePorts } from "./ports.ts";
+import type { Place, Service, ServiceName } from "./service.ts";
+import { clickhouse } from "./services/clickhouse.ts";
+import { identity } from "./services/identity.ts";
+import { type Brokers, kafkaBrokers } from "./services/kafka.ts";
+import { mail } from "./services/mail.ts";
+import { postgres } from "./services/postgres.ts";
+import { redis } from "./services/redis.ts";
+import { registry } from "./services/registry.ts";
+
+/** Work between the services and the apps: topics, schemas, migrations, seed. */
+export interface Step {
+  readonly name: string;
+  readonly run: (stack: StepContext) => Promise<void>;
+}
+
+export interface StepContext {
+  /** The variables that children get: addresses of all services, passwords, TRIBUTARY_SECRET. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The folder of the stack. */
+  readonly home: string;
+  /** Where each app will answer, by its name. */
+  readonly urls: Readonly<Record<string, string>>;
+  /** Adds what a seed has made to `run.json` under `demo`. */
+  readonly publish: (demo: Readonly<Record<string, unknown>>) => void;
+}
+
+export type StackEvent =
+  | KeeperEvent
+  | { readonly kind: "stack.note" | "stack.ready" | "stack.stopping" | "stack.stopped"; readonly text: string }
+  | { readonly kind: "step.started" | "step.done"; readonly name: string; readonly text: string };
+
+export interface StackOptions {
+  /** The folder of the stack; by default `.tributary/` in the repository. */
+  readonly home?: string;
+  /** Begin with an empty folder: what an earlier stack left is ended and removed. For tests. */
+  readonly fresh?: boolean;
+  /**
+   * Which services to run; by default all. A service named in the environment (KAFKA_BROKERS ...)
+   * is used and not started.
+   */
+  readonly services?: readonly ServiceName[];
+  /** Of the log, by default 1. Those behind the first are called kafka-2, kafka-3. */
+  readonly brokers?: Brokers;
+  readonly steps?: readonly Step[];
+  readonly apps?: readonly App[];
+  readonly onEvent?: (event: StackEvent) => void;
+  /**
+   * Ports that are published instead of a service's own: the caller listens there and passes on
+   * what it likes. For fault tests.
+   */
+  readonly fronts?: Readonly<Partial<Record<ServiceName, number>>>;
+  readonly config?: StackConfig;
+  /** Stops the start halfway; what was started is stopped again. */
+  readonly signal?: AbortSignal;
+}
+
+const others: readonly Service[] = [postgres, clickhouse, redis, registry, identity, mail];
+
+/** What is started, and on which ports. */
+export interface Layout {
+  readonly options: StackOptions;
+  readonly config: StackConfig;
+  readonly tell: (event: StackEvent) => void;
+  readonly place: Place;
+  readonly ports: Record<string, number>;
+  /** To be called when everything listens, or nothing will. */
+  readonly releasePorts: () => void;
+  /** Services that the stack names, whether it runs them or not. */
+  readonly wanted: readonly Service[];
+  readonly own: readonly Service[];
+  readonly env: Record<string, string>;
+}
+
+export const layOut = async (
+  options: StackOptions,
+  config: StackConfig,
+  home: Home,
+  tell: Layout["tell"],
+): Promise<Layout> => {
+  const isWanted = (name: ServiceName): boolean => options.services?.includes(name) ?? true;
+  const brokers = isWanted("kafka") ? kafkaBrokers(options.brokers ?? 1) : [];
+  const wanted = [...brokers, ...others.filter(({ name }) => isWanted(name))];
+  const own = wanted.filter(({ outside }) => (config.inherited[outside] ?? "") === "");
+  const apps = (options.apps ?? []).flatMap(({ name }) => [name, `${name}-ops`]);
+  const ports: Record<string, number> = {};
+  const { chosen, release } = await choosePorts(home, [...own.flatMap((one) => one.ports), ...apps]);
+  for (const { name, port, movedFrom } of chosen) {
+    ports[name] = port;
+    if (movedFrom === undefined) continue;
+    const text = `Port ${movedFrom} is used by another program; ${name} listens on ${port} from now on.`;
+    tell({ kind: "stack.note", text });
+  }
+  const secrets = secretsOf(home);
+  const env: Record<string, string> = {
+    TRIBUTARY_SECRET: secrets.tributary,
+    TRIBUTARY_HOME: home.folder,
+    OBJECT_STORE_URL: pathToFileURL(home.path("objects")).href,
+  };
+  for (const service of wanted) Object.assign(env, own.includes(service) ? {} : outsideVariables(service, config));
+  const fronts = options.fronts ?? {};
+  const machine = { path: config.PATH, javaHome: config.JAVA_HOME };
+  const place: Place = { home, ports, fronts, secrets, env, machine };
+  for (const service of own) Object.assign(env, service.variables({ ...place, ports: { ...ports, ...fronts } }));
+  return { options, config, tell, place, ports, releasePorts: release, wanted, own, env };
+};
+
+/**
+ * The variables of an app with a login of its own, from the services that run here. An operator of
+ * a server elsewhere gives each app its own address.
+ */
+export const appVariables = (login: AppLogin, { own, place, ports, options }: Layout): Record<string, string> => {
+  const published = { ...place, ports: { ...ports, ...options.fronts } };
+  return Object.assign({}, ...own.map((service) => service.appVariables?.(published, login) ?? {}));
+};
+
+/**
+ * Addresses of a server that runs outside; an owner's address that is not given is taken to be the
+ * same as the app's.
+ */
+function outsideVariables(service: Service, { inherited }: StackConfig): Record<string, string> {
+  const found: Record<string, string> = { [service.outside]: inherited[service.outside]! };
+  if (service.name === "postgres") found.POSTGRES_ADMIN_URL = inherited.POSTGRES_ADMIN_URL ?? found.POSTGRES_URL!;
+  return found;
+}

@@ -1,5 +1,5 @@
-// The Avro library as this project uses it: amounts as bigint, and its slow places rewritten,
-// byte for byte the same.
+// The Avro library as this project uses it: amounts are bigint, and its slow parts are replaced by
+// code that writes the same bytes.
 import { createRequire } from "node:module";
 import avro from "avsc";
 import { type ReadType, type RecordClass, recordReader } from "./record-reader.ts";
@@ -20,8 +20,8 @@ const minorUnits = avro.types.LongType.__with({
 });
 
 /**
- * An Avro type in which `minor-units` is a bigint. Building one costs about 90 us: once a schema,
- * never once a message.
+ * Makes an Avro type in which `minor-units` is a bigint. Building one costs about 90 us, so it is
+ * built once a schema and never once a message.
  */
 export const typeOf = (schema: object): avro.Type => {
   correct();
@@ -31,7 +31,7 @@ export const typeOf = (schema: object): avro.Type => {
 };
 
 /**
- * Where avsc stands in the bytes that it reads or writes; a write that does not fit moves `pos`
+ * The position of avsc in the bytes that it reads or writes. A write that does not fit moves `pos`
  * beyond the end and writes nothing.
  */
 interface Tap {
@@ -67,7 +67,7 @@ interface UnionPrototype {
 }
 
 /**
- * Answers with what it is given, so that a class made from it adds its private fields to any
+ * Returns the object that it is given, so that a derived class adds its private fields to any
  * object.
  */
 class ExistingObject {
@@ -78,9 +78,9 @@ class ExistingObject {
 }
 
 /**
- * The bytes that a record was read from, in private fields of the record itself: invisible to every
- * other code, and left behind by a copy that changes something. A WeakMap would cost 0.45 us a
- * record, this costs 0.02.
+ * The bytes that a record was read from, in private fields of the record itself. No other code sees
+ * them, and a changed copy of the record does not have them. A WeakMap would cost 0.45 us a record;
+ * this costs 0.02.
  */
 class ReadFrom extends ExistingObject {
   #bytes: Buffer;
@@ -95,7 +95,8 @@ class ReadFrom extends ExistingObject {
     this.#end = end;
   }
   /**
-   * Copies them and answers true; false for a record that was not read, or read as another schema.
+   * Copies the bytes and returns true; false for a record that was not read, or was read with
+   * another schema.
    */
   static copy(record: object, layout: number, tap: Tap): boolean {
     if (!(#bytes in record) || record.#layout !== layout) return false;
@@ -106,14 +107,11 @@ class ReadFrom extends ExistingObject {
   }
 }
 
-/**
- * Below this many fields, writing them again costs about as much as remembering where they came
- * from.
- */
+/** Below this many fields, writing them again costs about as much as remembering their bytes. */
 const WIDE = 16;
 /** Up to this length a loop is faster than the call into native code. */
 const SHORT = 24;
-/** Types of equal schemas, each topic has its own, share a number. */
+/** Types of equal schemas share a number, since each topic has types of its own. */
 const layouts = new Map<string, number>();
 const layoutOf = (type: RecordPrototype): number => {
   const schema = JSON.stringify(type.schema());
@@ -147,8 +145,8 @@ const correct = (): void => {
 type StringTap = ReadTap & { writeString: (text: string) => void; readonly writeFixed: unknown };
 
 /**
- * As it was, every string was measured before it was written, and one of 64 characters was written
- * one by one.
+ * avsc bug: it measures every string before it writes it, and writes one of 64 characters one by
+ * one.
  */
 const writeStringsAtOnce = (tap: StringTap): void => {
   const writeAny = tap.writeString;
@@ -169,8 +167,8 @@ const writeStringsAtOnce = (tap: StringTap): void => {
       }
     }
     const head = sizeOfLength(length);
-    // Three bytes a UTF-16 unit at most; nearly always one, so that the length takes the room that
-    // was left for it.
+    // A UTF-16 unit takes three bytes at most. The text is nearly always as long as guessed, so the
+    // length fits into the room that was left for it.
     if (length >= SHORT && pos + head + 3 * length <= buf.length) {
       const written = (buf as Buffer & { utf8Write: (text: string, at: number) => number }).utf8Write(text, pos + head);
       if (sizeOfLength(written) === head) {
@@ -184,8 +182,8 @@ const writeStringsAtOnce = (tap: StringTap): void => {
 };
 
 /**
- * As it was, the branch of a value was looked up by its kind, and of an amount by trying all; two
- * thirds of an event's fields are "null or something".
+ * avsc is slow here: it looks a branch up by the kind of the value, and tries all branches for an
+ * amount. Two thirds of an event's fields are "null or something".
  */
 const chooseBranchByNull = (union: UnionPrototype): void => {
   const writeBranch = union._write;
@@ -193,8 +191,8 @@ const chooseBranchByNull = (union: UnionPrototype): void => {
   union._write = function (this: UnionPrototype, tap, value) {
     const { types } = this;
     if (types.length !== 2 || !(types[0] instanceof NullType)) return writeBranch.call(this, tap, value);
-    // Index 0 or 1, as Avro writes a long; whatever is neither null nor of the type is refused by
-    // the type itself.
+    // The index 0 or 1 as Avro writes a long. The type itself refuses a value that is neither null
+    // nor of the type.
     const isNull = value === null;
     if (tap.pos < tap.buf.length) tap.buf[tap.pos] = isNull ? 0 : 2;
     tap.pos++;
@@ -203,9 +201,9 @@ const chooseBranchByNull = (union: UnionPrototype): void => {
 };
 
 /**
- * As it was, a record that a stage passes on unchanged was written field by field: an event has
- * thirty, and one of three stages reads all of it. And each field was read and written through its
- * type (record-reader.ts, record-writer.ts).
+ * avsc writes a record field by field even when a stage passes it on unchanged: an event has thirty
+ * fields, and one of three stages reads all of them. It also reads and writes each field through
+ * its type (record-reader.ts, record-writer.ts).
  */
 const copyUnchangedRecords = (record: RecordPrototype): void => {
   record._createReader = function (this: RecordPrototype) {
@@ -232,7 +230,7 @@ const copyUnchangedRecords = (record: RecordPrototype): void => {
   };
 };
 
-/** Behind a negative number of items stands the size of their block. */
+/** A negative number of items is followed by the size of their block. */
 const itemsIn = (tap: ReadTap): number => {
   const count = tap.readLong();
   if (count < 0) tap.readLong();
@@ -240,15 +238,15 @@ const itemsIn = (tap: ReadTap): number => {
 };
 
 /**
- * Also where nothing is known any more: a length of 150 bytes and more is no number, and moves
- * avsc to none.
+ * True at the end of the bytes, and when the position is lost: avsc loses it (NaN) on a varint of
+ * 150 bytes or more.
  */
 const hasEnded = ({ pos, buf }: Tap): boolean => !(pos < buf.length);
 
 /**
- * As it was, a list was read on behind the end of its bytes, as many items as its number said: one
- * that was altered to billions held the process for minutes. Where it stands behind the end, what
- * was read is cut short, whatever follows.
+ * avsc bug: it reads a list on beyond the end of its bytes, as many items as its count names. A
+ * count that was altered to billions held the process for minutes. A position beyond the end marks
+ * the data as cut short, whatever follows.
  */
 const endListsWithTheirBytes = (array: ArrayPrototype): void => {
   array._read = function (this: ArrayPrototype, tap) {
@@ -271,7 +269,7 @@ const endListsWithTheirBytes = (array: ArrayPrototype): void => {
   };
 };
 
-/** As a list; what describes a file of the archive is read before its checksum. */
+/** The same for maps: the header of an archive file is read before its checksum. */
 const endMapWithItsBytes = (map: MapPrototype): void => {
   map._read = function (this: MapPrototype, tap) {
     const all: Record<string, unknown> = {};
@@ -285,7 +283,10 @@ const endMapWithItsBytes = (map: MapPrototype): void => {
   };
 };
 
-/** Items and the number that ends a list take a byte at least, and there is none. */
+/**
+ * Moves the position beyond the end: items, and the number that ends a list, take at least one byte
+ * each, and there is none.
+ */
 const cutShort = <T>(tap: Tap, all: T): T => {
   tap.pos = tap.buf.length + 1;
   return all;

@@ -1,5 +1,5 @@
-// Makes a topic constant out of an Avro schema: an envelope (times, origin, content hash) in front
-// of the record, both synchronous.
+// Makes a topic constant from an Avro schema. An envelope (times, origin, content hash) is in front
+// of the record; both are read and written synchronously.
 import { hash } from "node:crypto";
 import type { Position, Recorded, Topic } from "../../stream/flow.ts";
 import { UnreadableRecord } from "../../stream/wire.ts";
@@ -44,9 +44,9 @@ const hashOf = (data: Uint8Array): Buffer => hash("sha256", data, "buffer").suba
 const hashRoom = Buffer.alloc(HASH_BYTES);
 
 /**
- * A record of Avro is its fields one after the other, so the registered schema (head fields, then
- * `data`) is written and read in two parts:
- * that makes the hash of the data one slice, and the envelope the same for every topic.
+ * An Avro record is its fields one after the other, so the registered schema (head fields, then
+ * `data`) is written and read in two parts. The hash of the data is then taken of one slice, and
+ * the envelope is the same for every topic.
  */
 export const topic = <T>(declared: {
   readonly name: string;
@@ -61,8 +61,8 @@ export const topic = <T>(declared: {
   const readers = new WeakMap<object, (body: Buffer, offset: number) => { value: unknown; offset: number }>();
 
   /**
-   * How to read data written under another version of the schema; a resolver is built once a
-   * version.
+   * Returns the reader for data that was written with another version of the schema. Its resolver
+   * is built once for each version.
    */
   const readerFor = (writer: any) => {
     const known = readers.get(writer);
@@ -74,7 +74,7 @@ export const topic = <T>(declared: {
     return reader;
   };
 
-  /** Made when they are asked for: most processes read few topics so. */
+  /** Built on first use, because most processes read few topics this way. */
   let views: ReturnType<typeof recordedViews<T>> | undefined;
   const schema = {
     type: "record",

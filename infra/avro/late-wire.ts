@@ -7,7 +7,7 @@ import { openWire, type SchemaIds } from "./wire.ts";
 export interface LateWire {
   /** Throws until `opened` has resolved once. */
   readonly wire: Wire;
-  /** Asks the registry, unless it has answered before; callers at once share one question. */
+  /** Asks the registry unless it has answered before; concurrent callers share one question. */
   readonly opened: () => Promise<void>;
 }
 

@@ -1,5 +1,5 @@
-// The recorded outcome of an event: the very messages that were produced for it, so that it can be
-// answered again.
+// The recorded outcome of an event: the messages that were produced for it, so that the same answer
+// can be given again.
 import avro from "avsc";
 
 import type { RecordedOutcome } from "../../stream/wire.ts";
@@ -28,8 +28,8 @@ const type = avro.Type.forSchema({
 });
 
 /**
- * Outcomes live as long as the ledger: the first byte says how the rest is written, so that another
- * form can stand beside this one.
+ * Outcomes live as long as the ledger. The first byte names the format of the rest, so that another
+ * format can be added.
  */
 const FORMAT = 1;
 

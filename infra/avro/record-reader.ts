@@ -1,9 +1,12 @@
-// Reads a record by code made for its schema: texts, numbers, "null or one of them" and empty
-// lists, which is nearly all of an event, without a call through the type of each field.
+// Reads a record with code made for its schema: texts, numbers, "null or one of them" and empty
+// lists, which are nearly all of an event, without a call through the type of each field.
 import type avro from "avsc";
 import { optionalOf } from "./record-writer.ts";
 
-/** Where avsc stands in the bytes that it reads; behind their end: they were cut short. */
+/**
+ * The position of avsc in the bytes that it reads. A position beyond their end means that they were
+ * cut short.
+ */
 export interface ReadTap {
   readonly buf: Buffer;
   pos: number;
@@ -18,9 +21,9 @@ type ReadValue = (tap: ReadTap) => unknown;
 export type RecordClass = new (...values: any[]) => object;
 
 /**
- * What avsc makes itself for fields of these types, faster; `amounts`: the type whose values are
- * bigint. Whatever is unusual, cut short or against the schema is read by the type itself, which
- * refuses it as ever.
+ * Returns the same as avsc's own reader of these types, faster. `amounts` is the type whose values
+ * are bigint. Bytes that are unusual, cut short or against the schema are read by the type itself,
+ * which refuses them as before.
  */
 export const recordReader = (
   types: readonly ReadType[],
@@ -34,7 +37,7 @@ export const recordReader = (
   return make(made, ...types.map((type) => readerOf(type, amounts)));
 };
 
-/** Null and an empty list are the byte 0. */
+/** Null and an empty list are both the byte 0. */
 const argumentOf = (type: ReadType, read: string): string => {
   const nothing = type.typeName === "array" ? "[]" : optionalOf(type) === undefined ? undefined : "null";
   return nothing === undefined ? read : `tap.buf[tap.pos] === 0 ? (tap.pos++, ${nothing}) : ${read}`;
@@ -50,10 +53,10 @@ const readerOf = (type: ReadType, amounts: avro.Type): ReadValue => {
   return (tap) => type._read(tap);
 };
 
-/** The byte before what `["null", type]` holds. */
+/** The byte in front of a value of `["null", type]`. */
 const HELD = 2;
 
-/** A number of one byte, as most are but times. */
+/** A number of one byte, as most numbers are except times. */
 const numberReader =
   (type: ReadType, isHeld: boolean): ReadValue =>
   (tap) => {
@@ -65,7 +68,7 @@ const numberReader =
     return (zigzag >> 1) ^ -(zigzag & 1);
   };
 
-/** An amount of four bytes, which is up to a million and more with its cents. */
+/** An amount of up to four bytes: a million and more, with cents. */
 const amountReader =
   (type: ReadType, isHeld: boolean): ReadValue =>
   (tap) => {
@@ -84,16 +87,16 @@ const amountReader =
     return type._read(tap);
   };
 
-/** Texts of a field that are remembered, by what their bytes look like. */
+/** How many texts of a field are remembered, by a hash of their bytes. */
 const SLOTS = 64;
-/** A longer one, as ids of devices and addresses are, is seldom the same again. */
+/** Longer texts, such as ids of devices and addresses, seldom repeat. */
 const LONGEST_KEPT = 32;
 
 type Text = Buffer & { readonly utf8Slice: (from: number, to: number) => string };
 
 /**
- * A text of up to 8 KiB. One that the field had before is the same string again: a call into native
- * code less, nothing to collect, and its hash is known where it is looked up in a map.
+ * A text of up to 8 KiB. A repeated text of the field is returned as the same string: this saves a
+ * call into native code and garbage, and the hash of the string is known for look-ups in maps.
  */
 const textReader = (type: ReadType, isHeld: boolean): ReadValue => {
   const known: string[] = new Array(SLOTS).fill("");
@@ -117,13 +120,13 @@ const textReader = (type: ReadType, isHeld: boolean): ReadValue => {
     const text = known[slot]!;
     if (text.length === length && isAt(buf, end, text)) return text;
     const read = (buf as Text).utf8Slice(at, end);
-    // As many units as bytes: ASCII, or bytes that are no text, which no unit of it is equal to.
+    // As many units as bytes: the text is ASCII, or the bytes are no text and no unit equals them.
     if (read.length === length) known[slot] = read;
     return read;
   };
 };
 
-/** From the end on, where ids differ. */
+/** Compares from the end, where ids differ. */
 const isAt = (bytes: Buffer, end: number, text: string): boolean => {
   for (let n = text.length - 1, at = end - 1; n >= 0; n--, at--) if (bytes[at] !== text.charCodeAt(n)) return false;
   return true;

@@ -1,10 +1,10 @@
-// Writes a record by code made for its schema: texts, numbers and "null or one of them", which is
-// nearly all of an event, without a call through the type of each field.
+// Writes a record with code made for its schema: texts, numbers and "null or one of them", which
+// are nearly all of an event, without a call through the type of each field.
 import type avro from "avsc";
 
 /**
- * Where avsc stands in the bytes that it writes; a write that does not fit moves `pos` beyond the
- * end and writes nothing.
+ * The position of avsc in the bytes that it writes. A write that does not fit moves `pos` beyond
+ * the end and writes nothing.
  */
 interface WriteTap {
   readonly buf: Buffer;
@@ -28,8 +28,9 @@ export interface RecordField {
 export type WriteRecord = (tap: WriteTap, record: object) => void;
 
 /**
- * What avsc makes itself for these fields, faster; `amounts`: the type whose values are bigint.
- * Whatever a field does not hold by its schema goes to its type, which refuses it as ever.
+ * Writes the same as avsc's own writer of these fields, faster. `amounts` is the type whose values
+ * are bigint. A value that does not match the schema of its field goes to its type, which refuses
+ * it as before.
  */
 export const recordWriter = (fields: readonly RecordField[], amounts: avro.Type): WriteRecord => {
   const lines = fields.map(
@@ -43,7 +44,7 @@ export const recordWriter = (fields: readonly RecordField[], amounts: avro.Type)
   return make(fields.map(otherWriter), writeBranch);
 };
 
-/** Of names that avsc has checked against the rules of Avro, so none of them is code. */
+/** The names are safe in code: avsc has checked them against the rules of Avro. */
 const statementOf = (type: FieldType, other: string, amounts: avro.Type): string => {
   const plain = writesOf(type, amounts);
   if (plain !== undefined) return `if (${plain.fits}) ${plain.write}; else ${other};`;
@@ -56,11 +57,11 @@ const statementOf = (type: FieldType, other: string, amounts: avro.Type): string
   );
 };
 
-/** Whole numbers of 31 bits: larger ones, and what is none, are for the type. */
+/** Whole numbers of 31 bits. Larger numbers, and values that are no number, go to the type. */
 const SMALL = "value === (value | 0)";
 /**
- * Between these a bigint is the number that is written for it. Avro writes -n as 2n - 1, which
- * below -2^52 is no number any more.
+ * Bounds between which a bigint is converted to a number and written. Avro writes -n as 2n - 1,
+ * which is not exact below -2^52.
  */
 const SAFE = "typeof value === 'bigint' && value >= -4503599627370496n && value <= 9007199254740990n";
 
@@ -87,7 +88,7 @@ interface TypeLike<Type> {
   readonly typeName: string;
   readonly types?: readonly Type[];
 }
-/** What `["null", type]` holds. */
+/** The type of a value that `["null", type]` holds. */
 export const optionalOf = <Type extends TypeLike<Type>>({ typeName, types = [] }: TypeLike<Type>): Type | undefined =>
   typeName === "union:unwrapped" && types.length === 2 && types[0]!.typeName === "null" ? types[1] : undefined;
 

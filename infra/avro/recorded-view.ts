@@ -1,17 +1,17 @@
-// Events that are read from the bytes of the log when they are asked for.
+// Reads events from the bytes of the log on demand.
 import type { Position, Recorded, UnixMs } from "../../stream/flow.ts";
 import { layoutOf, NOWHERE, numberAt, type RecordPlace } from "./scan.ts";
 import { type MakeView, recentText, viewsOf } from "./view.ts";
 
-/** What a topic knows of its records. */
+/** The parts of a topic that its records need. */
 interface TopicRecord<T> {
   readonly schema: object;
   readonly idOf: (data: T) => string;
   readonly keyOf: (data: T) => string;
 }
-/** The same for all events of a topic. */
+/** The layout that all events of a topic share. */
 interface TopicLayout<T> extends TopicRecord<T> {
-  /** Of the envelope: `data` is one of its fields. */
+  /** The layout of the envelope; `data` is one of its fields. */
   readonly root: RecordPlace;
   readonly at: number;
   readonly receivedAt: number;
@@ -25,7 +25,7 @@ interface TopicLayout<T> extends TopicRecord<T> {
   readonly dataOf: MakeView;
 }
 
-/** An event with its bytes, and where in them its values are: `places`, from `first` on. */
+/** An event with its bytes and the positions of its values in them: `places`, from `first` on. */
 export class EventView<T = unknown> implements Recorded<T> {
   readonly of: TopicLayout<T>;
   readonly bytes: Buffer;
@@ -69,20 +69,20 @@ export class EventView<T = unknown> implements Recorded<T> {
 }
 
 /**
- * Places are taken from such a piece until it is used up, and it lives as long as one of its
- * events: an array for each event would cost more than its places.
+ * Places are taken from one array until it is used up. The array lives as long as one of its
+ * events; an array for each event would cost more than its places.
  */
 const SLAB_PLACES = 64 * 1024;
 
 const slotOf = ({ fields }: RecordPlace, name: string): number => fields.get(name)!.slot;
 
-/** Null where it is not to be read so. */
+/** Null for an event that cannot be read this way. */
 type View<T> = (value: Buffer, from: number, read: Position) => Recorded<T> | null;
 
 /**
- * Answers null for what is not read here, good or bad: bytes that are cut, written under another
- * schema, or kept with a hash of their content. Every other event reads as `decode` has it; its
- * `data` is a view (infra/avro/view.ts).
+ * Returns a function that answers null for events that it does not read, valid or not: bytes that
+ * are cut, that were written with another schema, or that carry a hash of their content. Every
+ * other event reads as `decode` has it; its `data` is a view (infra/avro/view.ts).
  */
 export const recordedViews = <T>(topic: TopicRecord<T>): View<T> => {
   const layout = layoutOf(topic.schema);

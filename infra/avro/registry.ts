@@ -1,5 +1,5 @@
-// The only module that talks to the schema registry: at start and on an unknown id, never for an
-// event.
+// The only module that talks to the schema registry: at the start and for an unknown id, never for
+// an event.
 import { COMPATIBILITY, SchemaRegistry, SchemaType } from "@kafkajs/confluent-schema-registry";
 import { retry } from "../runtime/timing/retry.ts";
 import type { SchemaIds, SchemaTopic } from "./wire.ts";
@@ -8,15 +8,15 @@ export interface RegistrySettings {
   readonly url: string;
   /** The prefix of the cluster's topics: subjects are `<prefix><topic>-value`. */
   readonly topicPrefix?: string;
-  /** How long an unreachable registry is asked again. */
+  /** How long the question is repeated while the registry is unreachable. */
   readonly deadlineMs?: number;
 }
 
 interface SchemaPlan {
   readonly subject: string;
   /**
-   * registered: nothing to do. new: the subject's first. changed: a further version, which the
-   * registry may yet find incompatible.
+   * registered: nothing to do. new: the first schema of the subject. changed: a further version,
+   * which the registry may still find incompatible.
    */
   readonly state: "registered" | "new" | "changed";
 }
@@ -24,13 +24,13 @@ interface SchemaPlan {
 export interface Registry extends SchemaIds {
   readonly plan: (topics: readonly SchemaTopic[]) => Promise<readonly SchemaPlan[]>;
   /**
-   * Registers what is not, BACKWARD_TRANSITIVE: a replay reads the oldest records. Throws
-   * IncompatibleSchema, naming the subject. Answers the ids by subject.
+   * Registers the missing schemas as BACKWARD_TRANSITIVE, because a replay reads the oldest
+   * records. Throws IncompatibleSchema, which names the subject. Returns the ids by subject.
    */
   readonly apply: (topics: readonly SchemaTopic[]) => Promise<ReadonlyMap<string, number>>;
 }
 
-/** The registry refuses a schema that could not read what is already in the log. */
+/** The registry refuses a schema that cannot read records that are already in the log. */
 export class IncompatibleSchema extends Error {
   readonly verdict = "fatal";
   constructor(subject: string, reason: string) {
@@ -39,7 +39,7 @@ export class IncompatibleSchema extends Error {
   }
 }
 
-/** It did not answer until the deadline, or answered that it cannot now. */
+/** The registry did not answer before the deadline, or answered that it cannot now. */
 export class RegistryAway extends Error {
   readonly verdict = "transient";
   constructor(cause: Error) {
@@ -50,14 +50,15 @@ export class RegistryAway extends Error {
 
 const NOT_FOUND = 404;
 const CONFLICT = 409;
-/** Asked again, the registry answers the same. */
+/** Statuses that a repeated question would get again. */
 const FINAL: readonly number[] = [NOT_FOUND, CONFLICT, 401, 403, 422];
 
 const statusOf = (error: unknown): number | undefined =>
   (error as { status?: number; cause?: { status?: number } }).status;
 
 export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: RegistrySettings): Registry => {
-  // Its own retries are off: they repeat client errors too. The URL may carry user:password.
+  // Its own retries are off, because they repeat client errors too. The URL may carry
+  // user:password.
   const { username, password, origin, pathname } = new URL(url);
   const client = new SchemaRegistry({
     host: origin + pathname.replace(/\/$/, ""),
@@ -125,7 +126,7 @@ const asking =
     });
 
 /**
- * The routes beneath the client, which keeps them to itself: two of its questions hide the status
+ * The routes beneath the client, which does not export them: two of its questions hide the status
  * or the text of the answer.
  */
 const apiOf = (client: SchemaRegistry) =>

@@ -1,8 +1,8 @@
-// Walks a record of Avro without making anything of it, and notes where each value begins: what
-// reads three fields of seventy decodes three. Whatever is unusual is left to the library.
+// Walks an Avro record without building objects, and notes where each value begins: code that reads
+// three fields of seventy decodes three. Unusual records are left to the library.
 
 interface SlotPlace {
-  /** Which of the places is that of the value. */
+  /** The index of the value's position in the places. */
   readonly slot: number;
   readonly isNullable: boolean;
 }
@@ -23,22 +23,23 @@ export interface ListPlace extends SlotPlace {
 }
 export interface RecordPlace extends SlotPlace {
   readonly kind: "record";
-  /** Which of the places is that of its end. */
+  /** The index of the position of its end. */
   readonly endSlot: number;
   readonly fields: ReadonlyMap<string, Place>;
 }
 export type Place = ValuePlace | EnumPlace | FixedPlace | ListPlace | RecordPlace;
 
 /**
- * Reads `bytes` from `start` up to `end`, and writes into `places`, from `at` on, where each value
- * begins; for one that is null, and everything in a record that is null, NOWHERE. Answers where the
- * record ends, or NOWHERE: then the places mean nothing, and the library is to be asked, which may
- * read it or say what is wrong. What is answered here it reads as the same, to the same end.
+ * Reads `bytes` from `start` up to `end`, and writes the position of each value into `places`, from
+ * `at` on; NOWHERE for a null value and for everything in a record that is null. Returns the
+ * position where the record ends, or NOWHERE. After NOWHERE the places mean nothing, and the
+ * library must be asked, which may read the record or name the problem. A record that is read here
+ * reads the same in the library, up to the same end.
  */
 type Scan = (bytes: Uint8Array, start: number, end: number, places: Int32Array, at: number) => number;
 
 export interface Layout {
-  /** How many slots a record takes. */
+  /** The number of slots of a record. */
   readonly width: number;
   readonly root: RecordPlace;
   readonly scan: Scan;
@@ -46,13 +47,13 @@ export interface Layout {
 
 export const NOWHERE = -1;
 
-// A step of the walk is three numbers: what comes, its slot, and what the kind needs.
+// A step of the walk is three numbers: the kind, its slot, and an argument of the kind.
 const STEP = 3;
 const BEGIN = 0;
 const END = 1;
 const FLAG = 2;
 const FIXED = 3;
-// From here on a value begins with a number.
+// Values of this kind and all later kinds begin with a number.
 const NUMBER = 4;
 const TEXT = 5;
 const ENUM = 6;
@@ -64,14 +65,17 @@ const IS_NULL = 0;
 const IS_THERE = 2;
 const MORE_FOLLOWS = 0x80;
 const SEVEN_BITS = 0x7f;
-/** Of the eighth byte: with it numbers up to 2^52 are exact, which is more than an edge takes. */
+/**
+ * The factor of the eighth byte. With it numbers up to 2^52 are exact, which is more than an edge
+ * accepts.
+ */
 const LARGEST_SCALE = 2 ** 49;
 
 interface Walk {
   readonly steps: Int32Array;
   readonly items: readonly Items[];
 }
-/** The items of a list; the places are those of the one that was walked last. */
+/** The items of a list. The places are those of the item that was walked last. */
 interface Items extends Walk {
   readonly place: Place;
   readonly places: Int32Array;
@@ -123,7 +127,7 @@ const walk = (
     }
     if (zigzag > Number.MAX_SAFE_INTEGER) return NOWHERE;
     if (kind === NUMBER) continue;
-    // What remains is a length, a symbol or a count, and none of them is negative.
+    // The number is a length, a symbol or a count, and none of them is negative.
     if (zigzag % 2 !== 0) return NOWHERE;
     const number = zigzag / 2;
     if (kind === TEXT) {
@@ -139,11 +143,11 @@ const walk = (
   return pos;
 };
 
-/** Blocks of items, each behind their number, until one has none. */
+/** Walks the blocks of a list, each behind its count, up to a count of zero. */
 const pastList = (items: Items, count: number, bytes: Uint8Array, start: number, end: number): number => {
   let pos = start;
   for (let left = count; left > 0; ) {
-    // Every item takes a byte: a number of them that is made up costs no time.
+    // Every item takes at least one byte, so a false count costs no time.
     if (left > end - pos) return NOWHERE;
     for (; left > 0; left--) {
       pos = walk(items, bytes, pos, end, items.places, 0);
@@ -151,7 +155,7 @@ const pastList = (items: Items, count: number, bytes: Uint8Array, start: number,
     }
     if (pos >= end) return NOWHERE;
     const byte = bytes[pos++]!;
-    // A further block of more than 63 items, or one with its size: no sender here writes that.
+    // A further block has more than 63 items, or carries its size: no sender here writes that.
     if (byte >= MORE_FOLLOWS || byte % 2 !== 0) return NOWHERE;
     left = byte / 2;
   }
@@ -168,7 +172,7 @@ const steps: Readonly<Record<string, number>> = {
   array: LIST,
 };
 
-/** A type on its way to steps; `named` are those that are named where they are used again. */
+/** Compiles a type to steps; `named` holds the types that are used again by their name. */
 const compiled = (type: unknown, named: Map<string, any>): Walk & { readonly place: Place; readonly width: number } => {
   const walked: number[] = [];
   const lists: Items[] = [];
@@ -211,7 +215,7 @@ const compiled = (type: unknown, named: Map<string, any>): Walk & { readonly pla
     const begin = walked.push(BEGIN | (placed.isNullable ? NULLABLE : 0), placed.slot, 0) - 1;
     const places = new Map<string, Place>();
     for (const field of fields) places.set(field.name, placeOf(field.type));
-    // Known from here on: in itself it is unknown, and refused.
+    // Registered only now: inside of itself the record is unknown and refused.
     named.set(name, { type: "record", name, fields });
     const endSlot = width++;
     walked[begin] = walked.push(END, endSlot, 0) - STEP;
@@ -223,7 +227,7 @@ const compiled = (type: unknown, named: Map<string, any>): Walk & { readonly pla
 
 /**
  * Null for a schema with a type that no record here has: maps, numbers with a fraction, bytes,
- * unions other than "null or something", a record inside of itself.
+ * unions other than "null or something", and a record inside of itself.
  */
 export const layoutOf = (schema: object): Layout | null => {
   try {
@@ -238,7 +242,7 @@ export const layoutOf = (schema: object): Layout | null => {
 
 class Unscannable extends Error {}
 
-/** Each item of the list that begins at `pos`, of a record that was scanned, read by `read`. */
+/** Reads with `read` each item of the list that begins at `pos` of a scanned record. */
 export const itemsAt = <T>(
   { items }: ListPlace,
   bytes: Uint8Array,
@@ -257,21 +261,21 @@ export const itemsAt = <T>(
   }
 };
 
-/** The number that begins at `pos`, of a record that was scanned. */
+/** The number that begins at `pos` of a scanned record. */
 export const numberAt = (bytes: Uint8Array, pos: number): number => {
   const zigzag = zigzagAt(bytes, pos);
   return zigzag % 2 === 0 ? zigzag / 2 : -(zigzag + 1) / 2;
 };
 
-/** The text that begins at `pos`; what is no UTF-8 becomes U+FFFD, as the library has it. */
+/** The text that begins at `pos`. Bytes that are not UTF-8 become U+FFFD, as in the library. */
 export const textAt = (bytes: Buffer, pos: number): string => {
   const start = pastNumber(bytes, pos);
   return (bytes as Utf8Buffer).utf8Slice(start, start + zigzagAt(bytes, pos) / 2);
 };
-/** Less work than `toString`, a third of it for short texts. */
+/** Costs less than `toString`, a third less for short texts. */
 type Utf8Buffer = Buffer & { readonly utf8Slice: (start: number, end: number) => string };
 
-/** Where what follows a number begins: the characters of a text, the items of a list. */
+/** The position after a number: there the characters of a text or the items of a list begin. */
 export const pastNumber = (bytes: Uint8Array, pos: number): number => {
   let end = pos;
   while (bytes[end++]! >= MORE_FOLLOWS);

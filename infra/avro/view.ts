@@ -1,14 +1,14 @@
-// Records whose fields are read from the bytes of the log when they are asked for.
+// Records whose fields are read from the bytes of the log on demand.
 import { itemsAt, NOWHERE, numberAt, type Place, type RecordPlace, textAt } from "./scan.ts";
 
-/** Of a record whose places lie in `places`, those of its layout from `at` on. */
+/** Makes the view of a record whose positions are in `places`, from `at` on. */
 export type MakeView = (bytes: Buffer, places: Int32Array, at: number) => object;
 
 class View {
   readonly #bytes: Buffer;
   readonly #places: Int32Array;
   readonly #at: number;
-  /** The records in it that were asked for. */
+  /** The records in it that were read so far. */
   #known: (object | undefined)[] | undefined;
   constructor(bytes: Buffer, places: Int32Array, at: number) {
     this.#bytes = bytes;
@@ -23,7 +23,7 @@ class View {
         const pos = this.#places[this.#at + slot]!;
         return pos === NOWHERE ? null : valueAt(place, this.#bytes, pos, this.#places, this.#at);
       };
-    // What is asked of every event has a loop of its own.
+    // Texts and numbers are read for every event, so they have a loop of their own.
     const read = kind === "text" ? recentText() : numberAt;
     return function (this: View) {
       const pos = this.#places[this.#at + slot]!;
@@ -36,7 +36,7 @@ class View {
     const make = viewsOf(place);
     return function (this: View) {
       if (this.#places[this.#at + slot] === NOWHERE) return null;
-      // Of its size at once: one that grows takes room for a dozen.
+      // Made at its full size, because an array that grows takes room for a dozen.
       this.#known ??= new Array(records);
       let known = this.#known[n];
       if (known === undefined) {
@@ -55,9 +55,9 @@ class View {
 }
 
 /**
- * The fields are getters of the prototype, so a view reads like the record and is no copy of it:
- * what spreads it or compares its own fields has to take `toJSON()`. A record in it is the same
- * view each time, whatever else is read again.
+ * The fields are getters of the prototype, so a view reads like the record and is not a copy of it:
+ * code that spreads it or compares its own fields must take `toJSON()`. A record in it is the same
+ * view each time; all other values are read again.
  */
 export const viewsOf = (place: RecordPlace): MakeView => {
   class RecordView extends View {}
@@ -79,17 +79,17 @@ const recordAt = ({ fields }: RecordPlace, bytes: Buffer, places: Int32Array, at
   return record;
 };
 
-/** Up to this length a text is compared with the one before. */
+/** Up to this length a text is compared with the previous one. */
 const SHORT = 16;
 
 /**
- * Reads the texts of one field. Types of events, their sources and countries are few: the text
- * before is often the same one, and to see that costs a quarter of making it.
+ * Reads the texts of one field. Types of events, their sources and countries are few: the previous
+ * text is often the same one, and to see that costs a quarter of making it.
  */
 export const recentText = (): ((bytes: Buffer, pos: number) => string) => {
   const known = new Uint8Array(SHORT);
   let text = "";
-  /** The length as Avro writes it, twice itself. */
+  /** The length as Avro writes it: twice the length. */
   let head = 0;
   return (bytes, pos) => {
     const given = bytes[pos]!;

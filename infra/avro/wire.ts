@@ -1,25 +1,28 @@
-// The Confluent wire format (byte 0, 4-byte schema id, Avro body), synchronous because ids are
-// resolved at start.
+// The Confluent wire format (byte 0, 4-byte schema id, Avro body). It is synchronous because ids
+// are resolved at the start.
 
 import type { AnyTopic } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { TooLarge, UnknownSchema, UnreadableRecord, type Wire } from "../../stream/wire.ts";
 import { decodeOutcome, encodeOutcome } from "./outcome.ts";
 
-/** What a registry knows a schema by. */
+/** The parts of a topic by which a registry knows a schema. */
 export type SchemaTopic = Pick<AnyTopic, "name" | "schema">;
 
-/** What the wire needs of a registry; infra/avro/registry.ts has it. Null: it does not exist. */
+/**
+ * The parts of a registry that the wire needs (infra/avro/registry.ts). Null means that the schema
+ * does not exist.
+ */
 export interface SchemaIds {
   readonly idOf: (topic: SchemaTopic) => Promise<number | null>;
   readonly schemaOf: (schemaId: number) => Promise<object | null>;
 }
 
 const HEADER_BYTES = 5;
-// 2,000 events of 480 bytes a buffer: allocating is then 0.5 ns a byte, and little is kept alive by
-// a value that lives long.
+// A buffer holds 2,000 events of 480 bytes: allocating then costs 0.5 ns a byte, and a value that
+// lives long keeps little else alive.
 const SLAB_BYTES = 1024 * 1024;
-// Twice message.max.bytes: what does not fit is refused by the broker anyway.
+// Twice message.max.bytes: the broker refuses larger values anyway.
 const LARGEST_BYTES = 32 * 1024 * 1024;
 
 /**
@@ -34,29 +37,31 @@ export const openWire = async (topics: readonly AnyTopic[], registry: SchemaIds)
   return wireOf(new Map(topics.map((topic, n) => [topic, ids[n]!])), registry.schemaOf);
 };
 
-/** Ids 1 to n in the order given, nothing else known: for tests and the bench. */
+/**
+ * Numbers the topics 1 to n in the order given and knows no other schema: for tests and the bench.
+ */
 export const inMemoryWire = (topics: readonly AnyTopic[]): Wire =>
   wireOf(new Map(topics.map((topic, n) => [topic, n + 1])), async () => null);
 
-/** Stands where the id of the topic's own schema belongs; registries count from 1. */
+/** Stands in the place of the id of the topic's own schema; registries count from 1. */
 const NO_ID = 0;
 
 /**
- * For an edge that must store events before a registry has ever answered: values without an id,
- * which `withIds` puts in when they are on their way to the log.
- * Until then the schema has to be kept beside them, for by then this release may be gone.
+ * For an edge that must store events before a registry has ever answered: it makes values without
+ * an id, and `withIds` adds the ids on the way to the log. Until then the schema must be kept
+ * beside the values, since this release may be gone by then.
  */
 export const wireWithoutIds = (topics: readonly AnyTopic[]): Wire =>
   wireOf(new Map(topics.map((topic) => [topic, NO_ID])), async () => null);
 
-/** A value that a wire without ids has made: unreadable until it got one. */
+/** True for a value of a wire without ids, which is unreadable until it gets one. */
 export const lacksSchemaId = (value: Buffer | null): boolean =>
   value !== null && value.length > HEADER_BYTES && value[0] === 0 && value.readUInt32BE(1) === NO_ID;
 
 /**
- * Answers messages as they are, but values without an id with the one of the schema that is given
- * for their topic. Throws when a schema is missing, and what `idOf` throws; an id is asked for
- * once.
+ * Returns messages unchanged, except that a value without an id gets the id of the schema that is
+ * given for its topic. Throws when a schema is missing, and what `idOf` throws; each id is asked
+ * for once.
  */
 export const withIds = (idOf: (topic: SchemaTopic) => Promise<number>) => {
   const known = new Map<string, number>();
@@ -85,7 +90,7 @@ export const withIds = (idOf: (topic: SchemaTopic) => Promise<number>) => {
 };
 
 const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaOf"]): Wire => {
-  /** Schemas of other writers by id; null: known not to exist. */
+  /** Schemas of other writers by id; null for an id that does not exist. */
   const writers = new Map<number, object | null>();
   const learning = new Map<number, Promise<void>>();
   let slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
@@ -108,7 +113,7 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
         at = end;
         return slab.subarray(start, end);
       }
-      // A fresh buffer; a larger one when even a whole buffer was too small.
+      // The next buffer; a larger one if a whole buffer was too small.
       const size = start > 0 ? SLAB_BYTES : slab.length * 2;
       if (size > LARGEST_BYTES)
         throw new TooLarge(`an event of ${topic.name} is larger than ${LARGEST_BYTES} bytes: ${event.id}`);

@@ -1,14 +1,12 @@
-// Where the bytes of a block are written: numbers of variable length, and texts behind theirs.
+// The buffer that a block is written into: numbers of variable length, and texts behind their
+// lengths.
 
-/** From here on one call into native code costs less than a loop over characters. */
+/** From this length on one call into native code costs less than a loop over characters. */
 const SHORT = 64;
 const LAST_ASCII = 0x7f;
 const SMALLEST_BYTES = 1024 * 1024;
 
-/**
- * Where a block is written. It grows, and may be used for the next block once its bytes have been
- * sent.
- */
+/** A buffer that grows. It may be used for the next block once its bytes have been sent. */
 export class Block {
   bytes: Buffer;
   view: DataView;
@@ -34,7 +32,7 @@ export class Block {
 
   text(text: string): void {
     const { length } = text;
-    // Three bytes a UTF-16 unit at most, and a length of up to five.
+    // A UTF-16 unit takes three bytes at most, and the length up to five.
     this.room(3 * length + 5);
     const { bytes, pos } = this;
     if (length < SHORT) {
@@ -50,7 +48,8 @@ export class Block {
         return;
       }
     }
-    // Nearly always as long as its text is, so that the length takes the room that was left for it.
+    // The text has nearly always one byte a character, so the length fits into the room that was
+    // left for it.
     const head = sizeOf(length);
     const written = bytes.write(text, pos + head, "utf8");
     if (sizeOf(written) !== head) bytes.copyWithin(pos + sizeOf(written), pos + head, pos + head + written);

@@ -1,20 +1,20 @@
-// Opens ClickHouse: the one module that touches its client, with the settings that every statement
-// needs.
+// Opens ClickHouse. This is the one module that touches its client, with the settings that every
+// statement needs.
 import { type ClickHouseClient, createClient } from "@clickhouse/client";
 
 /** The connection as the rest of this folder takes it; the process that opened it closes it. */
 export type Clickhouse = ClickHouseClient;
 
 /**
- * A statement ends on the server first, so that its own error (code 159) arrives before the
+ * A statement ends on the server first, so that the server's error (code 159) arrives before the
  * timeout of the client.
  */
 const graceMs = 2_000;
 
 /**
- * Opens a pool of connections, when they are needed; the database is the path of the URL.
- * `timeoutMs` bounds each statement: 20 s is a sink's session of 30 s less a heartbeat and a retry.
- * 64-bit integers and decimals arrive as texts, for JSON numbers would round them.
+ * Opens a pool whose connections are made when they are needed; the database is the path of the
+ * URL. `timeoutMs` bounds each statement: 20 s is a sink's session of 30 s less a heartbeat and a
+ * retry. 64-bit integers and decimals arrive as texts, because JSON numbers would round them.
  */
 export const openClickhouse = (
   url: string,
@@ -28,12 +28,12 @@ export const openClickhouse = (
     max_open_connections: options.connections ?? 4,
     // Both cost more CPU on one machine than they save.
     compression: { request: false, response: false },
-    // A condition of a hundred comparisons binds more than an address may hold.
+    // A condition of a hundred comparisons binds more values than fit into a URL.
     use_multipart_params_auto: true,
-    // A log line of the client would go to stdout, which belongs to data.
+    // A log line of the client would go to stdout, which is for data.
     log: { LoggerClass: Silent },
     clickhouse_settings: {
-      // Newer servers switch it on, and answer before the rows are written.
+      // Newer servers switch it on and answer before the rows are written.
       async_insert: 0,
       output_format_json_quote_64bit_integers: 1,
       output_format_json_quote_decimals: 1,
@@ -42,7 +42,7 @@ export const openClickhouse = (
   });
 };
 
-/** Errors are thrown to the caller as well, who knows whether they matter. */
+/** Drops the client's log: errors are also thrown to the caller, who knows whether they matter. */
 class Silent {
   trace(): void {}
   debug(): void {}

@@ -6,7 +6,7 @@ import { type Column, count, flag, minor, optional, text, texts, unixMs } from "
 export interface DeclaredColumn {
   readonly name: string;
   readonly type: NativeType;
-  /** Why two readings of one log need not agree on it; the state hash leaves it out. */
+  /** Why two readings of one log may differ in this column; the state hash leaves it out. */
   readonly volatile?: string;
 }
 
@@ -16,7 +16,7 @@ export interface StoredTable {
   /** Columns that name one row when two such tables are compared. */
   readonly key: readonly string[];
   readonly columns: readonly Pick<DeclaredColumn, "name" | "volatile">[];
-  /** Leaves out rows that no query shows, and that may be there or not. */
+  /** Leaves out rows that no query shows, whose presence may differ. */
   readonly where?: string;
 }
 
@@ -35,7 +35,7 @@ export type WrittenValues<Of extends readonly DeclaredColumn[]> = {
   readonly [N in keyof Of]: OrNull<Of[N]["type"], WrittenValue<Inner<Of[N]["type"]>>>;
 };
 
-/** The same by the names of the columns. */
+/** The same row by the names of the columns. */
 export type WrittenRecord<Of extends readonly DeclaredColumn[]> = {
   readonly [One in Of[number] as One["name"]]: OrNull<One["type"], WrittenValue<Inner<One["type"]>>>;
 };
@@ -62,7 +62,7 @@ const plainReaderOf = (type: string): ((name: string) => Column<any>) => {
 export const columnsOf = <const Of extends readonly DeclaredColumn[]>(columns: Of): ColumnsOf<Of> =>
   Object.fromEntries(columns.map(({ name, type }) => [name, readerOf(type)(name)])) as ColumnsOf<Of>;
 
-/** Some columns of a query. */
+/** Picks some columns of a query. */
 export const pickColumns = <Of extends object, Name extends keyof Of & string>(
   columns: Of,
   ...names: readonly Name[]

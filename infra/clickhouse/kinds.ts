@@ -1,4 +1,4 @@
-// How each type of a column holds a value.
+// How each column type holds a value.
 import type { Block } from "./block.ts";
 
 export type Plain =
@@ -15,8 +15,7 @@ export type Plain =
 const TWO_32 = 2 ** 32;
 
 /**
- * `put` writes a value behind what is there, and is false for one that is none of the type; it
- * takes `size` bytes.
+ * `put` appends a value of `size` bytes, and returns false for a value that is not of the type.
  */
 export interface Kind {
   readonly size: number;
@@ -55,14 +54,14 @@ const digits: Kind = {
   },
 };
 
-/** Of each hexadecimal digit by its character code its value; -1 for every other character. */
+/** The value of each hexadecimal digit by its character code; -1 for every other character. */
 const DIGIT = Int8Array.from({ length: 128 }, (_, code) => {
   const digit = Number.parseInt(String.fromCharCode(code), 16);
   return Number.isNaN(digit) ? -1 : digit;
 });
 /**
- * A UUID is two numbers of 64 bits, the last byte of each first: where in its text each of the 16
- * bytes stands.
+ * For each of the 16 bytes its position in the text of a UUID, which is two numbers of 64 bits,
+ * each with its last byte first.
  */
 const UUID_BYTES = (() => {
   const inText = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];

@@ -1,5 +1,5 @@
-// Brings ClickHouse up to the newest of the numbered .sql files: one idempotent statement a file,
-// so that any run can be repeated.
+// Brings ClickHouse to the newest of the numbered .sql files. A file holds one idempotent
+// statement, so that any run can be repeated.
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,15 +16,15 @@ export interface StepStatus {
   readonly applied: readonly AppliedStep[];
   readonly pending: readonly string[];
   /**
-   * Files that differ from what was applied, and applied ones that are gone; either makes `migrate`
-   * refuse.
+   * Files that differ from the applied version, and applied files that are missing. Either makes
+   * `migrate` refuse.
    */
   readonly problems: readonly string[];
 }
 
 /**
- * The files lie beside the sources, for tsc copies none: found from here or from dist/ by the
- * package.json above both.
+ * The files are beside the sources, because tsc copies none. They are found from here or from dist/
+ * by the package.json above both.
  */
 const shipped = (): string => {
   let folder = dirname(fileURLToPath(import.meta.url));
@@ -32,12 +32,12 @@ const shipped = (): string => {
   return join(folder, "migrations", "clickhouse");
 };
 
-/** A note that was written twice, as a retried insert may be, is read once. */
+/** A note that was written twice, as a retried insert may be, counts once. */
 const bookkeeping = `create table if not exists migrations
   (number UInt32, file String, checksum String, applied_at DateTime64(3, 'UTC') default now64(3))
   engine = ReplacingMergeTree order by number`;
 
-/** Undefined where nothing was ever applied. */
+/** Undefined if nothing was ever applied. */
 const bookkeepingEngine = async (clickhouse: Clickhouse): Promise<string | undefined> => {
   const known = await clickhouse.query({
     query: "select engine from system.tables where database = currentDatabase() and name = 'migrations'",
@@ -70,7 +70,7 @@ const problemsOf = (steps: readonly Migration[], applied: readonly AppliedStep[]
     );
   });
 
-/** What was applied, what is still to do and what is wrong. Writes nothing. */
+/** Lists the applied and the pending steps and the problems. Writes nothing. */
 export const status = async (clickhouse: Clickhouse, folder = shipped()): Promise<StepStatus> => {
   const steps = migrationsIn(folder);
   const applied = await appliedIn(clickhouse);
@@ -82,7 +82,10 @@ export const status = async (clickhouse: Clickhouse, folder = shipped()): Promis
   };
 };
 
-/** Tables of a server and those of a cluster do not become each other: their rows must be moved. */
+/**
+ * Tables of a single server do not become tables of a cluster, or the reverse: their rows would
+ * have to be moved.
+ */
 const refuseOtherKind = async (clickhouse: Clickhouse, cluster: string | undefined): Promise<void> => {
   const engine = await bookkeepingEngine(clickhouse);
   if (engine === undefined) return;
@@ -99,7 +102,7 @@ const refuseOtherKind = async (clickhouse: Clickhouse, cluster: string | undefin
 const ADDS_COLUMN = /\badd column\b/i;
 const MAKES_VIEW = /^create or replace view (\w+)/im;
 /**
- * A view keeps the list of columns that it was made with: behind a new column the views of earlier
+ * A view keeps the list of columns that it was made with. After a new column the views of earlier
  * steps are made again, in their order.
  */
 const viewsOver = ({ number, text }: Migration, steps: readonly Migration[]): readonly string[] => {
@@ -114,18 +117,18 @@ const viewsOver = ({ number, text }: Migration, steps: readonly Migration[]): re
   return [...views.values()];
 };
 
-/** All replicas have done it when it answers. */
+/** The server answers when all replicas are done. */
 const WAIT_FOR_ALL = { alter_sync: "2", distributed_ddl_task_timeout: "21600" } as const;
 
 /**
- * Applies what is pending, in order, and notes each step behind it. ClickHouse has no transactions
- * for tables: a run that died between a step and its note repeats that step, which is why each file
- * holds one statement that may run twice. Throws, naming the file, in the server's own words; the
- * next run goes on with that file. Refuses an edited file with the cure.
- * `cluster`: tables are replicated, on all its servers (infra/clickhouse/on-cluster.ts).
+ * Applies the pending steps in order and notes each one after it is done. ClickHouse has no
+ * transactions for tables: a run that died between a step and its note repeats that step, so each
+ * file holds one statement that may run twice. Throws an error that names the file, with the
+ * server's own words; the next run continues with that file. Refuses an edited file and names the
+ * cure. `cluster`: tables are replicated, on all its servers (infra/clickhouse/on-cluster.ts).
  *
- * For one caller at a time, because steps rename and drop tables: several take turns by
- * modules/running/installation/steps.ts.
+ * One caller at a time, because steps rename and drop tables; modules/running/installation/steps.ts
+ * takes a lock.
  */
 export const migrate = async (
   clickhouse: Clickhouse,

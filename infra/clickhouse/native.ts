@@ -5,18 +5,18 @@ import type { Block } from "./block.ts";
 import { type Kind, kinds, type Plain, write64 } from "./kinds.ts";
 
 /**
- * As ClickHouse writes them. A LowCardinality column takes its plain type: the server folds the
- * values itself.
+ * The names of ClickHouse. A LowCardinality column takes its plain type, because the server folds
+ * the values itself.
  */
 export type NativeType = Plain | `Nullable(${Plain})` | "Array(String)";
-/** Integers of 64 bits as digits, times as milliseconds since 1970. */
+/** 64-bit integers are given as digits, times as milliseconds since 1970. */
 export type NativeValue = string | number | boolean | null | readonly string[];
 export interface NativeColumn {
   readonly name: string;
   readonly type: NativeType;
 }
 
-/** A value that its column cannot hold: the row is at fault, not the store. */
+/** A value that its column cannot hold: the row is at fault, and not the store. */
 export class NotOfColumn extends Error {
   readonly verdict = "data";
   constructor(column: string, type: string, value: unknown) {
@@ -36,8 +36,8 @@ const nulls: PutColumn = (block, rows, at) => {
 };
 
 /**
- * A loop of its own, for two thirds of the columns are texts: one that serves all types is compiled
- * for none.
+ * A loop of its own for texts, which are two thirds of the columns: a loop for all types is
+ * optimised for none.
  */
 const ofTexts =
   ({ name, type }: NativeColumn, isNullable: boolean): PutColumn =>
@@ -65,7 +65,7 @@ const ofPlain = ({ name, type }: NativeColumn, kind: Kind, isNullable: boolean):
   };
 };
 
-/** Where each row's list ends, counted in texts, and then all texts. */
+/** Writes where each row's list ends, counted in texts, and then all texts. */
 const ofLists =
   ({ name, type }: NativeColumn): PutColumn =>
   (block, rows, at) => {
@@ -91,11 +91,10 @@ const putColumnOf = (column: NativeColumn): PutColumn => {
 };
 
 /**
- * How rows of these columns become a block. A column that is null in every row is left out, and the
- * store fills in its default, which is null as well: a third of an event's columns are such, the
- * ids of imports, of campaigns, of a network without a database. The bytes lie in `block` and stay
- * until it is used again.
- * Throws NotOfColumn, which is for the row to answer.
+ * Turns rows of these columns into a block. A column that is null in every row is left out, and the
+ * store fills in its default, which is null as well: this applies to a third of an event's columns,
+ * such as the ids of imports and campaigns, or the network without a database. The bytes are in
+ * `block` until it is used again. Throws NotOfColumn, for which the row is at fault.
  */
 export const nativeBlocks = (columns: readonly NativeColumn[]) => {
   const puts = columns.map(putColumnOf);

@@ -1,5 +1,5 @@
-// The statements of migrations as a cluster needs them: on each of its servers, and every table a
-// replicated one.
+// Rewrites the statements of migrations for a cluster: they run on each server, and every table is
+// replicated.
 
 /** `{cluster}` is a macro of the server. */
 const NAME = /^[\w.-]+$|^\{\w+\}$/;
@@ -8,9 +8,10 @@ const OF_ONE_TABLE = new RegExp(`^(${MAKES}|alter table|drop table if exists|dro
 const RENAMED = /^rename table if exists \w+ to \w+$/;
 
 /**
- * The same statement for all servers of a cluster. Tables name no place in the keeper: the server's
- * default has their UUID in it, so that a renamed table keeps its own. Rows are copied once, for
- * replicas hand them on. Throws on a name that is none, and on a form that it does not know.
+ * Rewrites a statement for all servers of a cluster. Tables name no path in the keeper: the
+ * server's default contains their UUID, so that a renamed table keeps its path. Rows are copied on
+ * one server only, since replicas pass them on. Throws on an invalid name and on an unknown form of
+ * statement.
  */
 export const onCluster = (text: string, cluster: string): string => {
   if (!NAME.test(cluster))

@@ -9,8 +9,8 @@ export interface ClientScope {
 const scopes = new WeakSet<object>();
 
 /**
- * Throws RangeError unless it is given at least one client, each by a positive whole number: there
- * is no scope that means "all".
+ * Throws RangeError unless it gets at least one client, each a positive whole number: there is no
+ * scope that means "all".
  */
 export const scopeOf = (...clients: readonly number[]): ClientScope => {
   if (clients.length === 0) throw new RangeError("a query needs at least one client");
@@ -21,7 +21,7 @@ export const scopeOf = (...clients: readonly number[]): ClientScope => {
   return scope;
 };
 
-/** An expression and how its JSON value is read. */
+/** An expression, and how its JSON value is read. */
 export interface Column<T> {
   readonly expression: string;
   readonly read: (value: any) => T;
@@ -46,7 +46,7 @@ export const optional = <T>({ expression, read }: Column<T>): Column<T | null> =
   read: (value) => (value === null ? null : read(value)),
 });
 
-/** Those of the columns that are asked for: others are not in the statement. */
+/** Keeps only the columns that are asked for; the others are not in the statement. */
 export const only = <Columns extends Readonly<Record<string, Column<unknown>>>>(
   columns: Columns,
   names: readonly string[],
@@ -75,11 +75,11 @@ export const cond = (
 
 export interface Select<Columns extends Readonly<Record<string, Column<unknown>>>> {
   /**
-   * `events_current` is what counts, `event_versions` every version and copy, both as far as each
-   * device lets itself be seen today; `rollups` and `rollup_dimensions` are counts of
-   * `events_current`, `receipts` say which request first brought an event. `consents` has the
-   * latest choice of each device. Beneath consent lie `events_decided` and `events`, for what
-   * credit is decided from (tests/topology/consent.test.ts lists who reads them).
+   * `events_current` holds what counts, `event_versions` every version and copy, both as far as
+   * each device allows it today. `rollups` and `rollup_dimensions` are counts of `events_current`,
+   * `receipts` say which request first brought an event. `consents` has the latest choice of each
+   * device. `events_decided` and `events` are beneath consent, for what credit is decided from
+   * (tests/topology/consent.test.ts lists who reads them).
    */
   readonly from:
     | "events_current"
@@ -105,10 +105,10 @@ export interface Query {
   readonly params: Readonly<Record<string, Bindable>>;
 }
 
-/** Tables of which only the newest state of a row is ever meant. */
+/** Tables whose rows only count in their newest state. */
 const summed: ReadonlySet<string> = new Set(["rollups", "rollup_dimensions", "receipts"]);
 
-// A sub-query would see other clients' rows, and a comment could hide the scope.
+// A sub-query would see rows of other clients, and a comment could hide the scope.
 const FORBIDDEN = /\b(?:select|union|from|join)\b|;|--|\/\*|#/i;
 const plain = (expression: string): string => {
   if (FORBIDDEN.test(expression))
@@ -123,8 +123,8 @@ const plain = (expression: string): string => {
 };
 
 /**
- * Builds a query on one table, its scope in front, on the column itself and in brackets of its own,
- * so that neither a condition nor a listed name can widen it. Expressions are written in code,
+ * Builds a query on one table. The scope comes first, on the column itself and in brackets of its
+ * own, so that neither a condition nor a listed name can widen it. Expressions are written in code,
  * values are bound. Throws on a scope that `scopeOf` did not make, on sub-queries and on unmatched
  * brackets.
  */
@@ -157,9 +157,9 @@ export const select = <Columns extends Readonly<Record<string, Column<unknown>>>
   if (query.groupBy !== undefined) lines.push(`group by ${query.groupBy.map((name) => `\`${name}\``).join(", ")}`);
   if (query.orderBy !== undefined) lines.push(`order by ${query.orderBy.map(plain).join(", ")}`);
   if (query.limit !== undefined) lines.push(`limit ${Math.trunc(query.limit)}`);
-  // Else a name in a condition would mean the expression listed under that name, and no longer the
-  // column.
-  // The key of each table names its month too, so no row has another version in another partition.
+  // Without this a name in a condition would mean the listed expression of that name and not the
+  // column. The key of each table contains its month, so no row has another version in another
+  // partition.
   lines.push("settings prefer_column_name_to_alias = 1, do_not_merge_across_partitions_select_final = 1");
   return { text: lines.join("\n"), params };
 };

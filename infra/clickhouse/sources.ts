@@ -1,18 +1,18 @@
-// Where the value of each column comes from: said once, for rows that are made of values and for
+// Where the value of each column comes from, declared once for rows that are made of values and for
 // blocks that are made of the bytes of the log.
 import type { Recorded } from "../../stream/flow.ts";
 import type { DeclaredColumn, WrittenRecord } from "./columns.ts";
 import type { NativeValue } from "./native.ts";
 
-/** A field of the event's record, as it is. */
+/** A field of the event's record, unchanged. */
 export interface FieldSource<T, Value> {
   readonly path: readonly string[];
-  /** Where it does not hold the column is null. */
+  /** The column is null where this does not hold. */
   readonly when?: (event: Recorded<T>) => boolean;
-  /** Never there: it keeps the type of the value. */
+  /** Never present; it carries the type of the value. */
   readonly value?: Value;
 }
-/** Made of the whole event. */
+/** A value made from the whole event. */
 export interface MadeSource<T, Value> {
   readonly make: (event: Recorded<T>) => Value;
 }
@@ -23,9 +23,11 @@ export type Sources<T, Columns extends readonly DeclaredColumn[]> = {
   readonly [Name in keyof WrittenRecord<Columns>]: Source<T, WrittenRecord<Columns>[Name]>;
 };
 
-/** Amounts are written as their digits. */
+/** Amounts are written as digits. */
 type AsWritten<Value> = Value extends bigint ? string : Value;
-/** What stands at a path of names with dots between them; null where a record on the way may be. */
+/**
+ * The value at a path of names with dots between them; null where a record on the path may be null.
+ */
 type ValueAt<T, Path extends string> = Path extends `${infer First}.${infer Rest}`
   ? First extends keyof NonNullable<T>
     ? ValueAt<NonNullable<T>[First], Rest> | Extract<T, null>
@@ -44,7 +46,7 @@ export const sourcesOf = <T>() => ({
   made: <Value>(make: (event: Recorded<T>) => Value): MadeSource<T, Value> => ({ make }),
 });
 
-/** JSON of the items that `pick` makes; most lists are empty. */
+/** JSON of the items that `pick` returns; most lists are empty. */
 export const listAsJson = <Item>(items: readonly Item[], pick: (item: Item) => object): string =>
   items.length === 0 ? "[]" : JSON.stringify(items.map(pick));
 

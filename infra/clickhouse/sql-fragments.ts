@@ -1,11 +1,11 @@
-// Puts expressions together out of smaller ones, each with the values that are bound in it.
+// Composes expressions from smaller ones, each with its bound values.
 import type { bind, Condition } from "./query.ts";
 
 type Part = Condition | ReturnType<typeof bind>;
 
 /**
- * piece`startsWith(${column}, ${bind("String", text)})`: an expression is spliced in with its
- * values, a value is bound.
+ * piece`startsWith(${column}, ${bind("String", text)})`: an expression is inserted with its values,
+ * and a value is bound.
  */
 export const piece = (strings: TemplateStringsArray, ...parts: readonly Part[]): Condition => {
   const values: Condition["values"][number][] = [];
@@ -27,7 +27,8 @@ export const piece = (strings: TemplateStringsArray, ...parts: readonly Part[]):
 export const plainPiece = (expression: string): Condition => ({ expression, values: [] });
 
 /**
- * A text of our own (a pattern, a name in code) as a literal. What a person wrote is bound instead.
+ * A text of our own (a pattern, a name in code) as a literal. Texts that a person wrote must be
+ * bound instead.
  */
 export const literal = (text: string): Condition =>
   plainPiece(`'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`);

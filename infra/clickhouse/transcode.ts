@@ -1,5 +1,5 @@
-// Columns of a block from the bytes of the log: a text is copied, a number is read once, and no
-// object is made of an event.
+// Makes the columns of a block from the bytes of the log: a text is copied, a number is read once,
+// and no object is made of an event.
 import type { Recorded } from "../../stream/flow.ts";
 import { EventView } from "../avro/recorded-view.ts";
 import { type ListPlace, NOWHERE, numberAt, type Place, pastNumber, type RecordPlace, textAt } from "../avro/scan.ts";
@@ -8,31 +8,34 @@ import type { DeclaredColumn } from "./columns.ts";
 import { type Kind, kinds, type Plain, write64 } from "./kinds.ts";
 import type { Source } from "./sources.ts";
 
-/** As many events as fit into the cache of a core together with their columns. */
+/** This many events fit into the cache of a core together with their columns. */
 const CHUNK = 256;
 const SMALL = 16 * 1024;
 const LAST_ASCII = 0x7f;
 const IS_NULL = 1;
 
-/** Writes the value that begins at `pos`; false for one that the column cannot hold. */
+/** Writes the value that begins at `pos`; false for a value that the column cannot hold. */
 type WriteValue = (to: Block, bytes: Buffer, pos: number) => boolean;
 
 interface Chunk {
   count: number;
   readonly views: EventView<any>[];
-  /** Of each condition whether it holds, by event. */
+  /** For each condition, whether it holds for each event. */
   readonly conditions: ReadonlyMap<(event: Recorded<any>) => boolean, Uint8Array>;
 }
 
-/** What is written of a column so far. */
+/** The part of a column that is written so far. */
 interface ColumnData {
-  /** Where a value is null, or where each list ends. */
+  /** Which values are null, or where each list ends. */
   readonly marks: Block;
   readonly values: Block;
-  /** As many nulls as there were events: nothing is written of them yet, and maybe never. */
+  /**
+   * How many events were null so far without being written. If all are, the column is never
+   * written.
+   */
   nulls: number;
 }
-/** Adds the values of a chunk; false when one is not of the column. */
+/** Adds the values of a chunk; false if one cannot be held by the column. */
 type Add = (to: ColumnData, chunk: Chunk) => boolean;
 interface Column {
   readonly declared: DeclaredColumn;
@@ -41,9 +44,9 @@ interface Column {
 }
 
 /**
- * The block of these events, byte for byte that of their values (infra/clickhouse/native.ts). Null
- * for what it is not made of here: an event that is no view, or holds what its column does not. The
- * bytes lie in `block` and stay until it is used again.
+ * Makes the block of these events, byte for byte the block of their values
+ * (infra/clickhouse/native.ts). Null for events that it does not handle: an event that is no view,
+ * or a value that its column cannot hold. The bytes are in `block` until it is used again.
  */
 export const transcoder = (columns: readonly DeclaredColumn[], sources: Readonly<Record<string, Source<any, any>>>) => {
   const conditions = new Map(
@@ -58,7 +61,7 @@ export const transcoder = (columns: readonly DeclaredColumn[], sources: Readonly
       compiled = { root, columns: columns.map((declared) => columnOf(declared, sources[declared.name]!, root)) };
     return compiled.columns;
   };
-  /** Takes up to a chunk of events; false when one of them is no view of the same records. */
+  /** Takes up to a chunk of events; false if one of them is no view of the same records. */
   const take = (events: readonly unknown[], start: number): boolean => {
     chunk.count = Math.min(CHUNK, events.length - start);
     for (let n = 0; n < chunk.count; n++) {
@@ -78,7 +81,7 @@ export const transcoder = (columns: readonly DeclaredColumn[], sources: Readonly
     for (const { written } of all) written.marks.pos = written.values.pos = written.nulls = 0;
     for (let start = 0; start < events.length; start += CHUNK)
       if (!take(events, start) || !all.every(({ written, add }) => add(written, chunk))) return null;
-    // An event is not kept alive by having been written.
+    // An event must not be kept alive because it was written.
     chunk.views.length = 0;
     return joined(
       all.filter(({ written }) => written.nulls < events.length),
@@ -130,7 +133,7 @@ const placeOf = (root: RecordPlace, [name, ...rest]: readonly string[]): Place |
   return place?.kind === "record" ? placeOf(place, rest) : undefined;
 };
 
-/** In every kind what a column holds where it is null is made of zeros, `size` of them. */
+/** In every kind a null value is written as `size` zero bytes. */
 const addValues =
   (slot: number, put: WriteValue, size: number, isNullable: boolean, when?: (event: Recorded<any>) => boolean): Add =>
   (to, { count, views, conditions }) => {
@@ -161,7 +164,7 @@ const addValues =
     return true;
   };
 
-/** The nulls that were left out so far. */
+/** Writes the nulls that were left out so far. */
 const putNulls = ({ marks, values, nulls }: ColumnData, size: number): void => {
   marks.room(nulls);
   marks.bytes.fill(IS_NULL, 0, nulls);
@@ -226,7 +229,7 @@ const putKind = (to: Block, { size, put }: Kind, value: unknown): boolean => {
   return true;
 };
 
-/** Exact, as every number that was scanned. */
+/** Exact, like every scanned number. */
 const putAmount: WriteValue = (to, bytes, pos) => {
   to.room(8);
   write64(to.view, to.pos, numberAt(bytes, pos));
@@ -250,8 +253,8 @@ const putSymbol = (symbols: readonly string[]): WriteValue => {
 };
 
 /**
- * ASCII is copied as it is; any other text is read and written, so that what is no UTF-8 becomes
- * the same as in a row of values.
+ * ASCII is copied unchanged. Any other text is read and written, so that bytes that are not UTF-8
+ * become the same as in a row of values.
  */
 const putText: WriteValue = (to, bytes, pos) => {
   const start = pastNumber(bytes, pos);

@@ -1,15 +1,15 @@
 // One line of a CSV file (RFC 4180), safe to open in a spreadsheet.
 
-/** Says to spreadsheets that the file is UTF-8. */
+/** Tells spreadsheets that the file is UTF-8. */
 export const BOM = "\ufeff";
 
-/** What a spreadsheet would take for a formula, or drop. */
+/** Text that a spreadsheet would take for a formula, or drop. */
 const FORMULA = /^[=+\-@\t\r\0]/;
 const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 /**
  * `kinds` says of each cell whether it is a text, which never becomes a formula, or a number, which
- * stays bare. Null and undefined are empty; what is no text is written as JSON.
+ * stays bare. Null and undefined are empty; values that are not texts are written as JSON.
  */
 export const csvLine = (cells: readonly unknown[], kinds: readonly ("text" | "number")[]): string =>
   `${cells

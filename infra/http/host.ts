@@ -1,5 +1,5 @@
-// What holds for every request of every host: its id, its headers, and that an unknown path or
-// method is refused before anything else.
+// What every request of every host gets: its id, its headers, and the refusal of an unknown path or
+// method before anything else.
 import express, { type Express, type RequestHandler } from "express";
 import helmet from "helmet";
 import type { Log } from "../runtime/log.ts";
@@ -7,9 +7,9 @@ import { answerProblems, Problem } from "./problem.ts";
 import { requestIdOf } from "./sender.ts";
 
 /**
- * A host whose routes `add` names; whatever they do not know is 404, and what they throw becomes an
- * answer. `trustedProxies` as express takes them: only they may say in X-Forwarded-For who the
- * sender is.
+ * A host with the routes that `add` names. Unknown paths are 404, and errors that routes throw
+ * become answers. `trustedProxies` is in the form of express: only these proxies may say in
+ * X-Forwarded-For who the sender is.
  */
 export const openHost = (add: (app: Express) => void, trustedProxies: readonly string[], log: Log): Express => {
   const app = express();
@@ -31,7 +31,7 @@ export const openHost = (add: (app: Express) => void, trustedProxies: readonly s
   return app;
 };
 
-/** The last of a route: every method that was not taken before. */
+/** The last handler of a route: refuses every method that was not handled before. */
 export const wrongMethod =
   (methods: string): RequestHandler =>
   () => {

@@ -1,20 +1,23 @@
-// How much parsed JSON is held at once: bodies wait their turn instead of filling the heap
-// together.
+// Bounds how much parsed JSON is held at once: bodies wait for their turn instead of filling the
+// heap together.
 
 /**
- * One ordinary batch of ten thousand events, and smaller ones beside it. What is parsed together
- * lives together, and is copied together by the collector:
- * three at once cost 15 % more than one after the other. The wait for the log is not in it.
+ * One ordinary batch of ten thousand events, and smaller ones beside it. Objects that are parsed
+ * together live together, and the collector copies them together: three bodies at once cost 15 %
+ * more than one after the other. The wait for the log is outside of it.
  */
 const CAPACITY_BYTES = 50_000_000;
 
-/** A fifth of the lane is for the small: a twentieth of it at most, a thousand ordinary events. */
+/**
+ * A fifth of the lane is for small bodies: a twentieth of it at most, or a thousand ordinary
+ * events.
+ */
 const SMALL = { share: 1 / 5, most: 1 / 20 };
 
 /**
- * Runs works in the order of their coming, those of several owners in turn, as many at once as fit;
- * one that is larger than the lane runs alone. Small ones do not wait for large ones: they have a
- * part of the lane to themselves.
+ * Runs works in their order of arrival, and several owners in turn, as many at once as fit. A work
+ * that is larger than the lane runs alone. Small works do not wait for large ones: they have a part
+ * of the lane to themselves.
  */
 export const openLane = (capacity = CAPACITY_BYTES) => {
   const large = openQueue(capacity * (1 - SMALL.share));
@@ -29,7 +32,7 @@ interface QueueEntry {
 }
 
 const openQueue = (capacity: number) => {
-  /** Whose turn it is stands first. */
+  /** The owner whose turn it is comes first. */
   const waiting = new Map<string, QueueEntry[]>();
   let running = 0;
   const fits = (weight: number): boolean => running === 0 || running + weight <= capacity;

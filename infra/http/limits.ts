@@ -3,7 +3,7 @@ import type { Response } from "express";
 import { Problem } from "./problem.ts";
 import type { Verdict } from "./rate-limit.ts";
 
-/** What every answer says of the limit of its sender. */
+/** The headers with the limit of the sender, on every answer. */
 export const limitHeaders = ({ remaining, resetMs }: Verdict, limit: number) => ({
   "RateLimit-Policy": `"default";q=${limit};w=60`,
   RateLimit: `"default";r=${remaining};t=${Math.ceil(resetMs / 1_000)}`,
@@ -16,7 +16,7 @@ export const expectPlace = ({ isAllowed, resetMs }: Verdict, detail: string): vo
   throw new Problem("rate_limited", detail, { headers: { "Retry-After": String(retryAfter) } });
 };
 
-/** Both, for an answer of Express. */
+/** Sets the headers and takes the place, for an answer of Express. */
 export const takePlace = (verdict: Verdict, limit: number, response: Response, detail: string): void => {
   response.set(limitHeaders(verdict, limit));
   expectPlace(verdict, detail);

@@ -1,5 +1,5 @@
-// Opens the port: plain or TLS 1.3, with time limits on slow senders, and closes it without
-// dropping anybody who is being answered.
+// Opens the port, plain or TLS 1.3, with time limits on slow senders, and closes it without
+// dropping a request that is being answered.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { piecesOfBody } from "./body-bounds.ts";
@@ -14,38 +14,43 @@ export interface ListenSettings {
 }
 export interface ListeningServer {
   readonly port: number;
-  /** Takes no new connections, answers what is under way, then resolves. */
+  /** Takes no new connections, answers the requests under way, then resolves. */
   readonly close: () => Promise<void>;
 }
 
-// 25 MiB within a minute is 3.5 Mbit/s; a sender of one byte a second is let go.
+// 25 MiB within a minute is 3.5 Mbit/s; a sender of one byte a second is cut off.
 const REQUEST_MS = 60_000;
-/** Of a request that may last: 5 GiB within an hour is 12 Mbit/s. */
+/** The limit of a request for which `mayLast` was called: 5 GiB within an hour is 12 Mbit/s. */
 const LONGEST_MS = 3_600_000;
 const HEADERS_MS = 10_000;
-// Longer than the 60 s of the usual load balancers, so that they, not we, end an idle connection.
+// Longer than the 60 s of the usual load balancers, so that they end an idle connection and not we.
 const KEEP_ALIVE_MS = 65_000;
 const MAX_HEADER_BYTES = 16_384;
 /** How often Node looks for requests that are late; its default is 30 s. */
 const LOOK_MS = 2_000;
-/** About 15 KiB each while idle, so 75 MiB; a load balancer needs a few hundred. */
+/** An idle connection takes about 15 KiB, so 75 MiB; a load balancer needs a few hundred. */
 const MAX_CONNECTIONS = 5_000;
-/** A fifth of them, so that no single sender, who may leave all of his idle, takes every place. */
+/**
+ * A fifth of them, so that no single sender, who may leave all of them idle, takes every place.
+ */
 const MAX_OF_ADDRESS = 1_000;
 /**
- * Requests that a connection sends without waiting for answers: the parser hands over all that it
- * has read in one turn of the loop, 2,000 in 64 KiB.
+ * The most requests that a connection may send without waiting for answers: the parser hands over
+ * all that it has read in one turn of the loop, up to 2,000 in 64 KiB.
  */
 const MAX_PIPELINED = 32;
-/** Time to read the answer, before a connection that sends no request is cut. */
+/** Time for the sender to read the answer, before a connection without a valid request is cut. */
 const GRACE_MS = 1_000;
-/** In one turn of the loop, about 10 ms: connections that came together are late together. */
+/**
+ * The most connections that are ended in one turn of the loop, about 10 ms: connections that came
+ * together are late together.
+ */
 const ENDED_AT_ONCE = 100;
 /** How often connections without a request are cut while the port closes. */
 const CUT_MS = 200;
 
 const lasting = new WeakSet<IncomingMessage>();
-/** Gives a request an hour to come whole instead of a minute. What reads it bounds its silence. */
+/** Gives a request an hour instead of a minute to arrive. Its reader must bound its silence. */
 export const mayLast = (request: IncomingMessage): void => void lasting.add(request);
 
 export const listen = async (answer: RequestListener, settings: ListenSettings): Promise<ListeningServer> => {
@@ -62,7 +67,7 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
     if (isClosing) response.setHeader("Connection", "close");
     const connection = connections.began(request);
     const taken = began(request, response);
-    // It is emitted once; `once` would cost a listener around the listener.
+    // The event is emitted once; `once` would cost a wrapper around the listener.
     response.on("close", () => {
       connections.ended(connection);
       if (taken !== undefined) ended(taken, request, response);
@@ -77,9 +82,9 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
     for (const socket of connections.late()) refuse(socket);
   }, LOOK_MS).unref();
   server.on("clientError", (_error, socket) => refuse(socket as Socket));
-  // A sender may end its side once it has sent everything; it is answered all the same.
+  // A sender may end its side once it has sent everything; it is still answered.
   (server as typeof server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-  // What stands in an Expect header does not change what we do.
+  // An Expect header does not change our answer.
   server.on("checkExpectation", listener);
   await new Promise<void>((resolve, reject) =>
     server.once("error", reject).listen(settings.port, settings.host, resolve),
@@ -108,20 +113,20 @@ interface Connection {
   readonly socket: Socket;
   requests: number;
   since: number;
-  /** The only one whose body may still be coming, and since when. */
+  /** The only request whose body may still be arriving, and since when. */
   newest: IncomingMessage | undefined;
   newestSince: number;
 }
 
 /**
- * A connection on which no request has come is none of Node's idle ones, and one that is answered
- * while the port closes stays open: the port would wait for either as long as its other side likes.
- * TLS gives requests another socket than the port, with the same peer.
+ * Node does not count a connection without any request as idle, and a connection that is answered
+ * while the port closes stays open: closing would wait for both as long as the other side likes.
+ * With TLS, requests have another socket than the port, with the same peer.
  */
 const openConnections = (server: Server) => {
   const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
   const open = new Map<string, Connection>();
-  /** By the socket of the requests. */
+  /** By the socket of its requests. */
   const known = new WeakMap<Socket, Connection>();
   server.on("connection", (socket: Socket) => {
     const peer = peerOf(socket);
@@ -139,7 +144,7 @@ const openConnections = (server: Server) => {
       connection.newestSince = performance.now();
       return connection;
     },
-    /** Sockets of requests that have not come whole within their time. */
+    /** The sockets of requests that have not arrived completely in time. */
     late: function* (): Generator<Socket, void> {
       const before = performance.now() - REQUEST_MS;
       for (const { newest, newestSince } of open.values())
@@ -150,10 +155,13 @@ const openConnections = (server: Server) => {
       if (connection === undefined) return;
       connection.requests -= 1;
       connection.since = performance.now();
-      // Kept until the next request it would keep all that this one held.
+      // If it were kept until the next request, it would keep everything that this request held.
       if (connection.newest?.complete === true) connection.newest = undefined;
     },
-    /** Those that have waited for a request for a second: one may be on its way. */
+    /**
+     * Cuts the connections that have been without a request for a second: in that time one may be
+     * on its way.
+     */
     cutIdle: (): void => {
       for (const { socket, requests, since } of open.values())
         if (requests === 0 && performance.now() - since > GRACE_MS) socket.destroySoon();
@@ -161,7 +169,7 @@ const openConnections = (server: Server) => {
   };
 };
 
-/** Cuts a connection that is one too many of its address. */
+/** Cuts a connection if its address has too many. */
 const shares = () => {
   const held = new Map<string, number>();
   return (socket: Socket): void => {
@@ -178,8 +186,8 @@ const shares = () => {
 };
 
 /**
- * Of a body that goes on behind its answer the rest is read and thrown away, so that its sender
- * gets to read that; but not in pieces that are made to cost.
+ * Reads and drops the rest of a body that continues after its answer, so that its sender gets to
+ * read the answer. Bodies in pieces that are made to cost are cut.
  */
 const boundRest = (request: IncomingMessage): void => {
   if (request.complete) return;
@@ -187,7 +195,7 @@ const boundRest = (request: IncomingMessage): void => {
   request.on("data", (piece: Buffer) => {
     if (isTooSmall(piece.length)) request.socket.destroy();
   });
-  // Else Node throws it away unseen.
+  // Otherwise Node drops the body without any event.
   request.read(0);
 };
 
@@ -203,17 +211,19 @@ const BAD_REQUEST =
   "HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: " +
   `${Buffer.byteLength(BODY)}\r\nConnection: close\r\n\r\n${BODY}`;
 
-/** What goes on at one connection. */
+/** The requests of one connection. */
 interface ConnectionState {
   readonly underWay: Map<ServerResponse, IncomingMessage>;
-  /** What is said last where nothing more is taken; undefined: requests are taken. */
+  /**
+   * The last text of a connection that accepts no more requests; undefined while it accepts them.
+   */
   last: string | undefined;
 }
 
 /**
- * Bytes that are no HTTP request, or no whole one in time, never reach a route: they are answered,
- * and the connection is cut, for its other side may never end it. Whole requests before them on the
- * connection are answered first: what they brought may be stored.
+ * Bytes that are not an HTTP request, or not a whole one in time, never reach a route. They are
+ * answered, and the connection is cut, because its other side may never end it. Whole requests
+ * before them on the connection are answered first: their events may be stored.
  */
 const refusals = () => {
   const known = new WeakMap<Socket, ConnectionState>();
@@ -244,8 +254,8 @@ const refusals = () => {
   };
   return {
     /**
-     * Undefined for one that is not to be answered: too many stand before it. Its sender sees the
-     * connection end behind the answers to those, and sends it again on another one.
+     * Undefined for a request that is not answered because too many are before it. Its sender sees
+     * the connection end after the earlier answers, and sends the request again on another one.
      */
     began: (request: IncomingMessage, response: ServerResponse): ConnectionState | undefined => {
       const { socket } = request;

@@ -26,18 +26,18 @@ const KINDS = {
 
 export type ProblemKind = keyof typeof KINDS;
 
-/** What an answer says beside its kind. */
+/** The parts of an answer beside its kind. */
 export interface ProblemParts {
   readonly headers?: Readonly<Record<string, string>>;
   readonly errors?: readonly { readonly pointer: string; readonly code: string; readonly detail: string }[];
-  /** A code of the domain, e.g. `slug_taken`, in the place of the kind's own. */
+  /** A code of the domain, e.g. `slug_taken`, instead of the kind's own. */
   readonly code?: string;
   /** Further members of the answer, e.g. `current_version`. */
   readonly members?: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Thrown anywhere on the way of a request; `detail` is for the sender, so it names no store and
+ * May be thrown anywhere during a request. `detail` is for the sender, so it names no store and
  * quotes no body.
  */
 export class Problem extends Error {
@@ -64,7 +64,7 @@ export const unavailable = (detail: string, retryAfterSec: number): Problem =>
   new Problem("unavailable", detail, { headers: { "Retry-After": String(retryAfterSec) } });
 
 /**
- * For what a store was asked: 503 while it is away. An unexpected error is thrown on, and so
+ * For an error of a store: 503 while the store is away. An unexpected error is thrown on, and so
  * logged and answered 500.
  */
 export const orUnavailable =
@@ -78,7 +78,7 @@ export const orUnavailable =
 export class SenderGone extends Error {}
 
 /**
- * Answers whatever a route threw. An unexpected error is logged with its stack and answered
+ * Answers any error that a route throws. An unexpected error is logged with its stack and answered
  * without it.
  */
 export const answerProblems =
@@ -90,13 +90,13 @@ export const answerProblems =
     sendProblem(request, response, problem);
   };
 
-/** What is answered for whatever was thrown. */
+/** The problem that answers an error. */
 export const problemOf = (error: unknown): Problem => {
   if (error instanceof Problem) return error;
   if (error instanceof Unavailable) return unavailable(error.message, error.retryAfterSec);
   if (error instanceof BadBody) return ofBody(error);
-  // express and its router name what is wrong with a request by a status, e.g. a path that cannot
-  // be decoded
+  // express and its router mark a bad request with a status, e.g. for a path that cannot be
+  // decoded.
   const status = (error as { status?: unknown }).status;
   if (typeof status === "number" && status >= 400 && status < 500)
     return new Problem("bad_request", "the request cannot be read");
@@ -109,7 +109,9 @@ const ofBody = ({ code, message, pointer }: BadBody): Problem => {
   return new Problem("validation_failed", message, { errors: [{ pointer, code, detail: message }] });
 };
 
-/** The answer that says it, whatever carries it. `path` has no query: that may hold a secret. */
+/**
+ * The answer of a problem, independent of the server. `path` has no query, which may hold a secret.
+ */
 export const problemAnswer = (
   problem: Problem,
   { path, requestId }: { readonly path: string; readonly requestId: string },

@@ -1,5 +1,5 @@
-// An exact sliding window: no stretch of a minute holds more than the limit, over all processes by
-// Redis, in this one without it.
+// An exact sliding window: no stretch of a minute holds more requests than the limit. Redis counts
+// for all processes; without it, each process counts for itself.
 import { Redis } from "ioredis";
 import type { Log } from "../runtime/log.ts";
 
@@ -9,9 +9,9 @@ export interface Window {
 }
 export interface Verdict {
   readonly isAllowed: boolean;
-  /** Requests that are still allowed now. */
+  /** Requests that are allowed now. */
   readonly remaining: number;
-  /** When the next place becomes free; 0 or more. */
+  /** Milliseconds until the next place becomes free; 0 or more. */
   readonly resetMs: number;
 }
 
@@ -19,8 +19,8 @@ export interface Verdict {
 const MAX_KEYS = 10_000;
 
 /**
- * The window of this process alone. A `limit` of a key may change from one request to the next.
- * `give` takes back a place that was not used after all.
+ * The window of this process alone. The `limit` of a key may change from one request to the next.
+ * `give` returns a place that was not used after all.
  */
 export interface LocalWindow {
   readonly take: (key: string, now: number, limit?: number) => Verdict;
@@ -28,9 +28,9 @@ export interface LocalWindow {
 }
 
 /**
- * Times in milliseconds of any steady clock. Refused requests take no place. The keys lie in two
- * generations, of which the older one is dropped when the younger one is full: a map of ten
- * thousand keys that forgets one at each call costs 30 to 115 us a call in V8.
+ * Times are milliseconds of any steady clock. Refused requests take no place. The keys are in two
+ * generations, and the older one is dropped when the younger one is full: a map of ten thousand
+ * keys that forgets one key at each call costs 30 to 115 us a call in V8.
  */
 export const localWindow = ({ limit: usual, windowMs }: Window): LocalWindow => {
   let younger = new Map<string, number[]>();
@@ -46,11 +46,12 @@ export const localWindow = ({ limit: usual, windowMs }: Window): LocalWindow => 
   return {
     take: (key, now, limit = usual) => {
       const times = timesOf(key);
-      // a place is free again only when its minute is wholly over: both ends of the stretch count
+      // A place is free again only when its minute is over completely: both ends of the stretch
+      // count.
       while (times.length > 0 && now - times[0]! > windowMs) times.shift();
       const isAllowed = times.length < limit;
       if (isAllowed) times.push(now);
-      // of those beyond a limit that was lowered, as many must end first
+      // If the limit was lowered, as many times as are above it must end first.
       const next = times[Math.max(0, times.length - limit)]!;
       return {
         isAllowed,
@@ -67,10 +68,10 @@ export const localWindow = ({ limit: usual, windowMs }: Window): LocalWindow => 
 };
 
 /**
- * Redis keeps the times of the requests that were let through, newest first, and drops those whose
- * window is over; its own clock counts, so clocks of processes do not matter. Each key of the call
- * takes a place, one after the other; answers for each {allowed, remaining, microseconds until a
- * place is free}, all in one list.
+ * Redis keeps the times of the accepted requests, newest first, and drops those whose window is
+ * over. Its own clock counts, so the clocks of processes do not matter. Each key of the call takes
+ * a place, one after the other. The answer is one list with {allowed, remaining, microseconds until
+ * a place is free} for each key.
  */
 const SCRIPT = `
 local time = redis.call('TIME')
@@ -98,7 +99,7 @@ for n, key in ipairs(KEYS) do
 end
 return answers`;
 const NUMBERS_A_KEY = 3;
-/** About 5 us each in Redis, which answers no other call meanwhile. */
+/** Each takes about 5 us in Redis, which answers no other call meanwhile. */
 const MOST_IN_A_CALL = 256;
 
 /** Longer than any healthy answer; a request waits this long once a second while Redis hangs. */
@@ -106,7 +107,7 @@ const COMMAND_MS = 250;
 const AWAY_MS = 1_000;
 
 export interface RateLimit {
-  /** `limit` where a key has one of its own. */
+  /** `limit` for a key that has a limit of its own. */
   readonly take: (key: string, limit?: number) => Promise<Verdict>;
   /** For the health report. Throws when Redis does not answer. */
   readonly ping: () => Promise<void>;
@@ -128,8 +129,9 @@ interface LimitQuestion {
 }
 
 /**
- * Requests that arrive together, or while a call is under way, take their places in one: a command
- * of the client, with its timer, its promises and its way, costs more than all else of a place.
+ * Requests that arrive together, or while a call is under way, take their places in one call: a
+ * command of the client, with its timer, its promises and its round trip, costs more than the rest
+ * of a place.
  */
 const inSharedCalls = (redis: WindowCommand, windowMs: number) => {
   let waiting: LimitQuestion[] = [];
@@ -146,7 +148,7 @@ const inSharedCalls = (redis: WindowCommand, windowMs: number) => {
           resolve([answers[at]!, answers[at + 1]!, answers[at + 2]!]);
         }
       } catch (error) {
-        // Those that came meanwhile would wait for a Redis that is away.
+        // Requests that came meanwhile would wait for a Redis that is away.
         for (const { reject } of [...asked, ...waiting]) reject(error);
         waiting = [];
       }
@@ -162,7 +164,7 @@ const inSharedCalls = (redis: WindowCommand, windowMs: number) => {
     });
 };
 
-/** Opens Redis in the background: without it every process counts for itself, and exactly so. */
+/** Opens Redis in the background. Without it every process counts for itself, exactly. */
 export const openRateLimit = (url: string, window: Window, log: Log): RateLimit => {
   const redis = new Redis(url, {
     maxRetriesPerRequest: 1,
@@ -170,8 +172,8 @@ export const openRateLimit = (url: string, window: Window, log: Log): RateLimit 
     commandTimeout: COMMAND_MS,
     connectTimeout: 2_000,
   });
-  // Each failed connection tells; the state of Redis is in /health, a line a second would say no
-  // more.
+  // Each failed connection emits an error. The state of Redis is in /health, and a log line a
+  // second would add nothing.
   redis.on("error", (error) => log.debug("redis.error", { error }));
   redis.defineCommand("slidingWindows", { lua: SCRIPT });
   const shared = inSharedCalls(redis as unknown as WindowCommand, window.windowMs);
@@ -179,7 +181,7 @@ export const openRateLimit = (url: string, window: Window, log: Log): RateLimit 
   let awayUntil = 0;
 
   return {
-    // Both windows must have a place: the local one still knows what it let through while Redis was
+    // Both windows must have a place: the local one still knows what it accepted while Redis was
     // away.
     take: async (key, limit = window.limit) => {
       const now = performance.now();

@@ -11,8 +11,8 @@ const MAX_TEXT = 64 * 1024;
 const DANGEROUS = new Set(["__proto__", "constructor", "prototype"]);
 
 /**
- * The bytes alone: size and type are answered before the role is looked at, the content after.
- * Throws Problem 413 and 415.
+ * Reads only the bytes: size and type are checked before the role, and the content after it. Throws
+ * Problem 413 and 415.
  */
 export const readBytes = (request: IncomingMessage): Promise<Buffer> => {
   checkType(request);
@@ -20,7 +20,7 @@ export const readBytes = (request: IncomingMessage): Promise<Buffer> => {
 };
 
 /**
- * The bytes as they came, of whatever type, for what is signed: nothing of them is read before.
+ * Reads the bytes as they came, of any type, for signed bodies: nothing in them is parsed before.
  * Throws Problem 413.
  */
 export const readRawBytes = (request: IncomingMessage): Promise<Buffer> =>
@@ -29,8 +29,8 @@ export const readRawBytes = (request: IncomingMessage): Promise<Buffer> =>
 const senderOf = ({ socket }: IncomingMessage) => ({ address: socket.remoteAddress ?? "" });
 
 /**
- * `mostKeys` counts those of all objects, and items of lists. Throws Problem 400 for what is no
- * JSON in UTF-8, or holds what no store takes.
+ * `mostKeys` counts the keys of all objects and the items of lists. Throws Problem 400 for a body
+ * that is no JSON in UTF-8, or that holds a value that no store takes.
  */
 export const parseJson = (bytes: Buffer, mostKeys = MAX_KEYS): unknown => {
   let text: string;
@@ -46,22 +46,25 @@ export const parseJson = (bytes: Buffer, mostKeys = MAX_KEYS): unknown => {
   return value;
 };
 
-/** The same of what a path or a query holds. Throws Problem 400 with a pointer to the place. */
+/** The same check for a path or a query. Throws Problem 400 with a pointer to the place. */
 export const checkTexts = (value: unknown, mostKeys = MAX_KEYS): void =>
   check(value, "", { left: mostKeys, mostKeys }, 1);
 
 const refuseAt = (pointer: string, code: string, detail: string): never => {
   throw new Problem("validation_failed", detail, { errors: [{ pointer, code, detail }] });
 };
-/** A key may hold what no text may: the pointer quotes that as a letter that every store takes. */
+/**
+ * A key may hold characters that no text may; the pointer replaces them by a letter that every
+ * store takes.
+ */
 const inside = (pointer: string, key: string): string =>
   `${pointer}/${key.replaceAll("~", "~0").replaceAll("/", "~1").slice(0, 100).replaceAll(UNSTORABLE, "\ufffd")}`;
 const UNSTORABLE = /\0|\p{Surrogate}/gu;
 const isUnstorable = (text: string): boolean => text.search(UNSTORABLE) >= 0;
 
 /**
- * JSON.parse keeps the last of keys that repeat, and others the first: what two readers of a body
- * could read differently is refused. The text is JSON, at most as deep as `check` lets through.
+ * JSON.parse keeps the last of repeated keys, other parsers keep the first. A body that two readers
+ * could read differently is refused. The text is JSON, at most as deep as `check` allows.
  */
 const checkRepeated = (text: string): void => {
   const open: { readonly keys: Set<string> | null; key: string; items: number; expectsKey: boolean }[] = [];

@@ -1,7 +1,7 @@
-// A refusal of a use case as a host answers it.
+// Turns the refusals of a use case into the answer of a host.
 import { Problem, type ProblemKind } from "./problem.ts";
 
-/** As modules/base/refusal.ts has it, which knows no HTTP. */
+/** The shape of modules/base/refusal.ts, which knows no HTTP. */
 interface Refusal {
   readonly kind: keyof typeof KINDS;
   readonly code: string;
@@ -22,8 +22,8 @@ const KINDS = {
 const errorOf = ({ path, code, message }: Refusal) => ({ pointer: path, code, detail: message });
 
 /**
- * Input that is wrong is 400 with every place. Any other refusal comes first, and alone: its code
- * is that of the answer.
+ * Invalid input is 400 and lists every place. Any other refusal goes first and alone: its code is
+ * the code of the answer.
  */
 export const problemOfRefusal = ({ refusals }: { readonly refusals: readonly Refusal[] }): Problem => {
   const first = refusals.find(({ kind }) => kind !== "invalid");

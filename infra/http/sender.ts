@@ -1,4 +1,4 @@
-// By what a sender is counted where it has no credential, and what its request is called.
+// The identity of a sender without a credential, by which it is counted, and the id of its request.
 import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { isIPv4 } from "node:net";
@@ -6,16 +6,17 @@ import ipaddr from "ipaddr.js";
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** The name that a sender gave its request, or one of our own. */
+/** The id that a sender gave its request, or a new one. */
 export const requestIdOf = ({ "x-request-id": given }: IncomingHttpHeaders): string =>
   typeof given === "string" && REQUEST_ID.test(given) ? given : randomUUID();
 
 /**
- * The address itself, or of IPv6 its network of 64 bits: one sender owns all 2^64 addresses of it.
- * An IPv4 address written as IPv6 is that IPv4 address; what is no address stays as it is.
+ * The address itself, or for IPv6 its network of 64 bits, since one sender owns all 2^64 addresses
+ * of it. An IPv4 address in IPv6 form becomes the IPv4 address; a text that is no address stays
+ * unchanged.
  */
 export const senderOf = (address: string): string => {
-  // The usual one, which has one spelling alone.
+  // The usual form, which has only one spelling.
   if (isIPv4(address)) return address;
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);

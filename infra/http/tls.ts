@@ -11,20 +11,20 @@ export interface TlsFiles {
   readonly certFile: string;
   readonly keyFile: string;
   readonly log: Pick<Log, "info" | "error">;
-  /** How often the files are looked at. */
+  /** How often the files are checked. */
   readonly lookMs?: number;
 }
 
-// Certificates are renewed days before they end. A look reads both files, a few kilobytes, and sees
-// what volumes do not tell of; watching them would miss what is renewed before the watch begins.
+// Certificates are renewed days before they end. A check reads both files, a few kilobytes, and so
+// sees changes on volumes that report none; a watch would miss a renewal before it begins.
 const LOOK_MS = 10_000;
 
 /** As long as the headers of a request may take; Node's default is 120 s. */
 const HANDSHAKE_MS = 10_000;
 
 /**
- * Not listening yet. Throws when the files cannot be read or do not belong together: an app must
- * not start with a broken certificate.
+ * Makes a server that does not listen yet. Throws if the files cannot be read or do not belong
+ * together: an app must not start with a broken certificate.
  */
 export const httpServer = (options: ServerOptions, listener: RequestListener, tls?: TlsFiles): Server | SecureServer =>
   tls === undefined ? createServer(options, listener) : secureServer(options, listener, tls);
@@ -46,8 +46,8 @@ const found = async ({ certFile, keyFile }: TlsFiles): Promise<Certificate | Err
 };
 
 /**
- * Changed files are taken for new connections, those that are open stay; unusable ones are logged
- * once and the former certificate goes on.
+ * New connections use the changed files, and open ones keep theirs. Unusable files are logged once,
+ * and the former certificate stays in use.
  */
 const secureServer = (options: ServerOptions, listener: RequestListener, tls: TlsFiles): SecureServer => {
   const first = { cert: readFileSync(tls.certFile, "utf8"), key: readFileSync(tls.keyFile, "utf8") };
@@ -75,7 +75,7 @@ const secureServer = (options: ServerOptions, listener: RequestListener, tls: Tl
   return server;
 };
 
-/** Both files or none: infra/runtime/environment.ts refuses one without the other. */
+/** Returns both files or none: infra/runtime/environment.ts refuses one without the other. */
 export const tlsOf = (
   {
     TLS_CERT_FILE: certFile,

@@ -1,18 +1,19 @@
-// Who sends: the bearer token of a request, looked up in the picture that this process keeps.
+// Finds the sender of a request by its bearer token, in the tokens that this process holds in
+// memory.
 import type { IncomingMessage } from "node:http";
 import { Problem, unavailable } from "./problem.ts";
 import { localWindow } from "./rate-limit.ts";
 import { senderOf } from "./sender.ts";
 
 /**
- * Guessing 2^256 is hopeless anyway; this keeps a guesser from asking without end. Per sender and
- * minute.
+ * Failures of a sender in a minute. Guessing 2^256 is hopeless anyway; this keeps a guesser from
+ * asking without end.
  */
 const MAX_FAILURES = 1_000;
-/** Opaque tokens have 54 characters; a user token with all its claims about a thousand. */
+/** Opaque tokens have 54 characters; a user token with all its claims has about a thousand. */
 const BEARER = /^Bearer ([A-Za-z0-9._-]{1,4096})$/i;
 
-/** The tokens that this process knows, each of a kind. */
+/** The tokens that this process knows; each has a kind. */
 export interface KnownTokens<Token extends { readonly kind: string }> {
   readonly find: (token: string) => Token | undefined;
   /** Resolves with the first load. */
@@ -20,9 +21,9 @@ export interface KnownTokens<Token extends { readonly kind: string }> {
 }
 
 /**
- * The token of that kind. Throws Problem 401 for none, an unknown, a revoked one, or one of another
- * kind (the same answer for all), 429 for an address that fails too often, 503 while no token was
- * ever loaded.
+ * Returns the token if it is of that kind. Throws Problem 401 for no token, an unknown or revoked
+ * one, or one of another kind (the same answer for all), 429 for an address that fails too often,
+ * and 503 before the first load.
  */
 export const authenticator = <Token extends { readonly kind: string }>(
   tokens: KnownTokens<Token>,
@@ -49,7 +50,7 @@ export const authenticator = <Token extends { readonly kind: string }>(
 };
 
 /**
- * What an address without a good token is answered: the given Problem 401, and 429 once it has
+ * The answer for an address without a valid token: the given Problem 401, and 429 once it has
  * failed too often.
  */
 export const refusals = (): ((address: string, unauthorized: Problem) => Problem) => {
@@ -60,14 +61,19 @@ export const refusals = (): ((address: string, unauthorized: Problem) => Problem
       : new Problem("rate_limited", "too many requests without a valid token", { headers: { "Retry-After": "5" } });
 };
 
-/** Two Authorization headers mean that somebody between us and the sender reads the other one. */
+/**
+ * Two Authorization headers mean that a proxy between us and the sender may read the other one.
+ */
 export const bearerOf = (request: IncomingMessage): string | undefined => {
   const given = request.headers.authorization;
   if (given === undefined || !isAlone(request.rawHeaders, "authorization")) return undefined;
   return BEARER.exec(given)?.[1];
 };
 
-/** Node keeps the first of two, and to see both makes every header of the request a list. */
+/**
+ * Node keeps the first of repeated headers; asking it for all of them turns every header of the
+ * request into a list.
+ */
 const isAlone = (rawHeaders: readonly string[], name: string): boolean => {
   let found = 0;
   for (let n = 0; n < rawHeaders.length; n += 2)

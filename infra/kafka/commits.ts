@@ -1,4 +1,4 @@
-// Commits of one member that are asked for together, as one request.
+// Joins the commits of one member that are asked for together into one request.
 
 export interface Place {
   readonly topic: string;
@@ -10,16 +10,17 @@ interface Offsets {
 type Send = (offsets: Offsets) => Promise<void>;
 
 /**
- * A sink writes all partitions of a fetch at once and then commits each. Each request is a record
- * in the broker's log, which it writes after gathering for some milliseconds, so twelve of them,
- * one after the other, cost twelve times as much and hold the next fetch up.
+ * A sink writes all partitions of a fetch at once and then commits each. Each request becomes a
+ * record in the broker's log, which the broker writes after gathering for some milliseconds. Twelve
+ * requests one after the other cost twelve times as much and delay the next fetch.
  */
 export class Commits {
   #gathering: { readonly byTopic: Map<string, Map<number, number>>; readonly sent: Promise<void> } | undefined;
 
   /**
-   * Resolves when the coordinator has it. What is asked for before the tasks at hand are done goes
-   * out with it, and shares its answer; `send` is that of the first.
+   * Resolves when the coordinator has the offset. Commits that are asked for before the current
+   * microtasks are done go out in one request and share its answer; `send` is that of the first
+   * commit.
    */
   commit({ topic, partition }: Place, nextOffset: number, send: Send): Promise<void> {
     this.#gathering ??= this.#begin(send);

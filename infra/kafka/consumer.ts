@@ -9,16 +9,20 @@ import { type ConsumerSettings, Member } from "./member.ts";
 export type { ConsumerSettings } from "./member.ts";
 
 export interface Consumer {
-  /** Partitions owned now, by topic; empty while the group rebalances or after the end. */
+  /**
+   * The partitions that are owned now, by topic; empty while the group rebalances and after the
+   * end.
+   */
   readonly assigned: () => Readonly<Record<string, readonly number[]>>;
   /**
-   * Milliseconds since the group last heard this member; readiness means progress, not connection.
+   * Milliseconds since the group last heard from this member. Readiness means progress and not a
+   * connection.
    */
   readonly silentMs: () => number;
   readonly pause: (topic: string, partitions?: readonly number[]) => void;
   readonly resume: (topic: string, partitions?: readonly number[]) => void;
   /**
-   * Finishes the batch under way (its commit included), leaves the group, disconnects. Afterwards
+   * Finishes the batch under way with its commit, leaves the group and disconnects. Afterwards
    * committed = processed.
    */
   readonly stop: () => Promise<void>;
@@ -27,18 +31,20 @@ export interface Consumer {
 type Join = (config: { groupId: string } & Record<string, unknown>) => ClientConsumer;
 
 /**
- * How long a group waits for its other members to join again. One that was killed never does, and
- * one that was killed while it joined costs a rebalance and a session. A member that is busy for
- * longer is left out and joins again; what it was writing is written twice, which is once.
+ * How long a group waits for its other members to join again. A killed member never does, and one
+ * that was killed while it joined costs a rebalance and a session. A member that is busy for longer
+ * is left out and joins again; its writes are repeated, which changes nothing.
  */
 const REBALANCE_MS = 15_000;
 
-// Groups of four years of offsets are read in seconds; then the process ends and is started again.
+// Four years of a group's offsets are read in seconds; after this the process ends and is started
+// again.
 const LOADING_MS = 30_000;
 
 /**
- * Resolves once the group has been joined. The client hands on that the broker is loading, and a
- * second `run` of it does nothing: so all of it again.
+ * Resolves once the group has been joined. The client passes on the error that the broker is
+ * loading, and a second `run` of the same client does nothing, so a new client is made for each
+ * try.
  */
 export const openConsumer = (join: Join, prefix: string, settings: ConsumerSettings): Promise<Consumer> =>
   retry(() => joined(join, prefix, settings), { deadlineMs: LOADING_MS, isTransient: isSettling });

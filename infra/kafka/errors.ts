@@ -1,8 +1,8 @@
-// What reading and writing the log may end with.
+// The errors with which reading and writing the log may end.
 
 /**
- * The log does not hold what the group has not read yet: retention or a lost tail. Going on would
- * lose events in silence; an operator decides.
+ * The log no longer holds records that the group has not read, because of retention or a lost tail.
+ * Going on would lose events without an error, so an operator decides.
  */
 export class LogGap extends Error {
   readonly verdict = "fatal";
@@ -26,7 +26,10 @@ export class MembershipLost extends Error {
   }
 }
 
-/** The queue towards the log is full: nothing of this call was taken. The sender may come again. */
+/**
+ * The queue towards the log is full: nothing of this call was accepted. The sender may send it
+ * again.
+ */
 export class Overloaded extends Error {
   readonly verdict = "transient";
   constructor() {
@@ -36,7 +39,7 @@ export class Overloaded extends Error {
 }
 
 /**
- * The log did not acknowledge in time. What was sent may yet be in it, so ids must make a
+ * The log did not acknowledge in time. The messages may still be in it, so ids must make a
  * repetition harmless.
  */
 export class LogUnavailable extends Error {

@@ -1,4 +1,4 @@
-// How much a reader fetches at once, and what it fetches as messages.
+// How much a reader fetches at once, and the fetched records as messages.
 import type { InputMessage } from "../../stream/messages.ts";
 import { FetchedRecord, NO_HEADERS } from "./client/fetched-records.ts";
 import type { ClientBatch } from "./client/types.ts";
@@ -20,11 +20,11 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 
 /**
- * A stage: a short session, so that a killed one is replaced within 30 s
- * (docs/design/architecture.md, "Hosting"). What a batch costs beside its events (memory, one
- * request a partition, a commit) is shared by more of them when the broker gathers a little: at
- * 10,000 events a second 128 KiB fill in 26 ms, which is 20 events a partition, 200 ms bring 170.
- * Of the second that an event takes to the stores, the sinks' own gathering is the larger part.
+ * A stage has a short session, so that a killed one is replaced within 30 s
+ * (docs/design/architecture.md, "Hosting"). The fixed cost of a batch (memory, one request a
+ * partition, a commit) is shared by more events when the broker gathers a little: at 10,000 events
+ * a second 128 KiB fill in 26 ms, which is 20 events a partition; 200 ms bring 170. The sinks' own
+ * gathering is the larger part of the second that an event takes to the stores.
  */
 export const stageReading = {
   fetch: { minBytes: 2 * MIB, maxWaitTimeInMs: 200, maxBytesPerPartition: 4 * MIB, maxBytes: 16 * MIB },
@@ -32,16 +32,16 @@ export const stageReading = {
   partitionsAtOnce: 1,
 };
 /**
- * A stage that remembers durably: what a batch costs is a transaction with its sync, however few
+ * For a stage with durable memory a batch costs a transaction with its sync, however few
  * conversions are in it. At two in a hundred of 16,700 events a second 200 ms bring 17 a partition,
  * half a second 42 (bench/money/conversion.ts).
  */
 export const durableReading = { ...stageReading, fetch: { ...stageReading.fetch, maxWaitTimeInMs: 500 } };
 /**
- * A sink: the broker gathers about one insert a second; all batches of a fetch are handed over in
- * the same turn, so that they can join one write. All events of a fetch live until it is written:
- * more than 12 MiB of them outgrow the young part of the heap, and one that lags would then cost
- * most when it has least time.
+ * For a sink the broker gathers about one insert a second. All batches of a fetch are handed over
+ * in the same turn of the loop, so that they can join one write. All events of a fetch live until
+ * it is written: more than 12 MiB of them outgrow the young generation of the heap, and a sink that
+ * lags would then pay most when it has least time.
  */
 export const sinkReading = {
   fetch: { minBytes: 8 * MIB, maxWaitTimeInMs: 1_000, maxBytesPerPartition: 2 * MIB, maxBytes: 12 * MIB },
@@ -50,8 +50,8 @@ export const sinkReading = {
 };
 
 /**
- * A copy of the log: in small pieces, since nothing of a piece is needed once it is compressed. A
- * partition that rests between two of them is asked for again within the wait.
+ * A copy of the log reads small pieces, since a piece is not needed any more once it is compressed.
+ * A partition that pauses between two pieces is asked for again within the wait.
  */
 export const copyReading = {
   fetch: { minBytes: MIB, maxWaitTimeInMs: 200, maxBytesPerPartition: 4 * MIB, maxBytes: 8 * MIB },
@@ -70,7 +70,10 @@ const headersOf = (given: Record<string, unknown> | undefined): InputMessage["he
   return headers ?? NO_HEADERS;
 };
 
-/** What the client has read itself (compressed batches, those of transactions) becomes the same. */
+/**
+ * Records that the client has read itself (compressed batches and batches of transactions) become
+ * the same kind of message.
+ */
 const messageOf = (message: ClientBatch["batch"]["messages"][number] | FetchedRecord): InputMessage =>
   message instanceof FetchedRecord
     ? message

@@ -1,4 +1,4 @@
-// The log: everything that the rest of the code may use of this folder. A process that only writes
+// The log: everything of this folder that the rest of the code may use. A process that only writes
 // to the log takes producer.ts alone.
 import type { Position } from "../../stream/flow.ts";
 import type { InputMessage } from "../../stream/messages.ts";
@@ -20,17 +20,19 @@ export { appendedAt, peek, placeOf } from "./records.ts";
 export type { TopicSetting } from "./topic-settings.ts";
 
 export interface Kafka extends LogReplay {
-  /** Opens no connection before the first message: an edge must start while the log is away. */
+  /**
+   * Opens no connection before the first message, because an edge must start while the log is away.
+   */
   readonly producer: (settings?: ProducerSettings) => Producer;
   /** Resolves once the group has been joined. */
   readonly consumer: (settings: ConsumerSettings) => Promise<Consumer>;
-  /** Reads single records, by `placeOf`; what the log does not hold is left out. */
+  /** Reads single records, by `placeOf`; records that the log does not hold are left out. */
   readonly pick: (places: readonly Position[]) => Promise<ReadonlyMap<string, InputMessage>>;
   readonly admin: () => Promise<Admin>;
 }
 
-// One record at a time is wanted, and what lies behind it is not: small fetches that the broker
-// answers at once.
+// Only one record at a time is wanted, so the fetches are small and the broker answers them at
+// once.
 const pickReading = { minBytes: 1, maxWaitTimeInMs: 100, maxBytesPerPartition: 256 * 1024, maxBytes: 4 * 1024 * 1024 };
 
 export const openKafka = (settings: KafkaSettings): Kafka => {

@@ -21,33 +21,33 @@ export interface ConsumerSettings {
   readonly topics: readonly string[];
   readonly reading?: ReadSettings;
   /**
-   * One batch. Resolving without a commit leaves the position where it was, and the same batch
-   * comes again. A throw ends the consumer.
+   * Handles one batch. If it resolves without a commit, the position stays where it was, and the
+   * same batch comes again. A throw ends the consumer.
    */
   readonly onBatch: (batch: FetchedBatch, control: Control) => Promise<void>;
   /**
-   * Called when the log has moved away from a position: records were deleted in front of it, or the
-   * log lost its end. It is read on from its start then. Left out, the consumer ends with LogGap.
+   * Called when the log does not hold a position any more: records in front of it were deleted, or
+   * the log lost its end. The partition is then read from the start of the log. Without this
+   * callback the consumer ends with LogGap.
    */
   readonly onOutOfRange?: (lost: OutOfRange) => void;
   /**
-   * Called whenever the group has been joined again, before a batch of the new membership is handed
-   * over.
+   * Called whenever the group has been joined again, before the first batch of the new membership.
    */
   readonly onJoin?: () => void;
   /**
-   * Called once, when this consumer has ended by itself; the process is to exit with 1 (a consumer
-   * that crashed stays idle for ever).
+   * Called once, when this consumer has ended by itself. The process must then exit with 1, because
+   * a crashed consumer stays idle for ever.
    */
   readonly onCrash: (error: Error) => void;
 }
 
-/** Ends the client, which would try the same batch again. */
+/** Ends the client, which would otherwise try the same batch again. */
 class EndOfClient extends Error {
   readonly retriable = false;
 }
 
-/** Asked again, the same broker would say the same: the client has to join again. */
+/** The same broker would give the same answer again: the client must join the group again. */
 const membershipTypes = new Set([
   "REBALANCE_IN_PROGRESS",
   "ILLEGAL_GENERATION",
@@ -71,7 +71,7 @@ export class Member {
   #isStopping = false;
   #hasEnded = false;
   /**
-   * `run` of the client resolves also when the group could not be joined: only the event says so.
+   * `run` of the client also resolves when the group could not be joined; only the event tells.
    */
   #isJoined = false;
   #notJoined: Error | undefined;
@@ -79,8 +79,8 @@ export class Member {
   readonly #committed = new Map<string, number>();
   readonly #commits = new Commits();
   /**
-   * Places that this member has sought in this generation: one that the log no longer holds is read
-   * from the start of the log.
+   * Positions that this member has sought in this generation. If the log no longer holds one of
+   * them, the partition is read from the start of the log.
    */
   readonly #sought = new Set<string>();
 
@@ -176,8 +176,8 @@ export class Member {
       const highWatermark = Number(batch.highWatermark);
       await this.#settings.onBatch({ topic, partition, messages: messagesOf(batch), highWatermark }, control);
     } catch (error) {
-      // The client knows how to join again; anything else would be tried for ever on the same
-      // record.
+      // The client can join again after this error; it would retry any other one for ever on the
+      // same record.
       if (membership.lost !== undefined) throw membership.lost;
       this.#crash(error as Error);
       throw new EndOfClient("a batch could not be finished", { cause: error });
@@ -192,16 +192,16 @@ export class Member {
       try {
         await step();
       } catch (error) {
-        // A coordinator that is away or has moved ends no process: the client finds it again, and
-        // the batch comes again.
+        // A coordinator that is away or has moved does not end the process: the client finds it
+        // again, and the batch comes again.
         if (!isOfMembership(error) && classify(error) !== "transient") throw error;
         membership.lost = error;
         throw new MembershipLost(error);
       }
     };
     return {
-      // A batch that is under way when stop() is called is finished: its effects may be out
-      // already.
+      // A batch that is under way when stop() is called is finished, because some of its effects
+      // may be out already.
       isCurrent: () =>
         membership.lost === undefined &&
         (isRunning() || this.#isStopping) &&
@@ -212,8 +212,8 @@ export class Member {
       commit: async (nextOffset) => {
         if (nextOffset <= (this.#committed.get(place) ?? -1)) return;
         if (nextOffset > Number(batch.lastOffset()) + 1) throw new Error(`${place}: ${nextOffset} is beyond the batch`);
-        // The batch's own function, for the consumer's does nothing once stop() has begun
-        // (infra/kafka/README.md K7).
+        // The batch's own function is used, because the consumer's does nothing once stop() has
+        // begun (infra/kafka/README.md K7).
         await asMember(() =>
           retry(() => this.#commits.commit(batch, nextOffset, client.commitOffsetsIfNecessary), {
             deadlineMs: this.#sessionMs,
@@ -236,7 +236,7 @@ export class Member {
   #rest(topic: string, partition: number, ms: number): void {
     const one = [{ topic, partitions: [partition] }];
     this.#client.pause(one);
-    // A member that has ended by then, or lost the partition, has nothing to resume.
+    // A member that has ended by then has nothing to resume.
     setTimeout(() => {
       if (!this.#hasEnded) this.#client.resume(one);
     }, ms).unref();
@@ -244,13 +244,13 @@ export class Member {
 }
 
 interface Membership {
-  /** What the group answered when it had moved on. */
+  /** The answer of the group after it had moved on. */
   lost: unknown;
 }
 
 /**
- * Throws LogGap when records are missing where the fetch begins or inside of it. No topic that a
- * group reads is compacted, so each offset has its record, marks of transactions included.
+ * Throws LogGap when records are missing at the beginning of the fetch or inside of it. No topic
+ * that a group reads is compacted, so each offset has its record, transaction markers included.
  */
 const checkWhole = (topic: string, batch: ClientBatch["batch"]): void => {
   const { fetchedOffset, messagesWithinOffset } = batch as unknown as {

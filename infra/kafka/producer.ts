@@ -12,18 +12,18 @@ export { Overloaded } from "./errors.ts";
 
 export interface ProducerSettings {
   /**
-   * send: how long the acknowledgement of one chunk may take, repetitions included. 30 s outlasts
+   * send: how long the acknowledgement of one chunk may take, with repetitions. 30 s is longer than
    * the restart of a broker.
    */
   readonly sendDeadlineMs?: number;
   /**
-   * publish: how long a caller waits before it must find another place for its events
+   * publish: how long a caller waits before it must store its events elsewhere
    * (docs/design/contracts.md, "Failover": 2 s, then the spool).
    */
   readonly publishDeadlineMs?: number;
   /**
-   * publish: what may be taken and not yet acknowledged. 50,000 events of 480 bytes are 24 MB; the
-   * bytes bound larger ones.
+   * publish: the most that may be accepted and not yet acknowledged. 50,000 events of 480 bytes are
+   * 24 MB; the bytes bound larger events.
    */
   readonly maxWaiting?: { readonly messages: number; readonly bytes: number };
   readonly maxInFlight?: number;
@@ -31,8 +31,8 @@ export interface ProducerSettings {
 
 export interface Producer {
   /**
-   * Resolves after every message is acknowledged by all replicas, in order. Throws LogUnavailable,
-   * or what the log refused a message for.
+   * Resolves after all replicas have acknowledged every message, in order. Throws LogUnavailable,
+   * or the error with which the log refused a message.
    */
   readonly send: (messages: readonly OutputMessage[]) => Promise<void>;
   /**
@@ -47,8 +47,8 @@ export interface Producer {
   readonly isAvailable: () => boolean;
   readonly waiting: () => { readonly messages: number; readonly bytes: number };
   /**
-   * Waits until the callers of `publish` have their answers, then disconnects; what no caller waits
-   * for any more is given up.
+   * Waits until the callers of `publish` have their answers, then disconnects. Messages that no
+   * caller waits for any more are given up.
    */
   readonly close: () => Promise<void>;
 }
@@ -64,8 +64,8 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
       const chunk = new Chunk();
       while (at < messages.length && !chunk.isFull()) chunk.add(prefix, messages[at++]!);
       const end = performance.now() + sendDeadlineMs;
-      // A request that is given up is cut off with its client: landing later it would stand behind
-      // its own repetition.
+      // A request that is given up is cut off together with its client; otherwise it could arrive
+      // after its own repetition.
       await retry(() => requests.attempt(chunk, Math.max(1, end - performance.now()), true), {
         deadlineMs: sendDeadlineMs,
         maxMs: 1_000,
@@ -96,7 +96,10 @@ export const openProducers = (settings: KafkaSettings): ((given?: ProducerSettin
   return (given = {}) => openProducer(() => clients.producer(byKey), clients.prefix, given);
 };
 
-/** The partition of a key as Java's client has it; messages without a key go round. */
+/**
+ * The partition of a key, as Java's client computes it; messages without a key take the partitions
+ * in turn.
+ */
 const byKey: Partitioner = () => {
   let next = 0;
   return ({

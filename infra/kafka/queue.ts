@@ -1,4 +1,5 @@
-// Gathers what callers publish at the same time into shared requests, and bounds what may wait.
+// Gathers the messages that callers publish at the same time into shared requests, and bounds how
+// many may wait.
 import type { OutputMessage } from "../../stream/messages.ts";
 import { classify } from "../runtime/errors.ts";
 import { retry } from "../runtime/timing/retry.ts";
@@ -18,7 +19,7 @@ interface QueuedPublish extends ListLinks<QueuedPublish> {
   isSettled: boolean;
 }
 
-/** How many messages of a call a request holds. */
+/** A part of a call in a request, and how many messages it has. */
 interface Part {
   readonly of: QueuedPublish;
   readonly count: number;
@@ -37,7 +38,9 @@ export class Queue {
   readonly #queue: QueuedPublish[] = [];
   /** Every call that has no answer yet, the earliest deadline first. */
   readonly #open = new LinkedList<QueuedPublish>();
-  /** One for all of them: nearly every call is answered long before its own would ring. */
+  /**
+   * One timer for all calls: nearly every call is answered long before its own timer would ring.
+   */
   #alarm: NodeJS.Timeout | undefined;
   #queued = 0;
   #waitingMessages = 0;
@@ -63,13 +66,15 @@ export class Queue {
     let bytes = 0;
     for (const message of messages) bytes += sizeOf(message);
     const { maxWaiting } = this.#settings;
-    // A single call of any size is taken when nothing waits: it could never be taken otherwise.
+    // A call of any size is accepted while nothing waits, since it could never be accepted
+    // otherwise.
     if (
       this.#waitingMessages > 0 &&
       (this.#waitingMessages + messages.length > maxWaiting.messages || this.#waitingBytes + bytes > maxWaiting.bytes)
     )
       return Promise.reject(new Overloaded());
-    // While no request comes back nothing else takes them out, and they hold their messages.
+    // While no request comes back, nothing else removes settled calls, and they hold their
+    // messages.
     while (this.#queue[0]?.isSettled) this.#queue.shift();
     return new Promise<void>((resolve, reject) => {
       const part: QueuedPublish = {
@@ -97,7 +102,7 @@ export class Queue {
     });
   }
 
-  /** Takes nothing more; resolves when every caller has its answer. */
+  /** Accepts nothing more; resolves when every caller has its answer. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#waitingMessages > 0) await new Promise<void>((resolve) => (this.#whenEmpty = resolve));
@@ -117,7 +122,7 @@ export class Queue {
     else part.reject(error);
   }
 
-  /** Answers the calls whose time is over, and comes again when the next one's is. */
+  /** Answers the calls whose time is over, and sets the timer for the next one. */
   #expire(): void {
     this.#alarm = undefined;
     const now = performance.now();
@@ -131,8 +136,8 @@ export class Queue {
   }
 
   /**
-   * No fixed linger: what is there goes out when nothing is under way, else full chunks only; what
-   * arrives meanwhile is merged.
+   * There is no fixed delay: waiting messages go out at once when no request is under way, and
+   * otherwise in full chunks only. Messages that arrive meanwhile are merged.
    */
   #pump(): void {
     this.#pumpIsDue = false;
@@ -149,9 +154,7 @@ export class Queue {
     }
   }
 
-  /**
-   * Takes what waits, oldest first. What is left of a call that has been settled is passed over.
-   */
+  /** Takes waiting messages, oldest first. The rest of a settled call is skipped. */
   #nextChunk(): { readonly chunk: Chunk; readonly parts: readonly Part[] } {
     const chunk = new Chunk();
     const parts: Part[] = [];

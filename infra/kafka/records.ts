@@ -1,5 +1,5 @@
-// Reads single records and leaves no trace: by their place, e.g. the bytes of dead letters, or a
-// few from given offsets, for people who look and for the age of what waits.
+// Reads single records and leaves no trace: by position, e.g. the bytes of dead letters, or a few
+// from given offsets, for people who look at them and for the age of waiting records.
 import type { Position, UnixMs } from "../../stream/flow.ts";
 import type { InputMessage, PlacedMessage } from "../../stream/messages.ts";
 import { type LogReplay, readWindows, type Sources, type Windows } from "./replay.ts";
@@ -7,8 +7,8 @@ import { type LogReplay, readWindows, type Sources, type Windows } from "./repla
 export const placeOf = ({ topic, partition, offset }: Position): string => `${topic}/${partition}@${offset}`;
 
 /**
- * By `placeOf`. A place that the log does not hold (any more) is left out. Rejects with the first
- * error.
+ * Returns the records by `placeOf`. Positions that the log does not hold are left out. Rejects with
+ * the first error.
  */
 export const pick = async (
   sources: Sources,
@@ -45,12 +45,12 @@ export const pick = async (
 
 type Partition = Pick<Position, "topic" | "partition">;
 
-/** Why a reading ended that had enough. */
+/** Ends a reading that has enough records. */
 class EnoughRead extends Error {}
 
 /**
- * At most `count` records of each named partition, from its offset on. A partition whose offset is
- * the end of its log has none.
+ * Reads at most `count` records of each named partition, from its offset on. A partition whose
+ * offset is the end of its log has none.
  */
 export const peek = async (
   kafka: LogReplay,
@@ -83,7 +83,7 @@ export const peek = async (
   return seen;
 };
 
-/** When the record at each offset was appended; a partition that has none there is left out. */
+/** When the record at each offset was appended; a partition without a record there is left out. */
 export const appendedAt = async (
   kafka: LogReplay,
   topic: string,

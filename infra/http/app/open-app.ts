@@ -1,5 +1,5 @@
-// The frame of every app: its metrics and its side port, open before all else and closed last; its
-// port; and from when on it is ready.
+// The frame of every app: its metrics and its side port, opened first and closed last; its main
+// port; and the moment from which it is ready.
 import type { RequestListener } from "node:http";
 import type { Environment } from "../../runtime/environment.ts";
 import { need } from "../../runtime/errors.ts";
@@ -19,7 +19,7 @@ export interface AppOpening<Config> {
 type Sides = Environment<"OPS_PORT" | "TLS_CERT_FILE" | "TLS_KEY_FILE">;
 type Serves = Sides & Environment<"HOST" | "PORT">;
 
-/** What readiness asks, by name. */
+/** The checks of readiness, by name. */
 type Checks = Readonly<Record<string, Check>>;
 
 export interface App {
@@ -27,13 +27,13 @@ export interface App {
   readonly version: string;
   readonly metrics: Metrics;
   /**
-   * Called last: from now on readiness is what these checks say, and it is red first when the app
+   * Called last. From then on these checks decide readiness, and it turns red first when the app
    * closes. The fields are logged.
    */
   readonly ready: (checks: Checks, fields?: Readonly<Record<string, unknown>>) => Promise<void>;
 }
 
-/** Until it is ready, /readyz says `until`, and /livez and /metrics answer. */
+/** Until the app is ready, /readyz says `until`; /livez and /metrics answer already. */
 export const openApp = async (
   app: string,
   { scope, config, log }: AppOpening<Sides>,
@@ -59,7 +59,7 @@ export const openApp = async (
   };
 };
 
-/** Opens the port of an app; answers which one. */
+/** Opens the port of an app, and returns its number. */
 export const serve = async (
   { scope, config, log }: AppOpening<Serves>,
   listener: RequestListener,

@@ -1,5 +1,5 @@
-// The side port of every app: /livez asks the process alone, /readyz its named checks, /metrics its
-// registry.
+// The side port of every app: /livez answers for the process alone, /readyz for its named checks,
+// and /metrics with its registry.
 
 import type { RequestListener, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,8 +15,8 @@ export interface OpsSettings {
   readonly port: number;
   readonly host?: string;
   /**
-   * A check that throws makes the app not ready; a sentence that it answers is shown beside it. It
-   * says whether work gets done, not whether a socket is open.
+   * A check that throws makes the app not ready; a sentence that it returns is shown beside it. It
+   * tells whether work gets done, and not whether a socket is open.
    */
   readonly checks: Readonly<Record<string, Check>>;
   readonly metrics: Metrics;
@@ -27,16 +27,16 @@ export interface OpsSettings {
 export interface Ops {
   readonly port: number;
   /**
-   * Readiness turns red for good; everything else goes on. The first step of a shutdown: open it
-   * last in the scope, so that it is closed first.
+   * Turns readiness red for good; everything else continues. It is the first step of a shutdown:
+   * open it last in the scope, so that it is closed first.
    */
   readonly drain: () => void;
   readonly close: () => Promise<void>;
 }
 
-// A probe a second asks the stores once a second at most, however many probes there are.
+// The stores are asked at most once a second, however many probes there are.
 const CACHED_MS = 1_000;
-// Half of the shortest usual probe timeout: a store that hangs must not make /readyz hang.
+// Half of the shortest usual probe timeout, so that a store that hangs does not make /readyz hang.
 const CHECK_MS = 2_000;
 
 type Result = readonly [name: string, problem: string | null, note?: string];
@@ -60,7 +60,7 @@ export const openOps = async ({ port, host = "127.0.0.1", checks, metrics, tls }
 
   const answers: RequestListener = (request, response) => {
     if (request.method !== "GET" && request.method !== "HEAD") return answer(response, 405, "only GET");
-    // A port that is open to a network is asked there by whatever name it has.
+    // Where the port is open to a network, any host name is accepted.
     const refusal = isLoopback(host) ? refusalOf(request.headers) : undefined;
     if (refusal !== undefined) return answer(response, 403, refusal);
     const path = request.url?.split("?")[0];

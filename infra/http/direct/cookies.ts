@@ -1,21 +1,22 @@
-// Cookies that a page and our hosts share: read as hints, for any sibling host can set them.
+// Cookies that a page and our hosts share. They are read as hints, because any sibling host can set
+// them.
 import { isIP } from "node:net";
 
 export interface SharedCookie {
   readonly name: string;
-  /** Of letters, digits and `._~-` alone: nothing is encoded. */
+  /** Only letters, digits and `._~-`: nothing is encoded. */
   readonly value: string;
   readonly maxAgeSec: number;
-  /** Without one it belongs to the host that sets it. */
+  /** Without a domain the cookie belongs to the host that sets it. */
   readonly domain?: string | undefined;
   readonly isSecure: boolean;
 }
 
 const VALUE = /^[A-Za-z0-9._~-]{1,256}$/;
-/** A host and its parent may each have set one of the same name. */
+/** A host and its parents may each have set a cookie of the same name. */
 const MOST_OF_A_NAME = 4;
 
-/** The values of that name in the header `Cookie`, as they stand; what can be none is left out. */
+/** The values of that name in the header `Cookie`, unchanged; invalid values are left out. */
 export const cookiesIn = (header: string | undefined, name: string): readonly string[] => {
   if (header === undefined || !header.includes(name)) return none;
   const found: string[] = [];
@@ -30,7 +31,7 @@ export const cookiesIn = (header: string | undefined, name: string): readonly st
 };
 const none: readonly string[] = [];
 
-/** The value of a header `Set-Cookie`. Throws RangeError for a value that would need encoding. */
+/** The value of a `Set-Cookie` header. Throws RangeError for a value that would need encoding. */
 export const setCookie = ({ name, value, maxAgeSec, domain, isSecure }: SharedCookie): string => {
   if (!VALUE.test(value)) throw new RangeError(`the value of ${name} cannot stand in a cookie`);
   const parts = [`${name}=${value}`, `Max-Age=${maxAgeSec}`, "Path=/"];
@@ -41,8 +42,8 @@ export const setCookie = ({ name, value, maxAgeSec, domain, isSecure }: SharedCo
 };
 
 /**
- * The parent that two hosts have in common, of two labels or more; undefined when there is none,
- * or when they are one host. A public suffix is found too, and no browser takes a cookie for it.
+ * The parent domain that two hosts share, of two labels or more; undefined if there is none, or if
+ * they are the same host. It may be a public suffix, for which browsers accept no cookie.
  */
 export const sharedDomain = (host: string, other: string): string | undefined => {
   const [one, two] = [host, other].map((given) => given.replace(/:\d+$/, "").toLowerCase()) as [string, string];

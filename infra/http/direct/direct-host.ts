@@ -1,5 +1,5 @@
-// A host on node:http alone, for routes that are asked thousands of times a second. What holds for
-// every request is what openHost (infra/http/host.ts) does for the others.
+// A host on node:http alone, for routes that are asked thousands of times a second. It does for
+// every request what openHost (infra/http/host.ts) does on the other hosts.
 import type {
   IncomingMessage,
   OutgoingHttpHeader,
@@ -17,22 +17,22 @@ import { requestIdOf } from "../sender.ts";
 export interface Visit {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** As it was sent, not decoded, without the query. */
+  /** As it was sent: not decoded, without the query. */
   readonly path: string;
-  /** Behind the question mark, as it was sent; "" without one. */
+  /** The part after the question mark, as it was sent; "" without one. */
   readonly query: string;
-  /** Of a route that ends in a slash: the one segment behind it. */
+  /** For a route that ends in a slash, the one segment after it. */
   readonly rest: string;
-  /** Name and port, as the sender gave them; "" when it gave none that can be one. */
+  /** Name and port as the sender gave them; "" if it gave no valid one. */
   readonly host: string;
-  /** Of the sender, behind the trusted proxies. */
+  /** The address of the sender behind the trusted proxies. */
   readonly address: string;
-  /** It came by https, to us or to a trusted proxy. */
+  /** True if it came by https, to us or to a trusted proxy. */
   readonly isSecure: boolean;
   readonly requestId: string;
   /** Headers that every answer of the route has. */
   readonly always: FixedHeaders;
-  /** Further ones of this answer, whatever it becomes; the handler sets them. */
+  /** Further headers of this answer, also if it becomes a problem; the handler sets them. */
   own: FixedHeaders;
 }
 
@@ -41,23 +41,23 @@ type Handle = (visit: Visit) => Promise<void> | void;
 type Method = "GET" | "POST" | "OPTIONS";
 
 export interface DirectRoute {
-  /** Exact, or with a slash at its end: one segment below it. */
+  /** An exact path, or a path with a slash at its end for one segment below it. */
   readonly path: `/${string}`;
-  /** HEAD is answered as GET, without the body. What they throw becomes an answer. */
+  /** HEAD is answered like GET, without the body. Errors that a method throws become answers. */
   readonly methods: Readonly<Partial<Record<Method, Handle>>>;
-  /** Of every answer, problems too. */
+  /** Headers of every answer, problems included. */
   readonly headers?: FixedHeaders;
 }
 
 export interface DirectSettings {
-  /** As `trust proxy` of express takes them. */
+  /** In the form of express's `trust proxy`. */
   readonly trustedProxies: readonly string[];
   readonly log: Log;
-  /** Asked for the paths that are none of the routes; left out: they are 404. */
+  /** Answers the paths of no route; without it they are 404. */
   readonly otherwise?: RequestListener;
 }
 
-/** Answers of these hosts are no pages: nothing in them may run or be framed. */
+/** Answers of these hosts are not pages: nothing in them may run or be framed. */
 const ALWAYS = [
   ["Cache-Control", "no-store"],
   ["Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"],
@@ -68,7 +68,7 @@ const ALWAYS = [
 const none: FixedHeaders = {};
 const HOST = /^[A-Za-z0-9.-]{1,253}(?::\d{1,5})?$/;
 
-/** Paths without a route are 404, other methods 405; `OPTIONS` names those that there are. */
+/** Paths without a route are 404, other methods 405; `OPTIONS` names the methods that exist. */
 export const directHost = (
   routes: readonly DirectRoute[],
   { trustedProxies, log, otherwise }: DirectSettings,
@@ -100,7 +100,7 @@ export const directHost = (
   };
 };
 
-/** Reads a header of the request by its name in small letters; of one that came twice the first. */
+/** Reads a header of the request by its name in small letters; of a repeated header the first. */
 export const headersOf =
   ({ request: { headers } }: Pick<Visit, "request">) =>
   (name: string): string | undefined => {
@@ -109,8 +109,8 @@ export const headersOf =
   };
 
 /**
- * A header of the answer stands before one of its route, and that one before those of all answers.
- * Written at once: Node checks and keeps each that is set before.
+ * A header of the answer takes precedence over one of its route, and that one over those of all
+ * answers. They are written at once, because Node checks and keeps each header that is set before.
  */
 export const send = (
   { response, requestId, always, own }: Visit,
@@ -141,15 +141,15 @@ const handleOf = (route: DirectRoute | undefined, method = ""): Handle => {
 
 type Place = Pick<Visit, "path" | "query" | "rest" | "always">;
 
-/** What is behind a proxy has as many addresses as it likes; proxies are few. */
+/** A client behind a proxy has as many addresses as it likes; proxies are few. */
 const PEERS_REMEMBERED = 1_000;
 
-/** The addresses of proxies are looked at once, not with each request. */
+/** Each proxy address is checked once and not with each request. */
 const visits = (trustedProxies: readonly string[]) => {
   const isTrusted = proxyaddr.compile(trustedProxies);
   const peers = new Map<string, boolean>();
   const trust = (address: string, index: number): boolean => {
-    // The first is who is connected to us, the others are what was sent.
+    // Index 0 is the peer that is connected to us; the others come from the header.
     if (index > 0) return isTrusted(address, index);
     const known = peers.get(address);
     if (known !== undefined) return known;

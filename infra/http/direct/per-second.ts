@@ -1,8 +1,8 @@
-// A limit a second in this process alone: what may not wait for a store asks it.
+// A limit for each second in this process alone, for requests that may not wait for a store.
 
 /**
- * `take` answers whether one more of the key fits into this second. What is counted is forgotten
- * with the second, so the keys are no more than the requests of one.
+ * `take` returns whether one more request of the key fits into this second. The counts are dropped
+ * with the second, so there are no more keys than requests in it.
  */
 export const perSecond = (limit: number, now: () => number = performance.now.bind(performance)) => {
   let counts = new Map<string, number>();

@@ -1,21 +1,23 @@
-// Reads the records of a fetch in one pass: 0.2 us a message, where the client takes 0.7 with an
-// object and several 64-bit numbers for each.
+// Reads the records of a fetch in one pass: 0.2 us a message. The client takes 0.7, with an object
+// and several 64-bit numbers for each.
 
 export type Headers = Readonly<Record<string, Buffer | string | undefined>>;
 export const NO_HEADERS: Headers = Object.freeze({});
 
-/** Of no transaction: the client reads those itself. */
+/**
+ * The values of a record outside of a transaction; the client itself reads records of transactions.
+ */
 const OUTSIDE = Object.freeze({ producerId: "-1", inTransaction: false });
 
 /**
- * A record as the client takes it, and as a message that is handed over: every event of a fetch is
- * alive until it is written, so each of them is made once.
+ * A record in the form of the client and of a message that is handed over. Every event of a fetch
+ * lives until it is written, so each record is made once.
  */
 export class FetchedRecord {
   readonly offset: number;
   readonly key: Buffer | null;
   readonly value: Buffer | null;
-  /** A repeated one keeps its last value. */
+  /** A repeated header keeps its last value. */
   readonly headers: Headers;
   readonly appendedAt: number;
   constructor(offset: number, key: Buffer | null, value: Buffer | null, headers: Headers, appendedAt: number) {
@@ -48,8 +50,9 @@ const TRANSACTIONAL = 0x10;
 const CONTROL = 0x20;
 
 /**
- * The batch that begins at `from`, and where it ends. Null for what is left to the client: a batch
- * that is cut short or compressed, or of a transaction. Keys and values are parts of `bytes`.
+ * Reads the batch that begins at `from`, and returns where it ends. Null for batches that the
+ * client must read: cut short, compressed, or of a transaction. Keys and values are parts of
+ * `bytes`.
  */
 export const readRecordBatch = (
   bytes: Buffer,
@@ -67,7 +70,9 @@ export const readRecordBatch = (
   const count = bytes.readInt32BE(from + 57);
 
   let at = from + HEAD;
-  /** Zigzag base-128; beyond 32 bits (times alone) still exact as a double. */
+  /**
+   * A zigzag base-128 number. Beyond 32 bits, which only times have, it is still exact as a double.
+   */
   const varint = (): number => {
     let byte = bytes[at++]!;
     if (byte < 0x80) return (byte >>> 1) ^ -(byte & 1);
@@ -89,7 +94,7 @@ export const readRecordBatch = (
 
   const records = new Array<FetchedRecord>(Math.max(0, count));
   for (let n = 0; n < count; n++) {
-    // The length, and attributes of which none are defined.
+    // Skips the length and the attributes, none of which is defined.
     varint();
     at++;
     const time = varint();

@@ -1,5 +1,5 @@
-// Kafkajs 2.2.4, which is pinned and no longer released, with its faults repaired (repairs.ts), one
-// slow and fragile move made a plain one, and slow places rewritten.
+// Kafkajs 2.2.4, which is pinned and no longer released: its faults are repaired (repairs.ts), its
+// slow and fragile `setOffsets` is replaced, and slow parts are rewritten.
 import { createRequire } from "node:module";
 import type { Socket } from "node:net";
 import type * as Kafkajs from "kafkajs";
@@ -10,10 +10,10 @@ import { repair } from "./repairs.ts";
 const inside = createRequire(import.meta.url);
 let corrected: typeof Kafkajs | undefined;
 
-/** The client. */
+/** Returns the corrected client. */
 export const correctedClient = (): typeof Kafkajs => {
   if (corrected !== undefined) return corrected;
-  // Before the client is loaded, for its modules keep what they were given then.
+  // Before the client is loaded, because its modules keep the functions that they find then.
   replaceSlowParts();
   corrected = inside("kafkajs") as typeof Kafkajs;
   repair(inside);
@@ -77,8 +77,8 @@ const replaceSlowParts = (): void => {
 };
 
 /**
- * As it was, the kernel kept the end of a request back until its beginning was acknowledged, which
- * a broker's kernel may put off for 40 ms.
+ * kafkajs leaves Nagle's algorithm on: the kernel holds the end of a request back until its
+ * beginning is acknowledged, which a broker's kernel may put off for 40 ms.
  */
 const sendAtOnce = (): void => {
   replace<() => (given: object) => Socket>("network/socketFactory", (original) => () => {
@@ -87,9 +87,7 @@ const sendAtOnce = (): void => {
   });
 };
 
-/**
- * As it was, encoding took two thirds of what a message costs its producer.
- */
+/** In kafkajs, encoding takes two thirds of the cost of a message for its producer. */
 const writeProduceAtOnce = (): void => {
   replace<(given: ProduceRequest & { transactionalId?: string | null; compression?: number }) => object>(
     "protocol/requests/produce/v3/request",
@@ -102,9 +100,7 @@ const writeProduceAtOnce = (): void => {
   );
 };
 
-/**
- * As it was, each request was copied twice, into buffers that were filled with zeros first.
- */
+/** kafkajs copies each request twice, into buffers that it fills with zeros first. */
 const frameRequestsInOneCopy = (): void => {
   replace<(request: Request) => Promise<EncodedRequest>>(
     "protocol/request",
@@ -126,9 +122,7 @@ const frameRequestsInOneCopy = (): void => {
   );
 };
 
-/**
- * As it was, the group of a partition was copied for every message of it.
- */
+/** kafkajs copies the group of a partition for every message of it. */
 const groupWithoutCopies = (): void => {
   replace<(given: Grouping) => object>(
     "producer/groupMessagesPerPartition",
@@ -148,10 +142,10 @@ const groupWithoutCopies = (): void => {
 };
 
 /**
- * As it was, a temporary member joined the group to commit in its name, skipped partitions that it
- * was not assigned, took 5 s, and held the group for a session when its process died. What Kafka's
- * own tools send is a commit in no member's name: all or nothing, and only taken while the group is
- * Empty.
+ * kafkajs joins the group with a temporary member to commit in its name. That skips partitions that
+ * the member was not assigned, takes 5 s, and holds the group for a session when its process dies.
+ * Kafka's own tools send a commit without a member instead: it is all or nothing, and only accepted
+ * while the group is Empty.
  */
 const setOffsetsWithoutMember = (): void => {
   replace<(given: { readonly cluster: Cluster }) => object>("admin/index", (original) => (given) => ({
@@ -171,9 +165,7 @@ const setOffsetsWithoutMember = (): void => {
   }));
 };
 
-/**
- * As it was, decoding took half of what a message costs its consumer.
- */
+/** In kafkajs, decoding takes half of the cost of a message for its consumer. */
 const readFetchesAtOnce = (): void => {
   replace<(decoder: Decoder) => Promise<object>>("protocol/recordBatch/v0/decoder", (original) => async (decoder) => {
     const read = readRecordBatch(decoder.buffer, decoder.offset);
@@ -184,7 +176,7 @@ const readFetchesAtOnce = (): void => {
 };
 
 /**
- * As it was, two 64-bit numbers were made of each message's offset, and its list was copied three
+ * kafkajs makes two 64-bit numbers of each message's offset, and copies the list of messages three
  * times.
  */
 const keepFetchesAsTheyAre = (): void => {
@@ -197,7 +189,7 @@ const keepFetchesAsTheyAre = (): void => {
           const isRead = messages.every((message) => message instanceof FetchedRecord);
           super(topic, asked, isRead ? { ...fetched, messages: [] } : fetched);
           if (!isRead) return;
-          // A batch of the log may begin before the offset that was asked for.
+          // A batch of the log may begin before the requested offset.
           const from = messages.findIndex(({ offset }) => (offset as number) >= Number(asked));
           this.rawMessages = messages;
           this.messages = from === 0 ? messages : from < 0 ? [] : messages.slice(from);

@@ -1,4 +1,4 @@
-// Faults of kafkajs 2.2.4, each repaired in the class that has it.
+// Repairs faults of kafkajs 2.2.4, each in the class that has it.
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LogGap } from "../errors.ts";
@@ -15,7 +15,7 @@ type OnOutOfRange = (topic: string, partition: number, position: number) => bool
  */
 export const onOutOfRange = new Map<string, OnOutOfRange>();
 
-/** Replaces methods of the client that `inside` loads; throws when one of them is not there. */
+/** Replaces methods of the client that `inside` loads; throws if one of them is missing. */
 export const repair = (inside: NodeJS.Require): void => {
   const queue = inside("kafkajs/src/network/requestQueue/index.js").prototype;
   const group = inside("kafkajs/src/consumer/consumerGroup.js").prototype;
@@ -45,8 +45,8 @@ export const repair = (inside: NodeJS.Require): void => {
 type Prototype = Record<string, any>;
 
 /**
- * As it was, an open connection re-armed a 1 ms timer for ever, whether or not a request waited:
- * 34-44 ms of CPU a second in an idle process.
+ * kafkajs bug: an open connection sets a 1 ms timer for ever, whether or not a request waits: 34-44
+ * ms of CPU a second in an idle process.
  */
 const setTimerWhileRequestsWait = (queue: Prototype): void => {
   queue.scheduleCheckPendingRequests = function (this: PendingRequests) {
@@ -62,8 +62,8 @@ const setTimerWhileRequestsWait = (queue: Prototype): void => {
 };
 
 /**
- * As it was, each open connection looked ten times a second for requests without an answer, and a
- * process has dozens of them. The shortest time that a request is given is ten seconds.
+ * kafkajs bug: each open connection looks ten times a second for requests without an answer, and a
+ * process has dozens of connections. The shortest time limit of a request is ten seconds.
  */
 const lookForTimeoutsEachSecond = (queue: Prototype): void => {
   queue.scheduleRequestTimeoutCheck = function (this: RequestsUnderWay) {
@@ -81,9 +81,9 @@ const lookForTimeoutsEachSecond = (queue: Prototype): void => {
 };
 
 /**
- * As it was, what a lost connection had begun to say stood in front of what the next one said, and
- * its late words went in between: answers were read at the wrong place, which ended the process,
- * or answered a request to which no answer had come.
+ * kafkajs bug: bytes of a lost connection stay in front of the answers of the next one, and its
+ * late bytes come in between. Answers were read at the wrong position, which ended the process, or
+ * answered a request that had no answer yet.
  */
 const beginConnectionsEmpty = (connection: Prototype): void => {
   const { connect } = connection;
@@ -100,8 +100,8 @@ const beginConnectionsEmpty = (connection: Prototype): void => {
 };
 
 /**
- * As it was, an answer that is none (less than its own number, say) was thrown where no code could
- * catch it.
+ * kafkajs bug: an invalid answer (one shorter than its own length field, for example) is thrown
+ * where no code can catch it.
  */
 const hearBadAnswersAsBroken = (connection: Prototype): void => {
   const { processData } = connection;
@@ -109,15 +109,15 @@ const hearBadAnswersAsBroken = (connection: Prototype): void => {
     try {
       processData.call(this, bytes);
     } catch (error) {
-      // Heard as a broken connection: requests under way fail, and are tried again on a new one.
+      // Treated as a broken connection: requests under way fail, and are tried again on a new one.
       this.socket?.destroy(error as Error);
     }
   };
 };
 
 /**
- * As it was, a position that the log no longer has was replaced by its beginning or end, and only
- * a log line said so: events lost in silence.
+ * kafkajs bug: a position that the log does not hold any more is replaced by its beginning or end,
+ * and only a log line says so. Events would be lost without an error.
  */
 const askBeforeReset = (group: Prototype): void => {
   const reset = group.recoverFromOffsetOutOfRange;
@@ -130,9 +130,9 @@ const askBeforeReset = (group: Prototype): void => {
 };
 
 /**
- * As it was, a partition whose leader had moved made its reader join the group again, which stops
- * all members, once for each of them and again when the leader came back; and a reader whose broker
- * was silent asked it again until the process ended, though others led by then.
+ * kafkajs bug: when a partition's leader moves, its reader joins the group again. That stops all
+ * members, once for each of them and again when the leader comes back. And a reader asks a silent
+ * broker again until the process ends, although other brokers lead by then.
  */
 const goOnWhereOthersLead = (group: Prototype): void => {
   const { recoverFromFetch } = group;
@@ -146,7 +146,7 @@ const goOnWhereOthersLead = (group: Prototype): void => {
   };
 };
 
-/** Forgets a broker as a lost connection does: it is connected to again if it still leads. */
+/** Forgets a broker as after a lost connection: it is connected to again if it still leads. */
 const leave = (cluster: Group["cluster"], address = ""): void => {
   const [, host, port] = /^(.*):(\d+)$/.exec(address) ?? [];
   const silent = Object.values(cluster.brokerPool.brokers).find(
@@ -157,14 +157,16 @@ const leave = (cluster: Group["cluster"], address = ""): void => {
   breakOff(silent.connectionPool);
 };
 
-/** Requests under way fail at once; the client's own end of a connection waits for them. */
+/**
+ * Requests under way fail at once; closing a connection through the client would wait for them.
+ */
 const breakOff = ({ host, port, pool }: ConnectionPool): void => {
   for (const { socket } of pool) socket?.destroy(new Error(`${host}:${port} does not answer`));
 };
 
 /**
- * As it was, a broker that took a connection and then said nothing was asked thirty times for its
- * versions, and the readers of all other brokers waited for the one of this.
+ * kafkajs bug: a broker that accepts a connection and stays silent is asked thirty times for its
+ * versions, and the readers of all other brokers wait for the reader of this one.
  */
 const hearSilentConnectsAsBroken = (broker: Prototype, inside: NodeJS.Require): void => {
   const { KafkaJSConnectionError } = inside("kafkajs/src/errors.js");
@@ -184,7 +186,7 @@ const hearSilentConnectsAsBroken = (broker: Prototype, inside: NodeJS.Require): 
 const SIZE_BYTES = 4;
 const TIMEOUTS_MS = 1_000;
 const MOVING_MS = 100;
-/** What a broker answers that does not lead a partition now. */
+/** The answers of a broker that does not lead the partition now. */
 const moved = new Set([
   "LEADER_NOT_AVAILABLE",
   "NOT_LEADER_FOR_PARTITION",
@@ -198,7 +200,7 @@ interface Place {
 interface Failure {
   readonly name: string;
   readonly type?: string;
-  /** Host and port, where a request was not answered. */
+  /** Host and port of the broker that did not answer. */
   readonly broker?: string;
 }
 interface Address {

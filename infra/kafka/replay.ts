@@ -7,29 +7,31 @@ import type { Admin } from "./admin.ts";
 import type { ClientBatch, ClientConsumer } from "./client/types.ts";
 import { type FetchSettings, messagesOf } from "./fetch-settings.ts";
 
-// As long as the client itself tries everything else.
+// As long as the client itself retries everything else.
 const SETTLING_MS = 10_000;
 
 type Offsets = ReadonlyMap<string, ReadonlyMap<number, number>>;
 
 export interface ReplaySettings {
   readonly topics: readonly string[];
-  /** The first offset to read of a partition; what is not named is read from its beginning. */
+  /**
+   * The first offset to read of each partition; other partitions are read from their beginning.
+   */
   readonly from?: Offsets;
-  /** The offset to end before; what is not named is read to its end. */
+  /** The offset to end before; other partitions are read to their end. */
   readonly until?: Offsets;
-  /** Which partitions are read; all of them when left out. */
+  /** Selects the partitions to read; defaults to all of them. */
   readonly only?: (topic: string, partition: number) => boolean;
-  /** Goes on with what comes after the end, until the signal fires. */
+  /** Continues with the records that come after the end, until the signal fires. */
   readonly isFollowing?: boolean;
   /**
-   * Batches of one partition in order; partitions interleave. `heartbeat` is to be called by work
-   * that takes longer than a few seconds. What it throws ends the replay.
+   * Batches of one partition come in order; partitions interleave. Work that takes longer than a
+   * few seconds must call `heartbeat`. An error that it throws ends the replay.
    */
   readonly onBatch: (batch: FetchedBatch, heartbeat: () => Promise<void>) => Promise<void> | void;
   readonly fetch?: FetchSettings;
   /**
-   * Batches of so many partitions are handed over without waiting for each other; 1 when left out.
+   * Batches of this many partitions are handed over without waiting for each other; defaults to 1.
    */
   readonly partitionsAtOnce?: number;
   readonly signal?: AbortSignal;
@@ -37,8 +39,8 @@ export interface ReplaySettings {
 
 export interface LogReplay {
   /**
-   * Reads topics from their beginning (or given offsets) to the end that they have now, outside of
-   * any group that lasts.
+   * Reads topics from their beginning (or given offsets) to the end that they have now, without a
+   * lasting group.
    */
   readonly replay: (settings: ReplaySettings) => Promise<void>;
 }
@@ -57,16 +59,16 @@ interface Window {
   readonly end: number;
 }
 
-/** What is read, and the partitions of the same topics of which nothing is. */
+/** The windows that are read, and the partitions of the same topics without any. */
 export interface Windows {
-  /** Of one partition in the order of their offsets. */
+  /** The windows of one partition in the order of their offsets. */
   readonly read: readonly Window[];
   readonly idle: readonly Pick<Window, "topic" | "partition">[];
 }
 
 /**
- * Resolves when everything that stood in the topics at the call has been handed over. Rejects with
- * the first error.
+ * Resolves when every record that was in the topics at the time of the call has been handed over.
+ * Rejects with the first error.
  */
 export const replay = (sources: Sources, settings: ReplaySettings): Promise<void> => {
   const { topics, from, until, only, isFollowing = false } = settings;
@@ -91,7 +93,7 @@ export const replay = (sources: Sources, settings: ReplaySettings): Promise<void
 
 type ReadSettings = Pick<ReplaySettings, "onBatch" | "partitionsAtOnce" | "signal">;
 
-/** Hands over what lies in the windows. Rejects with the first error. */
+/** Hands over the records in the windows. Rejects with the first error. */
 export const readWindows = async (
   sources: Sources,
   settings: ReadSettings,
@@ -107,7 +109,7 @@ export const readWindows = async (
       return settings.onBatch(...batch);
     };
     const readOnce = async (): Promise<void> => {
-      // A group of its own: it shares with no member, and nothing may be left of it.
+      // A group of its own: it shares nothing with other members, and must leave nothing behind.
       const groupId = `replay-${randomUUID()}`;
       const client = sources.consumer(groupId);
       try {
@@ -117,7 +119,8 @@ export const readWindows = async (
         await admin.deleteGroups([groupId]).catch(() => undefined);
       }
     };
-    // What has been handed over is not handed over twice, so only the beginning is tried again.
+    // A record must not be handed over twice, so only a reading that has handed over nothing is
+    // tried again.
     await retry(readOnce, {
       deadlineMs: SETTLING_MS,
       isTransient: (error) => !hasBegun && isSettling(error),
@@ -165,7 +168,7 @@ const readThrough = (
       .then(() => {
         for (const [{ topic, partition, start }] of leftOf(prefix, read).values())
           client.seek({ topic: prefix + topic, partition, offset: String(start) });
-        // Of a topic all partitions are assigned; what is not read need not travel.
+        // All partitions of a topic are assigned; those that are not read need not be fetched.
         const paused = idle.filter(({ topic }) => topics.includes(prefix + topic));
         client.pause(paused.map(({ topic, partition }) => ({ topic: prefix + topic, partitions: [partition] })));
       })
@@ -187,7 +190,7 @@ const leftOf = (prefix: string, read: readonly Window[]): WindowsLeft => {
   return left;
 };
 
-/** Hands over what a batch holds of the windows, and goes on to the next of them. */
+/** Hands over the records of a batch that are in the windows, and moves on to the next window. */
 const takeBatch = async (
   client: ClientConsumer,
   prefix: string,
@@ -198,7 +201,7 @@ const takeBatch = async (
   const { topic, partition } = batch;
   const place = `${topic}-${partition}`;
   const windows = left.get(place);
-  // Finished, or empty at the call: what has come since is passed over.
+  // The partition is finished, or was empty at the call: later records are skipped.
   if (windows === undefined) return resolveOffset(batch.lastOffset());
   const { end } = windows.at(-1)!;
   const messages = within(windows, messagesOf(batch));
@@ -208,7 +211,8 @@ const takeBatch = async (
   const next = Number(batch.lastOffset()) + 1;
   resolveOffset(batch.lastOffset());
   await heartbeat();
-  // What a batch has gone past it will not show again: compaction or a mark was there.
+  // Offsets that a batch has passed do not come again: compaction or a transaction marker was
+  // there.
   const [window, ...more] = windows.filter(({ end }) => end > next);
   if (window === undefined) {
     left.delete(place);
@@ -219,7 +223,7 @@ const takeBatch = async (
   if (window.start > next) client.seek({ topic, partition, offset: String(window.start) });
 };
 
-/** Both in the order of their offsets. */
+/** Both lists must be in the order of their offsets. */
 const within = (windows: readonly Window[], messages: readonly InputMessage[]): readonly InputMessage[] => {
   let n = 0;
   return messages.filter(({ offset }) => {

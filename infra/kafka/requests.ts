@@ -1,4 +1,4 @@
-// Requests of a producer: what one of them may hold, and a client that is replaced when it is
+// Requests of a producer: how much one of them may hold, and a client that is replaced when it is
 // silent.
 import type { OutputMessage } from "../../stream/messages.ts";
 import { classify } from "../runtime/errors.ts";
@@ -31,7 +31,7 @@ export class Chunk {
   }
 
   add(prefix: string, message: OutputMessage): void {
-    // Nearly always that of the message before it.
+    // Nearly always the topic of the previous message.
     const group = message.topic === this.#topic ? this.#group! : this.#groupOf(prefix, message.topic);
     const key = typeof message.key === "string" ? Buffer.from(message.key) : message.key;
     group.messages.push(
@@ -58,7 +58,7 @@ export class Chunk {
 
 export const sizeOf = ({ key, value }: OutputMessage): number => (key?.length ?? 0) + (value?.length ?? 0);
 
-/** One client and what is under way on it; a replaced client fails all of it at once. */
+/** One client and its requests under way; all of them fail at once when the client is replaced. */
 interface Connection {
   readonly client: ClientProducer;
   readonly underWay: Set<(error: Error) => void>;
@@ -80,7 +80,7 @@ export class Requests {
   }
 
   /**
-   * One try of one request. After `giveUpMs` the caller hears of it; the client is replaced only if
+   * Tries a request once. After `giveUpMs` the caller gets an error; the client is replaced only if
    * `replaces` or if it has been silent for too long.
    */
   attempt(chunk: Chunk, giveUpMs: number, replaces: boolean): Promise<void> {
@@ -106,7 +106,7 @@ export class Requests {
   }
 
   /**
-   * It may hang on a request that a log which stands still never answers, half a minute longer than
+   * Disconnecting may hang on a request that a hanging log never answers, half a minute longer than
    * a process may take to end (infra/kafka/README.md K19).
    */
   async close(): Promise<void> {
@@ -122,7 +122,7 @@ export class Requests {
   #replace(old: Connection, why: Error): void {
     if (this.#connection === old) this.#connection = this.#fresh();
     for (const fail of old.underWay) fail(why);
-    // It may hang on the request that was given up; nothing waits for it.
+    // Disconnecting may hang on the request that was given up; nothing waits for it.
     old.client.disconnect().catch(() => undefined);
   }
 }

@@ -1,21 +1,24 @@
-// Compares what is declared of topics with the broker, and makes the broker agree.
+// Compares the declared topics with those of the broker, and makes the broker agree.
 import { retry } from "../runtime/timing/retry.ts";
 import type { ClientAdmin } from "./client/types.ts";
 
-/** What is declared of a topic; topics.ts lists them. */
+/** The declaration of a topic; topics.ts lists them. */
 export interface TopicSetting {
   readonly name: string;
   readonly partitions: number;
-  /** -1: for good. */
+  /** -1: records are kept for ever. */
   readonly retentionMs: number;
   readonly compacted?: boolean;
-  /** Each write is on the disk of its broker before it is acknowledged: for a log of one broker. */
+  /**
+   * Each write is on the disk of its broker before it is acknowledged; for a log with a single
+   * broker.
+   */
   readonly synced?: boolean;
 }
 
 /**
- * Where the broker differs from what is declared. `partitions` is never applied: keys would move
- * away from what is remembered of them.
+ * A difference between the broker and the declaration. `partitions` is never applied, because keys
+ * would move away from their memory.
  */
 export interface TopicDifference {
   readonly topic: string;
@@ -26,11 +29,11 @@ export interface TopicDifference {
 }
 
 const TOPIC_RESOURCE = 2;
-/** The source of a value that was set on the topic itself, and is no default. */
+/** The source of a value that was set on the topic itself and is not a default. */
 const OF_THE_TOPIC = 1;
 
 /**
- * Record time is the broker's: offsets by time must not depend on the clocks of clients
+ * The broker sets the time of a record: offsets by time must not depend on the clocks of clients
  * (infra/kafka/README.md K22).
  */
 const configOf = (declared: TopicSetting): Readonly<Record<string, string>> => ({
@@ -43,7 +46,7 @@ const configOf = (declared: TopicSetting): Readonly<Record<string, string>> => (
 const entriesOf = (setting: TopicSetting) =>
   Object.entries(configOf(setting)).map(([name, value]) => ({ name, value }));
 
-/** Topics of the prefix, without it. */
+/** The topics with the prefix; the names are without it. */
 export const namesOf = async (client: ClientAdmin, prefix: string): Promise<readonly string[]> =>
   (await client.listTopics()).filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
 
@@ -109,8 +112,8 @@ const configDifferences = async (
 };
 
 /**
- * What an operator has set on topics and nothing here declares, by topic: altering replaces all of
- * a topic's settings.
+ * The settings of each topic that an operator has made and that are not declared here: altering
+ * replaces all settings of a topic.
  */
 const undeclaredEntries = async (client: ClientAdmin, prefix: string, altered: readonly TopicSetting[]) => {
   const { resources } = await client.describeConfigs({
@@ -128,7 +131,7 @@ const undeclaredEntries = async (client: ClientAdmin, prefix: string, altered: r
   );
 };
 
-// Brokers of a cluster that starts come one after the other, and a topic wants several of them.
+// Brokers of a starting cluster come up one after the other, and a topic needs several of them.
 const BROKERS_MS = 20_000;
 const lacksBrokers = (error: unknown): boolean => {
   const { type, cause, errors } = (error ?? {}) as Readonly<Record<string, unknown>>;
@@ -136,7 +139,7 @@ const lacksBrokers = (error: unknown): boolean => {
   return cause instanceof Error && cause !== error && lacksBrokers(cause);
 };
 
-/** Copies are as many as the broker says; a topic that is there by then is left alone. */
+/** The broker decides the number of copies. A topic that exists by then is left alone. */
 const create = (client: ClientAdmin, prefix: string, missing: readonly TopicSetting[]): Promise<unknown> => {
   const topics = missing.map((setting) => ({
     topic: prefix + setting.name,
@@ -150,7 +153,7 @@ const create = (client: ClientAdmin, prefix: string, missing: readonly TopicSett
   });
 };
 
-/** Answers the differences that it has not touched; what is not declared stays as it is. */
+/** Returns the differences that it has not changed; undeclared settings stay unchanged. */
 export const applyTopics = async (
   client: ClientAdmin,
   prefix: string,

@@ -1,15 +1,15 @@
-// The mailbox of a laptop as one page without scripts: it is a file, so no port is opened for it.
+// The mailbox of a laptop as one page without scripts. It is a file, so no port is opened for it.
 import { readMail } from "./read-mail.ts";
 
 interface KeptMail {
-  /** When it was taken. */
+  /** When the server accepted the mail. */
   readonly at: number;
   readonly raw: string;
 }
 
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
-/** A mail's own HTML stands in a frame that may run nothing and load nothing. */
+/** A mail's own HTML is in a frame that may run and load nothing. */
 const shown = ({ at, raw }: KeptMail): string => {
   const { to, subject, text, html } = readMail(raw);
   const body =
@@ -22,7 +22,7 @@ const shown = ({ at, raw }: KeptMail): string => {
 
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'";
 
-/** `mails` newest first. */
+/** `mails` must be newest first. */
 export const mailboxPage = (mails: readonly KeptMail[]): string => `<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${POLICY}">
 <title>Mailbox</title>

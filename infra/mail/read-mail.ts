@@ -1,5 +1,5 @@
-// Reads a mail as it came: its head, and its text and HTML decoded. For mails that this
-// installation has written; whatever else comes is shown as far as it is understood.
+// Reads a mail: its head, and its text and HTML decoded. It is made for mails of this installation;
+// other mails are shown as far as it understands them.
 
 export interface ReadMail {
   readonly to: string;

@@ -1,19 +1,19 @@
-// Object storage in a folder: written under a temporary name, synced, then renamed, so that a crash
-// leaves all of an object or none.
+// Object storage in a folder. An object is written under a temporary name, synced and then renamed,
+// so that a crash leaves the whole object or none.
 import { randomUUID } from "node:crypto";
 import { link, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { checkKey, ObjectMissing, type Objects, type StoredObject } from "./objects.ts";
 
-/** No key begins with a dot in front of a part of its own, so a draft is never listed. */
+/** No part of a key begins with a dot, so a draft is never listed. */
 const DRAFTS = ".drafts";
 /**
- * A draft lives for as long as it is written, seconds; an older one is of a process that was
- * killed. So often is it looked for.
+ * A draft lives while it is written, which takes seconds; an older one belongs to a process that
+ * was killed. Drafts are checked this often.
  */
 const DRAFT_MS = 3_600_000;
 
-/** Events and evidence: no other account of the machine reads them. */
+/** The objects are events and evidence, so no other account of the machine may read them. */
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
 
@@ -23,7 +23,7 @@ const unlessMissing = (error: unknown): undefined => {
   if (codeOf(error) !== "ENOENT") throw error;
 };
 
-/** Makes the entry in the folder last, as the sync of the file made its content last. */
+/** Makes the entry in the folder durable, as the sync of the file made its content durable. */
 const syncFolder = async (folder: string): Promise<void> => {
   const handle = await open(folder, "r");
   try {
@@ -34,8 +34,8 @@ const syncFolder = async (folder: string): Promise<void> => {
 };
 
 /**
- * What is erased must not live on in a draft. Storing is not stopped by it: what could not be
- * removed is tried again with the next sweep.
+ * Erased data must not live on in a draft. A failed removal does not stop storing: the next sweep
+ * tries it again.
  */
 const sweeping = (folder: string) => {
   let sweptAt = Number.NEGATIVE_INFINITY;
@@ -51,7 +51,7 @@ const sweeping = (folder: string) => {
   };
 };
 
-/** Answers where the draft of an object lies, synced. */
+/** Returns the path of a synced draft of the object. */
 const writeDraft = async (folder: string, body: Uint8Array): Promise<string> => {
   const path = join(folder, DRAFTS, randomUUID());
   await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
@@ -84,8 +84,8 @@ const linkNew = async (draft: string, path: string): Promise<boolean> => {
 
 async function* walk(root: string, under: string, prefix: string, after: string): AsyncIterable<StoredObject> {
   const entries = (await readdir(join(root, under), { withFileTypes: true }).catch(unlessMissing)) ?? [];
-  // A folder stands where its keys stand: `a/` sorts after `a-`, so names of folders are compared
-  // with their slash.
+  // A folder is sorted like its keys: `a/` sorts after `a-`, so names of folders are compared with
+  // their slash.
   const named = entries
     .filter(({ name }) => under !== "" || name !== DRAFTS)
     .map((entry) => ({ entry, name: entry.isDirectory() ? `${entry.name}/` : entry.name }))
@@ -96,14 +96,14 @@ async function* walk(root: string, under: string, prefix: string, after: string)
       const isOnTheWay = key.startsWith(prefix) || prefix.startsWith(key);
       if (isOnTheWay && (after < key || after.startsWith(key))) yield* walk(root, key, prefix, after);
     } else if (key.startsWith(prefix) && key > after) {
-      // Deleted meanwhile: then it is not there.
+      // An object that was deleted meanwhile is left out.
       const found = await stat(join(root, key)).catch(unlessMissing);
       if (found !== undefined) yield { key, bytes: found.size, storedAt: Math.floor(found.mtimeMs) };
     }
   }
 }
 
-/** `folder` is made when it is missing. */
+/** `folder` is made if it is missing. */
 export const fsObjects = (folder: string): Objects => {
   const pathOf = (key: string): string => join(folder, checkKey(key));
   const sweep = sweeping(folder);
@@ -139,7 +139,7 @@ export const fsObjects = (folder: string): Objects => {
         throw error;
       }
     },
-    // Begins in the folder that the prefix names: a store with years of hours is not read from its
+    // Begins in the folder of the prefix, so that a store with years of hours is not read from its
     // top.
     list: (prefix, after = "") => walk(folder, prefix.slice(0, prefix.lastIndexOf("/") + 1), prefix, after),
     delete: async (key) => rm(pathOf(key), { force: true }),

@@ -1,10 +1,10 @@
-// What this product asks of object storage; fs.ts and s3.ts satisfy it, and one contract suite
-// holds both to it.
+// The operations that this product needs of object storage; fs.ts and s3.ts implement them, and one
+// contract suite tests both.
 
 export interface StoredObject {
   readonly key: string;
   readonly bytes: number;
-  /** When it was put last, by the clock of the store; Unix milliseconds. */
+  /** When it was last put, by the clock of the store; Unix milliseconds. */
   readonly storedAt: number;
 }
 
@@ -18,19 +18,21 @@ export class ObjectMissing extends Error {
 
 /**
  * Keys are paths of `A-Za-z0-9._=-` parts joined by `/`, at most 512 characters. Every call rejects
- * with the store's own error when it cannot be reached, and none of them leaves half an object
- * behind: readers see all of it or nothing.
+ * with the store's own error when the store cannot be reached, and no call leaves half an object
+ * behind: readers see the whole object or none.
  */
 export interface Objects {
-  /** Resolves once the object is stored for good. What stood under the key is replaced. */
+  /** Resolves once the object is durable. An object under the same key is replaced. */
   readonly put: (key: string, body: Uint8Array) => Promise<void>;
-  /** The same, but leaves alone what is there: false when something is. Of two at once one wins. */
+  /**
+   * The same, but keeps an existing object and returns false. Of two concurrent calls one wins.
+   */
   readonly putNew: (key: string, body: Uint8Array) => Promise<boolean>;
   /** Rejects with ObjectMissing. */
   readonly get: (key: string) => Promise<Buffer>;
-  /** In the order of their keys (by code unit); those after `after`, if given. */
+  /** In the order of the keys (by code unit); only keys after `after`, if given. */
   readonly list: (prefix: string, after?: string) => AsyncIterable<StoredObject>;
-  /** Deleting what is not there is done. */
+  /** Deleting a missing object succeeds. */
   readonly delete: (key: string) => Promise<void>;
   readonly close: () => Promise<void>;
 }

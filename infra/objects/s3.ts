@@ -1,4 +1,4 @@
-// Object storage behind the S3 protocol: Amazon's, and the many servers that speak it.
+// Object storage with the S3 protocol: Amazon's, and the many servers that speak it.
 import type { S3Client, S3ServiceException } from "@aws-sdk/client-s3";
 import { checkKey, ObjectMissing, type Objects, type StoredObject } from "./objects.ts";
 
@@ -12,7 +12,7 @@ export interface S3Address {
   readonly endpoint: string;
   readonly region: string;
   readonly bucket: string;
-  /** Empty, or ends with a slash. */
+  /** Empty, or with a slash at its end. */
   readonly prefix: string;
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
@@ -51,7 +51,7 @@ export const s3AddressOf = (url: string): S3Address => {
   };
 };
 
-/** The store answered that it could not, or did not answer: another try may succeed. */
+/** The store could not handle the request, or did not answer: another try may succeed. */
 class ObjectStoreAway extends Error {
   readonly verdict = "transient";
   constructor(what: string, cause: unknown) {
@@ -59,7 +59,7 @@ class ObjectStoreAway extends Error {
     this.name = "ObjectStoreAway";
   }
 }
-/** The store answered that it will not: a key, a bucket or a right is wrong. */
+/** The store refused the request: a key, a bucket or a permission is wrong. */
 class ObjectStoreRefuses extends Error {
   readonly verdict = "fatal";
   constructor(what: string, cause: unknown) {
@@ -70,8 +70,8 @@ class ObjectStoreRefuses extends Error {
 
 const statusOf = (error: unknown): number | undefined => (error as S3ServiceException).$metadata?.httpStatusCode;
 /**
- * 409: two conditional puts at once, of which none may have won yet. 408 and 429 ask for another
- * try by themselves.
+ * 409: two concurrent conditional puts, of which none may have won yet. 408 and 429 ask for another
+ * try.
  */
 const ASKS_AGAIN = [408, 409, 429];
 
@@ -140,7 +140,7 @@ export const s3Objects = (url: string): Objects => {
   };
 };
 
-/** Answers with `answer` to an error that is one; throws every other error. */
+/** Returns `answer` for an error that is an answer; throws every other error. */
 const unless = <T>(isAnswer: boolean, answer: T, error: unknown): T => {
   if (!isAnswer) throw error;
   return answer;
@@ -159,8 +159,8 @@ const load = async ({
     region,
     forcePathStyle: true,
     maxAttempts: TRIES,
-    // Other servers than Amazon's refuse the checksums that the client adds of late; the archive
-    // has its own.
+    // Other servers than Amazon's refuse the checksums that newer clients add; the archive has
+    // checksums of its own.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
     requestHandler: { connectionTimeout: CONNECT_MS, requestTimeout: REQUEST_MS, throwOnRequestTimeout: true },

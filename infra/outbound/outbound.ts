@@ -1,18 +1,18 @@
-// Requests to addresses that others have given: the name is resolved, every address that is not
-// public is refused, and the connection goes to the address that was looked at.
+// Requests to addresses that other people have given. The name is resolved, every address that is
+// not public is refused, and the connection goes to the checked address.
 import { type LookupAddress, lookup as resolveName } from "node:dns";
 import { type IncomingMessage, request as plainRequest } from "node:http";
 import { request as secureRequest } from "node:https";
 import type { LookupFunction } from "node:net";
 import ipaddr from "ipaddr.js";
 
-/** Networks that requests may go to although they are not public, in CIDR notation. */
+/** Networks that requests may reach although they are not public, in CIDR notation. */
 export type AllowedNetworks = readonly string[];
 
 export interface OutboundRequest {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  /** From the resolving of the name to the last byte of the answer. */
+  /** From resolving the name to the last byte of the answer. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
   readonly allowed: AllowedNetworks;
@@ -24,7 +24,7 @@ export interface OutboundAnswer {
   readonly body: Buffer;
 }
 
-/** The address may not be asked, or its answer is not taken: asking again is no help. */
+/** The address is not allowed, or its answer is not accepted: another try does not help. */
 class OutboundRefused extends Error {
   readonly verdict = "fatal";
   constructor(message: string) {
@@ -33,7 +33,7 @@ class OutboundRefused extends Error {
   }
 }
 
-/** No answer in time; it may come later. */
+/** No answer came in time; another try may get one. */
 class OutboundTimeout extends Error {
   readonly verdict = "transient";
   constructor(timeoutMs: number) {
@@ -44,7 +44,7 @@ class OutboundTimeout extends Error {
 
 const SECURE_PORTS: ReadonlySet<string> = new Set(["", "443", "8443"]);
 
-/** True for an address of the public internet, and for one of a network that is allowed. */
+/** True for an address of the public internet, and for one in an allowed network. */
 export const mayBeAsked = (address: string, allowed: AllowedNetworks): boolean => {
   if (!ipaddr.isValid(address)) return false;
   return isPublic(address) || isAllowed(address, allowed);
@@ -59,9 +59,9 @@ const isAllowed = (address: string, allowed: AllowedNetworks): boolean => {
 };
 
 /**
- * GET. Public addresses by https at port 443 or 8443; allowed networks at any port, in plain text
- * too. Redirects are not followed: they are answers like others. Throws OutboundRefused,
- * OutboundTimeout, and the system's own errors of connections.
+ * Sends a GET. Public addresses are asked by https at port 443 or 8443; allowed networks at any
+ * port, in plain text too. Redirects are not followed: they are returned like other answers. Throws
+ * OutboundRefused, OutboundTimeout, and the system's own connection errors.
  */
 export const getOutbound = async (asked: OutboundRequest): Promise<OutboundAnswer> => {
   const timeout = AbortSignal.timeout(asked.timeoutMs);
@@ -102,7 +102,7 @@ const answerTo = (asked: OutboundRequest, signal: AbortSignal): Promise<Outbound
     request.end();
   });
 
-/** Of all that a name resolves to, what may be asked; the connection is made to one of these. */
+/** Resolves a name to its allowed addresses; the connection is made to one of them. */
 const lookupOf =
   (url: URL, allowed: AllowedNetworks): LookupFunction =>
   (hostname, options, callback) => {
@@ -125,7 +125,7 @@ const lookupOf =
     });
   };
 
-/** Those of `addresses` that this URL may go to; throws when none is left. */
+/** Returns the addresses that this URL may go to; throws when there is none. */
 const refuseUnless = (url: URL, addresses: readonly string[], allowed: AllowedNetworks): readonly string[] => {
   const isPublicUrl = url.protocol === "https:" && SECURE_PORTS.has(url.port);
   const kept = addresses.filter((address) => isAllowed(address, allowed) || (isPublicUrl && isPublic(address)));

@@ -1,5 +1,5 @@
-// Work that must not be done twice at once, wherever its processes run: each waits for its turn in
-// Postgres.
+// Locks in Postgres for work that must not run twice at once, in whatever process: each caller
+// waits for its turn.
 import type { Pool, PoolClient } from "pg";
 import { openPool, sql } from "./sql.ts";
 
@@ -10,12 +10,15 @@ export const lockUntilCommit = async (tx: Transaction, name: string): Promise<vo
   await tx.query(sql`select pg_advisory_xact_lock(hashtext(${name}))`);
 };
 
-/** Keeps out, until the commit, who wants the lock alone, and waits for it; many may share it. */
+/**
+ * Excludes exclusive holders of the lock until the commit, after waiting for them; many
+ * transactions may share it.
+ */
 export const shareUntilCommit = async (tx: Transaction, name: string): Promise<void> => {
   await tx.query(sql`select pg_advisory_xact_lock_shared(hashtext(${name}))`);
 };
 
-/** As `lockUntilCommit`, without waiting: false when another transaction holds it. */
+/** Like `lockUntilCommit`, without waiting: false when another transaction holds the lock. */
 export const tryLockUntilCommit = async (tx: Transaction, name: string): Promise<boolean> => {
   const { rows } = await tx.query<{ taken: boolean }>(
     sql`select pg_try_advisory_xact_lock(hashtext(${name})) as taken`,
@@ -25,7 +28,7 @@ export const tryLockUntilCommit = async (tx: Transaction, name: string): Promise
 
 /**
  * Runs `work` while it alone holds the lock of this name; throws `busy()` when another process
- * does. The lock lives as long as its connection, so a process that dies gives it back.
+ * holds it. The lock lives as long as its connection, so a dead process releases it.
  */
 export const withLockOrThrow = async <T>(
   pool: Pool,
@@ -53,9 +56,9 @@ export const withLockOrThrow = async <T>(
 };
 
 /**
- * Runs `work` while no other process on this database that names the same `turn` does, after
- * waiting for the others. The turn belongs to a session, so a process that dies gives it back.
- * Throws what `work` threw, or what Postgres says, e.g. that `mostMs` of waiting are over.
+ * Runs `work` while no other process on this database runs work with the same `turn`, after waiting
+ * for the others. The turn belongs to a session, so a dead process releases it. Throws the error of
+ * `work` or of Postgres, e.g. that `mostMs` of waiting are over.
  */
 export const withAdvisoryLock = async <T>(
   url: string,
@@ -68,7 +71,7 @@ export const withAdvisoryLock = async <T>(
     const session = await pool.connect();
     session.on("error", () => undefined);
     try {
-      // A server may be configured to end idle sessions, and this one is idle while `work` goes on.
+      // A server may be configured to end idle sessions, and this one is idle while `work` runs.
       await session.query("set idle_session_timeout = 0");
       await session.query(sql`select pg_advisory_lock(hashtext(${turn}))`);
       return await work();

@@ -1,15 +1,18 @@
-// Arrays as parameters in Postgres' binary form: as text each item would be quoted here and parsed
+// Arrays as parameters in Postgres' binary form. As text, each item would be quoted here and parsed
 // there, and bytes would be written as hex digits.
 
-/** Object identifiers of the types of items, the same in every Postgres. */
+/** Object identifiers of the item types, the same in every Postgres. */
 const OIDS = { bytes: 17, bigint: 20, int: 23, text: 25 } as const;
-/** In front of the items: dimensions, whether any is null, the type; then their number, and 1. */
+/**
+ * Before the items: the dimensions, whether any item is null, the type, the number of items, and
+ * the lower bound 1.
+ */
 const HEADER_BYTES = 12;
 const DIMENSION_BYTES = 8;
 const LENGTH_BYTES = 4;
-/** The length of an item that is null. */
+/** The length of a null item. */
 const NULL = -1;
-/** UTF-8 has at most so many for one unit of a string. */
+/** UTF-8 has at most this many bytes for one unit of a string. */
 const BYTES_A_UNIT = 3;
 
 const putHead = (
@@ -25,7 +28,10 @@ const putHead = (
   array.writeInt32BE(1, at + 16);
 };
 
-/** `bytes` of all items together; `put` writes one at a place and answers the place behind it. */
+/**
+ * `bytes` is the size of all items together. `put` writes one item at a position and returns the
+ * position after it.
+ */
 const arrayOf = <T>(
   oid: number,
   items: readonly T[],
@@ -67,11 +73,11 @@ export const textArray = (items: readonly string[]): Buffer =>
 export const intArray = (items: readonly number[]): Buffer =>
   arrayOf(OIDS.int, items, items.length * 4, (item, array, at) => array.writeInt32BE(item, at));
 
-/** Of numbers that are whole; offsets and versions are far below 2^53. */
+/** For whole numbers; offsets and versions are far below 2^53. */
 export const bigintArray = (items: readonly number[]): Buffer =>
   arrayOf(OIDS.bigint, items, items.length * 8, (item, array, at) => array.writeBigInt64BE(BigInt(item), at));
 
-/** A text in which half a character stands: no UTF-8, so Postgres cannot store it. */
+/** A text with an unpaired surrogate: it has no UTF-8 form, so Postgres cannot store it. */
 export class BrokenText extends Error {
   readonly verdict = "data";
   constructor(column: string) {
@@ -81,11 +87,11 @@ export class BrokenText extends Error {
 }
 const HALF = /\p{Surrogate}/u;
 
-/** Beyond so many units the writer of Node is faster than one unit after the other. */
+/** Above this many units Node's own writer is faster than a loop over the units. */
 const SHORT = 48;
 const LAST_ASCII = 0x7f;
 
-/** Answers how many bytes it took. */
+/** Returns how many bytes it wrote. */
 const putText = (text: string, array: Buffer, at: number): number => {
   const { length } = text;
   if (length > SHORT) return array.write(text, at);
@@ -101,15 +107,15 @@ const textOf = (value: unknown): string | null =>
   typeof value === "string" ? value : value === null || value === undefined ? null : String(value);
 
 /**
- * An array of texts for each of these columns of the rows; null is what is null or not there.
- * Throws BrokenText where UTF-8 would put another character in the place of a broken one.
+ * Makes an array of texts for each of these columns of the rows; missing values are null. Throws
+ * BrokenText where UTF-8 would replace an unpaired surrogate by another character.
  */
 export const columnArrays = (rows: readonly object[], columns: readonly string[]): readonly Buffer[] => {
   const texts = columns.map((column) => rows.map((row) => textOf((row as Readonly<Record<string, unknown>>)[column])));
   const around = HEADER_BYTES + DIMENSION_BYTES + rows.length * LENGTH_BYTES;
   let bytes = columns.length * around;
   for (const column of texts) for (const text of column) bytes += (text?.length ?? 0) * BYTES_A_UNIT;
-  // One piece of memory for all: an array each would be a hundred allocations a write.
+  // One buffer for all arrays: one each would be a hundred allocations a write.
   const room = Buffer.allocUnsafe(bytes);
   let at = 0;
   return texts.map((column, n) => {

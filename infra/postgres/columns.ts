@@ -1,14 +1,14 @@
-// The columns of a Postgres table, declared once: the row that a statement is given, the row that
-// is read, and the parts of statements that list columns.
+// The columns of a Postgres table, declared once: the row that a statement gets, the row that a
+// select returns, and the parts of statements that list columns.
 import type { UnixMs } from "../../stream/flow.ts";
 
-/** `Written` is a value that a statement is given, `Read` the same value as pg reads it. */
+/** `Written` is a value that a statement gets, `Read` the same value as pg returns it. */
 export interface ColumnType<Written, Read = Written> {
-  /** Type of the given field. */
+  /** The type of the given field. */
   readonly given: string;
-  /** The expression that stores the field of that name. */
+  /** The expression that stores the field of this name. */
   readonly stored: (name: string) => string;
-  /** For the compiler alone. */
+  /** Only for the compiler. */
   readonly values?: { readonly written: Written; readonly read: Read };
 }
 const plain = <Written, Read = Written>(given: string): ColumnType<Written, Read> => ({
@@ -17,10 +17,10 @@ const plain = <Written, Read = Written>(given: string): ColumnType<Written, Read
 });
 
 export const int = plain<number>("int");
-/** 64 bits, written as digits: a number would be rounded. */
+/** 64 bits, written as digits because a number would be rounded. */
 export const bigint = plain<string, bigint>("bigint");
 export const text = plain<string>("text");
-/** A text that is one of a few. */
+/** A text that is one of a few values. */
 export const oneOf = <Value extends string>(): ColumnType<Value> => plain<Value>("text");
 export const uuid = plain<string>("uuid");
 export const bool = plain<boolean>("boolean");
@@ -32,18 +32,18 @@ export const bytes: ColumnType<string, Buffer> = { given: "text", stored: (name)
 export const nullable = <Written, Read>(type: ColumnType<Written, Read>): ColumnType<Written | null, Read | null> =>
   type;
 
-/** A column whose value is not a given field of its own name. */
+/** A column whose value is not a given field of the same name. */
 export const computed = <Written, Read>(
   type: ColumnType<Written, Read>,
   expression: string,
 ): ColumnType<Written, Read> => ({ ...type, stored: () => expression });
 
 export type Columns = Readonly<Record<string, ColumnType<any, any>>>;
-/** The row that a statement is given. */
+/** The row that a statement gets. */
 export type WrittenRow<Of extends Columns> = {
   readonly [Name in keyof Of]: Of[Name] extends ColumnType<infer Written, any> ? Written : never;
 };
-/** The row that a select answers with. */
+/** The row that a select returns. */
 export type StoredRow<Of extends Columns> = {
   readonly [Name in keyof Of]: Of[Name] extends ColumnType<any, infer Read> ? Read : never;
 };
@@ -54,7 +54,7 @@ export interface DeclaredTable {
   readonly columns: Columns;
 }
 
-/** Some of them; a statement that needs only these names only these. */
+/** Picks some columns; a statement that needs only these names only these. */
 export const pick = <Of extends Columns, Name extends keyof Of & string>(
   columns: Of,
   ...names: readonly Name[]
@@ -63,8 +63,8 @@ export const pick = <Of extends Columns, Name extends keyof Of & string>(
 export const listOf = (columns: Columns): string => Object.keys(columns).join(", ");
 
 /**
- * The rows of `$1`, a JSON array, as a table named `given`: for what is asked seldom, since reading
- * JSON costs the server three times as much as `givenTexts`.
+ * The rows of `$1`, a JSON array, as a table named `given`. For rare statements: reading JSON costs
+ * the server three times as much as `givenTexts`.
  */
 export const givenRows = (columns: Columns): string =>
   `json_to_recordset($1::json) as given (${Object.entries(columns)
@@ -72,8 +72,8 @@ export const givenRows = (columns: Columns): string =>
     .join(", ")})`;
 
 /**
- * The rows of `$1`, `$2` and so on, of each of these columns the texts of its values, as a table
- * named `given`. A text that is no value of its type is refused as in JSON.
+ * The rows of `$1`, `$2` and so on, which hold the texts of one column each, as a table named
+ * `given`. A text that is no value of its type is refused as in JSON.
  */
 export const givenTexts = (columns: Columns): string => {
   const names = Object.keys(columns);
@@ -85,20 +85,20 @@ export const givenTexts = (columns: Columns): string => {
 };
 
 /**
- * Joins each of the given rows with the one that is kept under its key, as `kept`: found by itself,
- * for to a list of keys the planner prefers reading all rows of a client.
+ * Joins each given row with the stored row of its key, as `kept`. Each one is looked up by itself:
+ * for a list of keys the planner would read all rows of a client.
  */
 export const eachWithKept = (table: string, ...key: readonly string[]): string => `cross join lateral (
   select * from ${table} as row
   where ${key.map((name) => `row.${name} = given.${name}`).join(" and ")} limit 1) as kept`;
 
-/** The value of each column, in the order of `listOf`. */
+/** The values of the columns, in the order of `listOf`. */
 export const storedFrom = (columns: Columns): string =>
   Object.entries(columns)
     .map(([name, type]) => type.stored(name))
     .join(", ");
 
-/** Sets all columns but those to what an insert met a conflict with. */
+/** On a conflict, sets all columns except these to the inserted values. */
 export const replacedBut = (columns: Columns, ...kept: readonly string[]): string =>
   Object.keys(columns)
     .filter((name) => !kept.includes(name))

@@ -1,27 +1,30 @@
-// Deflate of small values in front of which the same words lie each time, after RFC 1951: zlib
-// makes room for each value and reads the words again, which costs more than deflating does
+// Deflates small values that share a dictionary of words, after RFC 1951. zlib allocates for each
+// value and reads the words again, which costs more than deflating does
 // (docs/decisions/0048-values-are-deflated-by-our-own-code.md).
 
 const SHORTEST = 4;
 const LONGEST = 258;
-/** As many places as are looked at for a match; further ones find little. */
+/** The most positions that are tried for a match; further ones find little. */
 const LOOKS = 12;
-/** A match of so many bytes gives way to none. */
+/** A match of this many bytes is taken without looking for a longer one. */
 const LONG_ENOUGH = 32;
 const HASH_BITS = 13;
 const NONE = -1;
 const FIRST_LENGTH = 257;
-/** One block, the last, of fixed codes. */
+/** One block, marked as the last, with fixed codes. */
 const HEAD = 0b011;
 const HEAD_BITS = 3;
-/** The symbol of the end of a block: zeros. */
+/** The number of zero bits that end a block. */
 const END_BITS = 7;
-/** Words and value: a distance has 17 bits then, and fits behind 15 that wait. */
+/**
+ * The most bytes of words and value together: a distance then has 17 bits, and fits behind 15 that
+ * wait.
+ */
 const REACH = 16 * 1024;
-/** Nine bits for each byte, at worst, and what surrounds them. */
+/** At worst nine bits for each byte, and the frame around them. */
 const worstBytes = (bytes: number): number => Math.ceil((bytes * 9) / 8) + 4;
 
-/** What is written of each symbol: its bits, the first one lowest, and how many. */
+/** The code of each symbol: its bits, lowest first, and their number. */
 interface Codes {
   readonly bits: Uint16Array;
   readonly counts: Uint8Array;
@@ -50,7 +53,7 @@ const symbols: Codes = (() => {
   return { bits, counts };
 })();
 
-/** RFC 1951, 3.2.5: lengths with the bits behind their symbol. */
+/** RFC 1951, 3.2.5: lengths with the extra bits behind their symbol. */
 const lengths: Codes = (() => {
   const bits = new Uint16Array(LONGEST + 1);
   const counts = new Uint8Array(LONGEST + 1);
@@ -68,7 +71,10 @@ const lengths: Codes = (() => {
   return { bits, counts };
 })();
 
-/** Of each of the 30 symbols of a distance its five bits; how many follow is said by the symbol. */
+/**
+ * The five bits of each of the 30 distance symbols; the symbol determines how many extra bits
+ * follow.
+ */
 const FAR = Uint8Array.from({ length: 30 }, (_, symbol) => reversed(symbol, 5));
 
 const hashAt = (bytes: Uint8Array, pos: number): number =>
@@ -76,8 +82,8 @@ const hashAt = (bytes: Uint8Array, pos: number): number =>
   (32 - HASH_BITS);
 
 /**
- * Deflates values of up to `largest` bytes behind the words, which inflating needs as its
- * dictionary.
+ * Deflates values of up to `largest` bytes with these words as the dictionary, which inflating
+ * needs too.
  */
 export const deflater = (words: Buffer, largest: number): ((value: Uint8Array) => Buffer) => {
   const size = words.length + largest;
@@ -85,7 +91,9 @@ export const deflater = (words: Buffer, largest: number): ((value: Uint8Array) =
   const room = new Uint8Array(size);
   room.set(words);
   const out = Buffer.allocUnsafeSlow(worstBytes(largest));
-  /** The newest place of each hash, and of each place the one before it of the same hash. */
+  /**
+   * The newest position of each hash, and for each position the previous one with the same hash.
+   */
   const newest = new Int16Array(1 << HASH_BITS).fill(NONE);
   const before = new Int16Array(size);
   for (let pos = 0; pos + SHORTEST <= words.length; pos++) {
@@ -104,7 +112,7 @@ export const deflater = (words: Buffer, largest: number): ((value: Uint8Array) =
     let held = HEAD;
     let holds = HEAD_BITS;
     let at = 0;
-    /** A match that begins one byte before, and gives way to a longer one that begins here. */
+    /** A match that begins one byte earlier, and loses against a longer one that begins here. */
     let length = 0;
     let distance = 0;
     for (let pos = words.length; pos < end || length > 0; ) {
@@ -136,7 +144,8 @@ export const deflater = (words: Buffer, largest: number): ((value: Uint8Array) =
         length = longer;
         distance = longerDistance;
       } else {
-        // What lies inside is not entered: values would be 2 % smaller, for a third more work.
+        // Positions inside of a match are not entered: values would be 2 % smaller, for a third
+        // more work.
         pos += length - 1;
         held |= lengths.bits[length]! << holds;
         holds += lengths.counts[length]!;
@@ -159,7 +168,7 @@ export const deflater = (words: Buffer, largest: number): ((value: Uint8Array) =
         holds -= 16;
       }
     }
-    // Zeros fill the last byte too.
+    // The last byte is filled with zeros too.
     for (holds += END_BITS; holds > 0; holds -= 8, held >>>= 8) out[at++] = held;
     return Buffer.from(out.subarray(0, at));
   };

@@ -1,20 +1,20 @@
-// Durable memory, for whatever decides money: the newest value of a key and the outcome of every
-// event, in one transaction a batch.
+// Durable memory, for everything that decides money: the newest value of a key and the outcome of
+// every event, in one transaction a batch.
 import pg, { type Pool, type PoolClient } from "pg";
 import type { Change, LoadedMemory, Memory, MemoryWrite, Version } from "../../stream/memory/memory.ts";
 import { bigintArray, bytesArray, intArray, textArray } from "./arrays.ts";
 import { packed, unpacked } from "./packed-values.ts";
 import { transaction } from "./sql.ts";
 
-/** Named, so that a connection parses each of them once. */
+/** Named statements, so that a connection parses each of them once. */
 const LOAD = { name: "memory-load", text: "SELECT * FROM memory_load($1, $2, $3, $4, $5)" } as const;
 const REMEMBER = {
   name: "memory-remember",
   text: `SELECT memory_remember(${Array.from({ length: 25 }, (_, n) => `$${n + 1}`).join(", ")})`,
 } as const;
 /**
- * The SQLSTATEs by which memory_remember says that it has remembered nothing: a key is at another
- * version; an outcome, or the first version of a key, is there already.
+ * The SQLSTATEs with which memory_remember reports that it has remembered nothing: a key has
+ * another version, or an outcome or the first version of a key exists already.
  */
 const MOVED: ReadonlySet<string | undefined> = new Set(["TM001", "23505"]);
 
@@ -27,7 +27,7 @@ interface LoadedRow {
   readonly bytes: Buffer;
 }
 
-/** What an event left behind: which one, where it stood in the log, and the bytes. */
+/** A change or an outcome of an event: the event, its position in the log, and the bytes. */
 type Trace = Pick<Change, "eventId" | "position"> & { readonly bytes: Uint8Array };
 const columnsOfTraces = (traces: readonly Trace[]): readonly Buffer[] => [
   textArray(traces.map(({ eventId }) => eventId)),
@@ -36,7 +36,7 @@ const columnsOfTraces = (traces: readonly Trace[]): readonly Buffer[] => [
   bigintArray(traces.map(({ position }) => position.offset)),
   bytesArray(traces.map(({ bytes }) => packed(bytes))),
 ];
-/** The columns of rows that are added to memory_state, or replaced there. */
+/** The columns of rows that are inserted into memory_state or replaced there. */
 const columnsOfChanges = (changes: readonly Change[]): readonly Buffer[] => [
   textArray(changes.map(({ key }) => key)),
   bigintArray(changes.map(({ version }) => version)),
@@ -47,7 +47,7 @@ const remember = (
   client: Pool | PoolClient,
   { stage, topic, partition, mark, met, outcomes, changes }: MemoryWrite,
 ): Promise<unknown> => {
-  // Nothing was there of these, and adding them finds out whether there still is nothing.
+  // These keys had no value, and inserting them checks that there is still none.
   const absent = new Set(met.flatMap(({ key, version }) => (version === 0 ? key : [])));
   const [added, replaced]: [Change[], Change[]] = [[], []];
   for (const change of changes) (absent.has(change.key) ? added : replaced).push(change);
@@ -70,8 +70,8 @@ const remember = (
 };
 
 /**
- * The tables are those of migrations/postgres/005_memory.sql, the functions those of 286 and 288;
- * errors of the database are thrown as they come.
+ * migrations/postgres/005_memory.sql has the tables, 286 and 288 the functions. Errors of the
+ * database are thrown unchanged.
  */
 export const postgresMemory = (pool: Pool): Memory => ({
   load: async ({ stage, keys, eventIds, topic, partition }): Promise<LoadedMemory> => {

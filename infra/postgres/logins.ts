@@ -1,10 +1,10 @@
-// As whom processes log in to Postgres, and which roles each may take on for a transaction.
+// The logins of processes to Postgres, and the roles that each may take on for a transaction.
 
 /**
- * Group roles: each may do what tributary_app may not by itself. No one logs in as one of them.
- * reference reads all tenants' reference data; edge knows tokens by their hash, stores recordings
- * and counts dead letters; tokens makes tokens and users; secrets reads what signs; keeper does the
- * work of schedules.
+ * Group roles: each may do something that tributary_app itself may not. No one logs in as one of
+ * them. reference reads all tenants' reference data; edge knows tokens by their hash, stores
+ * recordings and counts dead letters; tokens makes tokens and users; secrets reads the signing
+ * secrets; keeper does the work of schedules.
  */
 export const groupRoles = [
   "tributary_reference",
@@ -15,10 +15,12 @@ export const groupRoles = [
 ] as const;
 export type GroupRole = (typeof groupRoles)[number];
 
-/** The apps of the product that have a login of their own. */
+/** The apps of the product with a login of their own. */
 export type AppLogin = "ingest" | "worker" | "api" | "keeper";
 
-/** Of each app what it takes on. The command line is tributary_app, and takes on all of them. */
+/**
+ * The roles that each app takes on. The command line is tributary_app, and takes on all of them.
+ */
 export const appLogins: Readonly<Record<AppLogin, { readonly role: string; readonly groups: readonly GroupRole[] }>> = {
   ingest: { role: "tributary_app_ingest", groups: ["tributary_reference", "tributary_edge"] },
   worker: { role: "tributary_app_worker", groups: ["tributary_reference"] },
@@ -33,10 +35,10 @@ const makeRole = (role: string): string =>
   `do $$ begin create role ${role}; exception when duplicate_object or unique_violation then null; end $$`;
 
 /**
- * Statements that make the roles where they are missing and give each app's login its groups, no
- * more. Whether a login may log in, and by which password, is left alone: the owner of the server
- * says so. INHERIT FALSE: a group's rights are never used by accident; SET FALSE: no login becomes
- * tributary_app, who may take on every group.
+ * Statements that make missing roles and give each app's login its groups, and no others. Whether a
+ * login may log in, and with which password, is left alone: the owner of the server decides that.
+ * INHERIT FALSE: the rights of a group are never used by accident. SET FALSE: no login becomes
+ * tributary_app, which may take on every group.
  */
 export const roleStatements = (): readonly string[] => [
   ...["tributary_app", ...groupRoles, ...Object.values(appLogins).map(({ role }) => role)].map(makeRole),

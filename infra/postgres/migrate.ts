@@ -1,4 +1,4 @@
-// Brings a database up to the newest of the numbered .sql files, forward only, and says where it
+// Brings a database to the newest of the numbered .sql files, forward only, and reports where it
 // stands.
 
 import { createHash } from "node:crypto";
@@ -26,15 +26,15 @@ export interface MigrationStatus {
   readonly applied: readonly AppliedMigration[];
   readonly pending: readonly string[];
   /**
-   * Files that differ from what was applied, and applied ones that are gone; either makes `migrate`
-   * refuse.
+   * Files that differ from the applied version, and applied files that are missing. Either makes
+   * `migrate` refuse.
    */
   readonly problems: readonly string[];
 }
 
 /**
- * The files lie beside the sources, for tsc copies none: found from here or from dist/ by the
- * package.json above both.
+ * The files are beside the sources, because tsc copies none. They are found from here or from dist/
+ * by the package.json above both.
  */
 const shipped = (): string => {
   let folder = dirname(fileURLToPath(import.meta.url));
@@ -63,7 +63,9 @@ export const migrationsIn = (folder: string): readonly Migration[] => {
   return migrations;
 };
 
-/** Cuts a file at the semicolons that end statements, with the line on which each begins. */
+/**
+ * Splits a file at the semicolons that end statements, and returns the line on which each begins.
+ */
 export const statementsOf = (text: string): readonly { readonly line: number; readonly text: string }[] => {
   const tokens = /\$(\w*)\$[\s\S]*?\$\1\$|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|;|[^;$'"/-]+|./g;
   const found: { line: number; text: string }[] = [];
@@ -80,7 +82,7 @@ export const statementsOf = (text: string): readonly { readonly line: number; re
   return found;
 };
 
-/** The table of what was applied is the only thing that no file makes. */
+/** The table of applied files is the only one that no file makes. */
 const bookkeeping = `create table if not exists migrations (
   number int primary key, file text not null, checksum text not null,
   applied_at timestamptz(3) not null default clock_timestamp())`;
@@ -112,7 +114,7 @@ const problemsOf = (migrations: readonly Migration[], applied: readonly AppliedM
     );
   });
 
-/** What was applied, what is still to do and what is wrong. Writes nothing. */
+/** Lists the applied and the pending files and the problems. Writes nothing. */
 export const status = async (adminUrl: string, folder = shipped()): Promise<MigrationStatus> => {
   const pool = openPool(adminUrl, { name: "tributary-migrate", max: 1 });
   try {
@@ -130,18 +132,18 @@ export const status = async (adminUrl: string, folder = shipped()): Promise<Migr
 };
 
 /**
- * Applies what is pending, each file in a transaction of its own, so that after a failure the next
- * run goes on with the file that failed. Several callers at once take turns. A file with a lower
- * number than the newest applied one is applied too: files of one release do not depend on each
- * other's order across authors. Throws, naming file, line and statement, with the server's own
- * words; refuses an edited file with the cure.
+ * Applies the pending files, each in a transaction of its own, so that after a failure the next run
+ * continues with the file that failed. Concurrent callers take turns. A file with a lower number
+ * than the newest applied one is applied too: files of one release by several authors do not depend
+ * on each other's order. Throws an error that names file, line and statement, with the server's own
+ * words; refuses an edited file and names the cure.
  */
 export const migrate = async (
   adminUrl: string,
   options: { readonly appPassword: string; readonly folder?: string; readonly log?: (line: string) => void },
 ): Promise<{ readonly applied: readonly string[] }> => {
   const migrations = migrationsIn(options.folder ?? shipped());
-  // A migration may rewrite a large table: 10 minutes.
+  // A migration may rewrite a large table, so it gets 10 minutes.
   const pool = openPool(adminUrl, { name: "tributary-migrate", max: 1, timeoutMs: 600_000 });
   const db = await pool.connect();
   db.on("error", () => undefined);
@@ -163,7 +165,7 @@ export const migrate = async (
     }
     return { applied };
   } finally {
-    // Closing the session gives the lock back, whatever state it is in.
+    // Closing the session releases the lock, whatever state it is in.
     db.release(true);
     await pool.end();
   }
@@ -208,7 +210,7 @@ const refuseOldServer = async (db: pg.PoolClient): Promise<void> => {
 
 /**
  * tributary_app logs in and owns nothing (infra/postgres/logins.ts has the others). Roles belong to
- * the whole server, so two databases on one server share them and the last password stands.
+ * the whole server: two databases on one server share them, and the last password counts.
  */
 const makeRoles = async (db: pg.PoolClient, appPassword: string): Promise<void> => {
   const statements = [

@@ -1,17 +1,17 @@
-// Durable memory is kept for good, so its values lie packed: deflated with the words that most of
-// them have. What was written before lies as it is, and is read so.
+// Durable memory is kept for ever, so its values are packed: deflated with the words that most of
+// them share. Older values are not packed, and are read unchanged.
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { deflater } from "./deflate.ts";
 
 /**
- * The first byte says how a value lies. Values of before begin with `{`, `[` or 1; one that begins
- * with a mark is kept behind `plain`.
+ * The first byte is the form of a value. Older values begin with `{`, `[` or 1; a value that begins
+ * with a mark is stored behind `plain`.
  */
 const MARKS = { plain: 0xd0, words: 0xd1 } as const;
 
 /**
  * The words of orders and of the outcomes of settle and commission, the most frequent last. Never
- * change it: values are read with the words that they were written with. Other words are another
+ * change it: values are read with the words that they were written with. Other words need another
  * mark.
  */
 export const WORDS = Buffer.from(
@@ -46,12 +46,15 @@ export const WORDS = Buffer.from(
   "latin1",
 );
 const FROM_BYTES = 256;
-/** Nearly every value; in orders of many lines zlib finds more, and its room is worth its cost. */
+/**
+ * Nearly every value is smaller. In orders of many lines zlib finds more, and is worth its
+ * allocation.
+ */
 const SMALL_BYTES = 8 * 1024;
 const LARGE = { dictionary: WORDS, level: 1 } as const;
 const deflateSmall = deflater(WORDS, SMALL_BYTES);
 
-/** As it is stored; small values, such as most of commission's, are not worth the work. */
+/** Returns the stored form. Small values, such as most of commission's, are not worth the work. */
 export const packed = (bytes: Uint8Array): Uint8Array => {
   if (bytes.length >= FROM_BYTES) {
     const deflated = bytes.length <= SMALL_BYTES ? deflateSmall(bytes) : deflateRawSync(bytes, LARGE);

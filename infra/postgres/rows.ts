@@ -1,5 +1,5 @@
-// Reads rows of which each reader sees other columns: the select names those of the reader and no
-// others. In pages behind a cursor, or all of them out of one snapshot.
+// Reads rows of which each reader may see other columns: the select names only the columns of the
+// reader. Rows are read in pages behind a cursor, or all of them from one snapshot.
 import type pg from "pg";
 import type { GroupRole } from "./logins.ts";
 import { named, type Sql, sql } from "./sql.ts";
@@ -15,27 +15,30 @@ interface SortKey {
 export interface RowsQuery {
   readonly columns: Expressions;
   readonly from: Sql;
-  /** Taken on for the reading, where the application may not read it by itself. */
+  /** The role for reading, if the application may not read the rows by itself. */
   readonly role?: GroupRole;
-  /** The column that says whose row it is; only rows of the clients in scope are read. */
+  /** The column with the client of a row; only rows of the clients in scope are read. */
   readonly tenant: Sql;
   readonly where?: readonly Sql[];
   readonly sorts: Readonly<Record<string, SortKey>>;
   /** Unique: the last key of every order. */
   readonly id: SortKey;
 }
-/** Sort key and id of the row behind which a page begins, as texts. */
+/** Sort key and id of the row after which a page begins, as texts. */
 export type PageKey = readonly [key: string, id: string];
 export interface RowsReading {
-  /** Names of columns; what `columns` does not have is left out, for it comes from elsewhere. */
+  /**
+   * Names of columns. Names that `columns` does not have are left out, since they come from
+   * elsewhere.
+   */
   readonly names: readonly string[];
-  /** A name of `sorts`, with `-` in front when it is descending. */
+  /** A name of `sorts`, with `-` in front for descending order. */
   readonly sort: string;
   readonly clients: readonly number[];
 }
 type Row = Readonly<Record<string, any>>;
 
-/** `expression as "name"` of those names, and of no other column. */
+/** `expression as "name"` of these names, and of no other column. */
 export const selecting = (columns: Expressions, names: readonly string[]): Sql =>
   listed(names.filter((name) => Object.hasOwn(columns, name)).map((name) => sql`${columns[name]} as ${named(name)}`));
 
@@ -74,14 +77,14 @@ const asRole = async <T>(tx: pg.PoolClient, { role }: RowsQuery, work: () => Pro
   return result;
 };
 
-/** At most `limit` rows, and where the next page begins when there are more. */
+/** Returns at most `limit` rows, and where the next page begins if there are more. */
 export const pageOfRows = async (
   tx: pg.PoolClient,
   query: RowsQuery,
   reading: RowsReading,
   { behind, limit }: { readonly behind?: PageKey | undefined; readonly limit: number },
 ): Promise<{ readonly rows: readonly Row[]; readonly next: PageKey | null }> => {
-  // One more than asked for shows whether there are more.
+  // One row more than asked for shows whether there are more.
   const { rows } = await asRole(tx, query, () => tx.query<Row>(statementOf(query, reading, behind, limit + 1)));
   const last = rows.length > limit ? rows[limit - 1] : undefined;
   return {
@@ -90,14 +93,16 @@ export const pageOfRows = async (
   };
 };
 
-/** How many rows all pages together have. */
+/** The number of rows of all pages together. */
 export const countRows = async (tx: pg.PoolClient, query: RowsQuery, clients: readonly number[]): Promise<number> => {
   const where = all([sql`${query.tenant} = any (${clients}::int[])`, ...(query.where ?? [])]);
   const counted = sql`select count(*)::int as count from ${query.from} where ${where}`;
   return (await asRole(tx, query, () => tx.query<{ count: number }>(counted))).rows[0]!.count;
 };
 
-/** Every row, some at a time, by a cursor: the transaction decides what is seen. */
+/**
+ * Yields every row, read in portions by a cursor; the transaction decides which rows are visible.
+ */
 export async function* everyRow(
   tx: pg.PoolClient,
   query: RowsQuery,

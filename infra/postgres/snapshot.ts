@@ -1,32 +1,34 @@
-// Keeps a picture of what Postgres holds in memory: polled, refreshed when it moved, and honest
-// about its age.
+// Keeps a snapshot of data in Postgres in memory: it is polled, refreshed after a change, and its
+// age is known.
 import type { UnixMs } from "../../stream/flow.ts";
 
-/** A picture and the database time at which it was true. */
+/** A snapshot and the database time at which it was true. */
 export interface SnapshotAt<T> {
   readonly value: T;
   readonly asOf: UnixMs;
 }
 
 export interface Snapshot<T> {
-  /** What is known now; undefined until the first load. */
+  /** The snapshot in use; undefined until the first load. */
   readonly now: () => SnapshotAt<T> | undefined;
   /**
-   * A picture not older than `asOf` in database time, refreshed first when it must be. While the
-   * database is away: the newest there is, which `staleSince` tells. Throws when nothing was ever
-   * loaded.
+   * Returns a snapshot that is not older than `asOf` in database time, refreshed first if
+   * necessary. While the database is away it is the newest one there is, which `staleSince`
+   * reveals. Throws when nothing was ever loaded.
    */
   readonly upTo: (asOf: UnixMs) => Promise<SnapshotAt<T>>;
-  /** The database time of the picture in use, when the last attempt to refresh it failed. */
+  /** The database time of the snapshot in use, if the last attempt to refresh it failed. */
   readonly staleSince: () => UnixMs | undefined;
-  /** Resolves with the first load; never rejects, for a process may start before its database. */
+  /**
+   * Resolves with the first load. Never rejects, because a process may start before its database.
+   */
   readonly ready: Promise<void>;
   readonly close: () => Promise<void>;
 }
 
 /**
- * `take` gets the picture before and answers the one now: a changed one, or the same value with a
- * newer time when nothing moved.
+ * `take` gets the previous snapshot and returns the next one: a changed one, or the same value with
+ * a newer time if nothing changed.
  */
 export const keepSnapshot = <T>(
   take: (before: SnapshotAt<T> | undefined) => Promise<SnapshotAt<T>>,
@@ -57,9 +59,8 @@ export const keepSnapshot = <T>(
     now: () => taken,
     upTo: async (asOf) => {
       const isOld = (): boolean => taken === undefined || taken.asOf < asOf;
-      // A refresh under way may have begun before `asOf`; the second one has not. While the
-      // database is away only the poll asks it, so that a batch does not wait for a timeout each
-      // time.
+      // A refresh under way may have begun before `asOf`; a second one has not. While the database
+      // is away only the poll asks it, so that a batch does not wait for a timeout each time.
       for (let tries = 0; tries < 2 && isOld() && !(failure !== undefined && taken !== undefined); tries += 1)
         await refresh.run();
       if (taken === undefined) throw failure;

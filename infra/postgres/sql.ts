@@ -1,8 +1,8 @@
-// How Postgres is spoken to: the pool and its types, the `sql` tag, and a transaction that names
-// its tenants.
+// Access to Postgres: the pool and its types, the `sql` tag, and a transaction that names its
+// tenants.
 import pg from "pg";
 
-/** A query with its values, as pg takes it. */
+/** A query with its values, in the form of pg. */
 export interface Sql {
   readonly text: string;
   readonly values: unknown[];
@@ -11,8 +11,8 @@ const isSql = (value: unknown): value is Sql =>
   typeof value === "object" && value !== null && "text" in value && "values" in value && Array.isArray(value.values);
 
 /**
- * A tagged template: each `${value}` becomes a parameter, and a `${sql`...`}` inside is spliced in
- * with its own.
+ * A tagged template: each `${value}` becomes a parameter, and a `${sql`...`}` inside is inserted
+ * with its own parameters.
  */
 export const sql = (strings: TemplateStringsArray, ...parts: readonly unknown[]): Sql => {
   const values: unknown[] = [];
@@ -33,7 +33,7 @@ export const sql = (strings: TemplateStringsArray, ...parts: readonly unknown[])
   return { text, values };
 };
 
-/** A table or column name in a query. Quoted, so that any name is only a name. */
+/** A table or column name in a query, quoted, so that any name is only a name. */
 export const named = (name: string): Sql => ({ text: `"${name.replaceAll('"', '""')}"`, values: [] });
 
 type Parse = (text: string) => unknown;
@@ -47,8 +47,8 @@ const asText: Parse = (text) => text;
 
 /**
  * int4 is a number (ids), int8 a bigint (money), numeric a text, timestamptz milliseconds in UTC,
- * date its own text: pg would make it midnight of the machine's zone. Every other type as pg reads
- * it.
+ * and date its own text, because pg would make it midnight in the machine's zone. pg reads every
+ * other type.
  */
 const parsers = new Map<number, Parse>([
   [20, BigInt],
@@ -90,21 +90,22 @@ export const openPool = (
         pg.types.getTypeParser(oid as never, format as never)) as typeof pg.types.getTypeParser,
     },
   });
-  // An idle connection that breaks has left the pool already and the next query opens another;
+  // An idle connection that breaks has left the pool already, and the next query opens another;
   // without a listener it would end the process.
   pool.on("error", options.onError ?? (() => undefined));
   return pool;
 };
 
-/** The statement that lets the transaction see the rows of these clients and no other tenant's. */
+/**
+ * The statement that lets the transaction see the rows of these clients and of no other tenant.
+ */
 export const settingTenants = (clients: readonly number[]): string =>
   `select set_config('app.clients', '${clients.map(Number).join(",")}', true)`;
 
 /**
- * Runs `work` in one transaction that sees the rows of `clients` and no other tenant's (null: of
- * none). `role` is taken on for the transaction, e.g.
- * tributary_reference. Throws what `work` threw, after the rollback; a connection whose
- * state is unknown is closed.
+ * Runs `work` in one transaction that sees the rows of `clients` and of no other tenant (null: of
+ * none). `role` is taken on for the transaction, e.g. tributary_reference. Throws the error of
+ * `work`, after the rollback; a connection whose state is unknown is closed.
  */
 export const transaction = async <T>(
   pool: pg.Pool,
@@ -114,13 +115,13 @@ export const transaction = async <T>(
 ): Promise<T> => {
   const tx = await pool.connect();
   let broken: Error | undefined;
-  // The pool listens to idle connections only.
+  // The pool listens on idle connections only.
   const onBreak = (error: Error): void => {
     broken ??= error;
   };
   tx.on("error", onBreak);
   try {
-    // One message to the server and one back, for every request begins here.
+    // One message to the server and one back, because every request begins here.
     const begin = options.isReadOnly ? "begin isolation level repeatable read read only" : "begin";
     const role = options.role === undefined ? "" : `; set local role ${named(options.role).text}`;
     await tx.query(begin + role + (clients === null ? "" : `; ${settingTenants(clients)}`));
@@ -128,11 +129,11 @@ export const transaction = async <T>(
     await tx.query("commit");
     return result;
   } catch (error) {
-    // Behind a statement that timed out an answer is still to come: a rollback that is not answered
-    // within 1 s says so.
+    // After a statement that timed out, an answer is still to come: a rollback without an answer
+    // within 1 s shows that.
     if (broken === undefined)
       await tx.query({ text: "rollback", query_timeout: 1_000 } as pg.QueryConfig).catch(onBreak);
-    // A session that the server ended says why once; what fails after that only says that it is
+    // A session that the server ended gives the reason once; later errors only say that it is
     // closed.
     throw broken instanceof pg.DatabaseError ? broken : error;
   } finally {

@@ -1,5 +1,5 @@
-// Fast memory: a hash a key, one field an event that changed it. Losing it costs time: stages
-// relearn from the log.
+// Fast memory: a hash for each key, with one field for each event that changed it. Losing it costs
+// only time, because stages relearn from the log.
 import { randomUUID } from "node:crypto";
 import type { ChainableCommander, Redis } from "ioredis";
 import type { LoadedMemory, Memory, Version } from "../../stream/memory/memory.ts";
@@ -9,7 +9,7 @@ import type { LoadedMemory, Memory, Version } from "../../stream/memory/memory.t
  * (docs/design/architecture.md, "Memory").
  */
 const LIFETIME_SECONDS = 90 * 86_400;
-/** No event has the empty id: the field holds the highest offset of which versions were let go. */
+/** No event has the empty id: this field holds the highest offset whose versions were deleted. */
 const TRUNCATED = "";
 const OFFSET_BYTES = 8;
 
@@ -46,7 +46,7 @@ const valuesOf = (
   return { versions, truncated };
 };
 
-/** One round trip whatever the number of commands; the first that failed is thrown. */
+/** Sends all commands in one round trip; the first error is thrown. */
 const sent = async (commands: ChainableCommander): Promise<readonly unknown[]> =>
   ((await commands.exec()) ?? []).map(([error, answer]) => {
     if (error !== null) throw error;
@@ -55,31 +55,31 @@ const sent = async (commands: ChainableCommander): Promise<readonly unknown[]> =
 
 /**
  * A mark says that everything before it is there, so it may only be set on the memory that was
- * loaded from: one that was emptied in between (its epoch is another) would seem whole from then
- * on. One step, so that nothing comes between looking and setting. Never back, for an owner that
- * was overtaken.
+ * loaded from: a memory that was emptied in between (its epoch differs) would seem complete from
+ * then on. It is one step, so that nothing comes between the check and the write. A mark never
+ * moves back, which an owner that was overtaken would cause.
  */
 const MARK =
   `if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end redis.call("zadd", KEYS[2], "GT", ` +
   "ARGV[2], ARGV[3]) return 1";
 
 /**
- * `prefix` keeps environments apart that share a server; record keys begin with the client, so no
- * two clients' values meet in one hash.
+ * `prefix` separates environments that share a server. Record keys begin with the client, so no
+ * hash has values of two clients.
  */
 export const redisMemory = (redis: Redis, prefix = "memory"): Memory => {
   const hashOf = (stage: string, key: string): string => `${prefix}:${stage}:${key}`;
   const marksOf = (stage: string): string => `${prefix}:${stage}`;
-  /** Drawn by the worker that first loads from an empty memory. */
+  /** Chosen by the worker that first loads from an empty memory. */
   const epochOf = (stage: string): string => `${prefix}:${stage}#birth`;
-  /** Of each stage and partition, the memory that was last loaded from. */
+  /** For each stage and partition, the epoch of the memory that was last loaded from. */
   const loadedFrom = new Map<string, string>();
   const placeOf = (stage: string, topic: string, partition: number): string => `${stage} ${topic}/${partition}`;
 
   return {
     load: async ({ stage, keys, topic, partition }): Promise<LoadedMemory> => {
-      // The epoch before everything else: what is emptied after it was read is noticed when
-      // remembering.
+      // The epoch is read before everything else: if the memory is emptied after that, `remember`
+      // notices.
       const commands = redis
         .pipeline()
         .set(epochOf(stage), randomUUID(), "NX")
@@ -103,7 +103,7 @@ export const redisMemory = (redis: Redis, prefix = "memory"): Memory => {
           commands.expire(hashOf(stage, key), LIFETIME_SECONDS);
         for (const { key, eventIds, before } of forgets)
           commands.hdel(hashOf(stage, key), ...eventIds).hset(hashOf(stage, key), TRUNCATED, before);
-        // Last: a mark says that everything before it is there.
+        // The mark comes last, because it says that everything before it is there.
         const epoch = loadedFrom.get(placeOf(stage, topic, partition));
         if (epoch === undefined) commands.zadd(marksOf(stage), "GT", mark, `${topic}/${partition}`);
         else commands.eval(MARK, 2, epochOf(stage), marksOf(stage), epoch, mark, `${topic}/${partition}`);

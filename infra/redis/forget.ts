@@ -1,12 +1,12 @@
-// Empties the fast memory of one stage, and says how far it has been learnt again.
+// Empties the fast memory of one stage, and reports how far the stage has relearned it.
 import type { Redis } from "ioredis";
 
 const SCANNED = 1_000;
 const escaped = (text: string): string => text.replace(/[\\*?[\]^-]/g, (sign) => `\\${sign}`);
 
 /**
- * Of each partition of a topic the offset up to which a stage remembers it; a partition that was
- * never remembered is left out.
+ * For each partition of a topic, the offset up to which a stage remembers it; partitions that it
+ * never remembered are left out.
  */
 export const marksOf = async (
   redis: Redis,
@@ -24,11 +24,11 @@ export const marksOf = async (
 };
 
 /**
- * The stage's group must have no members. The marks go first: dying after them leaves a memory that
- * is known to end at nothing, so whatever is left of it is learnt again; the other way round a
- * stage would believe that it remembers what is gone. The epoch goes with them: a worker that slept
- * meanwhile and still writes must not set its mark on what was emptied (redis.ts). Answers how many
- * keys there were.
+ * The stage's group must have no members. The marks are deleted first: after a crash the memory is
+ * then known to be empty, and the rest of it is relearned; in the other order a stage would believe
+ * that it remembers deleted values. The epoch is deleted with them: a worker that was paused
+ * meanwhile and still writes must not set its mark on the emptied memory (redis.ts). Returns how
+ * many keys there were.
  */
 export const forget = async (
   redis: Redis,

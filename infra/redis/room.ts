@@ -1,27 +1,31 @@
-// How much room Redis has for hints. They stop and then give way, so that fast memory is never
-// refused because of them: it shares the server, and without it a stage waits.
+// How much room Redis has for hints. First no more hints are written, then hints are dropped, so
+// that fast memory is never refused because of them: it shares the server, and without it a stage
+// waits.
 import type { Redis } from "ioredis";
 import type { Log } from "../runtime/log.ts";
 import type { Resource } from "../runtime/scope.ts";
 import { openRounds } from "../runtime/timing/rounds.ts";
 
-/** What hints ask before they are written, and where they say what was not. */
+/** Hints ask it before they are written, and report to it what was not written. */
 export interface HintRoom {
-  /** False: Redis is nearly full, and nothing more is written for hints. */
+  /** False when Redis is nearly full: no more hints are written. */
   readonly has: () => boolean;
-  /** Counts members of sets and answers that were not kept. */
+  /** Counts members of sets and answers that were not stored. */
   readonly shed: (what: "members" | "answers", count: number) => void;
 }
 
-/** Without a bound, as in tests of what hints say. */
+/** Room without a bound, for tests of the hints themselves. */
 export const roomWithoutBound: HintRoom = { has: () => true, shed: () => undefined };
 
-/** Of `maxmemory`: from here on no hint is written. */
+/** The share of `maxmemory` from which no hint is written. */
 const STOP = 0.75;
-/** From here on hints that are there are dropped, until there is as much room as they stop at. */
+/** The share from which hints are dropped, until no more than STOP is used. */
 const DROP = 0.9;
 const EVERY_MS = 1_000;
-/** Of one round: enough for what comes within a second, and short beside a step's deadline. */
+/**
+ * The time limit of one round: enough for what comes within a second, and short beside a step's
+ * deadline.
+ */
 const ROUND_MS = 500;
 const SCANNED = 1_000;
 
@@ -40,14 +44,14 @@ const usedShare = async (redis: Redis): Promise<number> => {
 
 export interface RoomSettings {
   readonly redis: Redis;
-  /** How keys of hints begin; all that begin so may be dropped. */
+  /** The prefixes of the keys of hints; all keys with them may be dropped. */
   readonly prefixes: readonly string[];
-  /** Hears what was not written or dropped. */
+  /** Called with what was not written or was dropped. */
   readonly count: (what: "members" | "answers" | "keys", count: number) => void;
   readonly log: Log;
 }
 
-/** Looks once a second how full Redis is, and makes room when it is nearly full. */
+/** Checks once a second how full Redis is, and makes room when it is nearly full. */
 export const openHintRoom = ({ redis, prefixes, count, log }: RoomSettings): Resource<HintRoom> => {
   let used = 0;
   const cursors = new Map(prefixes.map((prefix) => [prefix, "0"]));

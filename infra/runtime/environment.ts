@@ -1,12 +1,14 @@
-// Every variable that the product reads, once: what it does, its form and its default.
-// `.env.example` is written from this list; at most 25.
+// Every variable that the product reads, declared once: its effect, its form and its default.
+// `.env.example` is written from this list; it has at most 25 variables.
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import { type Keyring, keyringOf } from "./keyring.ts";
 import { isLoopback } from "./same-machine.ts";
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
-/** A port on the loopback, or with the address that it is opened on, e.g. `10.0.0.5:9080`. */
+/**
+ * A port on the loopback, or a port with the address that it is opened on, e.g. `10.0.0.5:9080`.
+ */
 const sidePort = z
   .string()
   .regex(/^(?:(?:\[[0-9a-fA-F:]+\]|[^:\s]+):)?\d{1,5}$/, "must be a port, or address:port")
@@ -19,7 +21,7 @@ const sidePort = z
 const optional = z.string().min(1).optional();
 const isRange = (entry: string): boolean => ipaddr.isValid(entry) || ipaddr.isValidCIDR(entry);
 /**
- * Names that express knows, or addresses and CIDR ranges of our own proxies: only they may say who
+ * Names that express knows, or addresses and CIDR ranges of our own proxies: only these may say who
  * the sender is.
  */
 const proxies = z
@@ -44,14 +46,14 @@ const keyring = z.string().transform((text, context): Keyring => {
     return z.NEVER;
   }
 });
-/** https, or plain text that does not leave this machine. */
+/** True for https, and for plain text that does not leave this machine. */
 const isPrivate = (address: string): boolean => {
   if (!URL.canParse(address)) return true;
   const { protocol, hostname } = new URL(address);
   return protocol === "https:" || (protocol === "http:" && isLoopback(hostname));
 };
 
-/** `needed`: in production, where no embedded stack fills it in. */
+/** `needed`: required in production, where no embedded stack fills it in. */
 const variable = <Schema extends z.ZodType>(
   schema: Schema,
   effect: string,
@@ -158,7 +160,7 @@ export const variables = {
 };
 export type Variable = keyof typeof variables;
 
-/** Of every app that opens a port. */
+/** The variables of every app that opens a port. */
 export const serverVariables = [
   "HOST",
   "PORT",
@@ -169,7 +171,9 @@ export const serverVariables = [
   "TLS_KEY_FILE",
   "TRUSTED_PROXIES",
 ] as const satisfies readonly Variable[];
-/** Of every app that hosts an edge: where its events go, and what it knows clients by. */
+/**
+ * The variables of every app that hosts an edge: where its events go, and how it finds clients.
+ */
 export const edgeVariables = [
   ...serverVariables,
   "KAFKA_BROKERS",
@@ -186,8 +190,8 @@ export type Environment<Names extends Variable> = {
 };
 
 /**
- * Reads the named variables; an empty one counts as not given. Throws one Error that names every
- * one that is missing or wrong; values are never shown, for some are secrets.
+ * Reads the named variables; an empty one counts as missing. Throws one Error that names every
+ * variable that is missing or wrong. Values are never shown, because some are secrets.
  */
 export const readEnvironment = <Names extends Variable>(
   app: string,
@@ -220,8 +224,8 @@ const decoded = (text: string): string => {
 };
 
 /**
- * What of these variables must not be shown: the secrets of the installation, and the password of
- * each address as it is given, decoded, and as clients send it (Basic, SASL plain).
+ * The parts of these variables that must not be shown: the secrets of the installation, and the
+ * password of each address as it is given, decoded, and as clients send it (Basic, SASL plain).
  */
 export const secretsIn = (values: Readonly<Record<string, unknown>>): readonly string[] =>
   Object.entries(values).flatMap(([name, value]) => {

@@ -1,9 +1,9 @@
-// Says of any error what it asks for: another try of that step, a closer look at the data, or a
-// stop.
+// Classifies any error by what it calls for: another try of the step, a closer look at the data, or
+// a stop.
 
 import type { Verdict } from "../../stream/ports.ts";
 
-/** Nothing is wrong with what was asked, but it cannot be done now: the same again, later. */
+/** The request is valid but cannot be served now: the same request may succeed later. */
 export class Unavailable extends Error {
   readonly retryAfterSec: number;
   constructor(message: string, retryAfterSec: number) {
@@ -13,12 +13,12 @@ export class Unavailable extends Error {
   }
 }
 
-/** For a check of readiness: throws what is missing unless it is there. */
+/** For a readiness check: throws the sentence unless the condition holds. */
 export const need = (isSo: boolean, otherwise: string): void => {
   if (!isSo) throw new Error(otherwise);
 };
 
-/** An error class of ours says itself what it is. */
+/** Error classes of ours carry their own verdict. */
 interface ErrorWithVerdict {
   readonly verdict: Verdict;
 }
@@ -43,8 +43,8 @@ const transientSystemCodes = new Set(
 );
 
 /**
- * https://kafka.apache.org/protocol.html#protocol_error_codes: what one record or batch is at fault
- * for. Whether it can be retried kafkajs says itself.
+ * https://kafka.apache.org/protocol.html#protocol_error_codes: errors that one record or batch
+ * causes. kafkajs itself says whether they can be retried.
  */
 const kafkaDataTypes = new Set(["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "INVALID_TIMESTAMP"]);
 const transientKafkaNames = new Set([
@@ -60,8 +60,8 @@ const transientKafkaNames = new Set([
 ]);
 
 /**
- * Postgres appendix A, by class or by code: connection, rollback, resources, locks, operator
- * intervention, system; then values and constraints.
+ * Postgres appendix A, by class or by code. Transient: connection, rollback, resources, locks,
+ * operator intervention, system. Data: values and constraints.
  */
 const transientSqlStates = /^(08|40|53|57|58)|^(55P03|55006|25006|25P04)$/;
 const dataSqlStates = /^(22|23)|^54000$/;
@@ -75,7 +75,7 @@ const dataClickHouseCodes = new Set([
   6, 25, 26, 27, 33, 38, 41, 53, 69, 70, 72, 117, 130, 131, 190, 321, 349, 376, 407, 441, 457, 467, 675, 676, 691,
 ]);
 
-/** Redis answers with a code word first. */
+/** Redis begins an error with a code word. */
 const transientRedisWords = new Set([
   "LOADING",
   "BUSY",
@@ -90,7 +90,7 @@ const transientRedisWords = new Set([
 
 /**
  * Errors that pg, ioredis and the ClickHouse client raise without class or code, so that only their
- * whole text is left to know them by.
+ * whole text identifies them.
  */
 const transientTexts = new Set([
   "Connection terminated unexpectedly",
@@ -108,7 +108,7 @@ const isClassified = (error: Loose): error is ErrorWithVerdict =>
   ["transient", "data", "fatal"].includes(error.verdict as string);
 
 const ofKafka = (error: Loose): Verdict => {
-  // The retry wrappers of kafkajs hide what happened.
+  // The retry wrappers of kafkajs hide the cause.
   if (error.cause instanceof Error && error.cause !== error) return classify(error.cause);
   if (typeof error.type === "string" && kafkaDataTypes.has(error.type)) return "data";
   return transientKafkaNames.has(error.name as string) || (error.retriable === true && error.type !== undefined)
@@ -122,7 +122,7 @@ const ofSql = (code: string): Verdict =>
 const ofClickHouse = (code: number): Verdict =>
   transientClickHouseCodes.has(code) ? "transient" : dataClickHouseCodes.has(code) ? "data" : "fatal";
 
-/** Total: any value that can be thrown has a verdict, and what is not known is fatal. */
+/** Total: every value that can be thrown has a verdict, and unknown errors are fatal. */
 export const classify = (thrown: unknown): Verdict => {
   if (typeof thrown !== "object" || thrown === null) return "fatal";
   const error = thrown as Loose;
@@ -151,8 +151,8 @@ const settlingTypes = new Set([
   "LEADER_NOT_AVAILABLE",
 ]);
 /**
- * A broker that has just started reads what it knows of groups first, and leads its partitions a
- * moment later; its client repeats neither in every place.
+ * A broker that has just started first reads what it knows of groups, and leads its partitions a
+ * moment later. Its client does not retry these errors in every place.
  */
 export const isSettling = (error: unknown): boolean => {
   const { type, cause } = (error ?? {}) as { readonly type?: unknown; readonly cause?: unknown };

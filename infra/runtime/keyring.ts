@@ -1,21 +1,21 @@
-// The secrets of an installation as TRIBUTARY_SECRET lists them, so that one can take the place of
-// another while both are good.
+// The secrets of an installation as TRIBUTARY_SECRET lists them, so that one can replace another
+// while both are valid.
 
 export interface Keyring {
   /** Signs and seals from now on. */
   readonly newest: string;
-  /** What was signed or sealed under any of these is good; the newest first. */
+  /** Signatures and seals of each of these are valid; the newest is first. */
   readonly accepted: readonly string[];
-  /** Identifiers are hashed under this one for good: under another every device is a new one. */
+  /** Identifiers are always hashed with this one: with another one every device would be new. */
   readonly pepper: string;
 }
 
 const MIN_CHARACTERS = 32;
 const CURE = "make one with `openssl rand -base64 32`";
-/** Marks a secret that signs and verifies nothing any more, and still hashes identifiers. */
+/** Marks a secret that no longer signs or verifies, and still hashes identifiers. */
 const PEPPER = "pepper:";
 
-/** Most of a random secret is left when these are taken out of it. */
+/** A random secret keeps most of its length when these are removed from it. */
 const WELL_KNOWN = new RegExp(
   "password|passwort|passwd|secret|change[-_ ]?(?:me|it|this)|replace[-_ ]?(?:me|this)|example|default|tributary|" +
     "insecure|development|production|testing|test|demo|admin|root|letmein|welcome|qwerty|asdf|abcdef|" +
@@ -25,7 +25,7 @@ const WELL_KNOWN = new RegExp(
 const LEFT_CHARACTERS = 16;
 const LEFT_DISTINCT = 8;
 
-/** Not of few characters, nor of words that people choose. */
+/** False for a secret of few characters, or of words that people choose. */
 const isStrongSecret = (secret: string): boolean => {
   const left = secret.replace(WELL_KNOWN, "");
   return left.length >= LEFT_CHARACTERS && new Set(left).size >= LEFT_DISTINCT;

@@ -1,23 +1,23 @@
-// A folder that belongs to one process: a note with its holder, which counts only while that very
+// A folder that belongs to one process: a note names its holder, and counts only while that very
 // process lives.
 import { execFileSync } from "node:child_process";
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 
-/** A process number alone is reused by the system; with its start time it names one process. */
+/** The system reuses process numbers; a number with its start time names one process. */
 export interface Identity {
   readonly pid: number;
   readonly started: string;
 }
 
 /**
- * When the process of this number started, in the system's own words; undefined when there is none
- * (a zombie is none).
+ * When the process of this number started, in the system's own words; undefined if there is none (a
+ * zombie does not count).
  */
 export const startOf = (pid: number): string | undefined => {
   if (process.platform === "linux") {
     try {
       const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-      // The name in field 2 may hold spaces and brackets: fields are counted behind the last
+      // The name in field 2 may contain spaces and brackets, so fields are counted after the last
       // bracket. Field 3 is the state, 22 the start time.
       const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
       return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
@@ -41,7 +41,7 @@ export const isAlive = (identity: Identity): boolean => startOf(identity.pid) ==
 /** The process that is running this code. */
 const ourselves = (): Identity => ({ pid: process.pid, started: startOf(process.pid) ?? "" });
 
-/** Another process that lives has it. */
+/** Another living process holds it. */
 export class LockHeld extends Error {
   readonly holder: Identity;
   constructor(file: string, holder: Identity) {
@@ -52,12 +52,12 @@ export class LockHeld extends Error {
 }
 
 /**
- * Takes the note for this process and returns how to give it back. Throws Held, or what the disk
- * says. Processes in containers of their own do not see each other's numbers: there a folder must
- * not be given to two.
+ * Takes the note for this process and returns the function that releases it. Throws LockHeld, or
+ * the error of the disk. Processes in separate containers do not see each other's numbers, so a
+ * folder must not be given to two containers.
  *
- * Known gap: of three that start at the same instant on the note of one that is gone, two may take
- * it (takeAway); no call removes a file only if it is still the one that was read.
+ * Known gap: if three processes start at the same instant on the note of a dead one, two may take
+ * it (takeAway), because no call removes a file only if it is still the file that was read.
  */
 export const lockFile = (file: string): (() => void) => {
   const draft = `${file}.${process.pid}.new`;
@@ -65,7 +65,7 @@ export const lockFile = (file: string): (() => void) => {
   try {
     for (let left = 5; left > 0; left -= 1) {
       try {
-        // A link appears with its content or not at all, and never replaces another's.
+        // A link appears with its content or not at all, and never replaces another one.
         linkSync(draft, file);
         return () => rmSync(file, { force: true });
       } catch (error) {
@@ -82,8 +82,8 @@ export const lockFile = (file: string): (() => void) => {
 };
 
 /**
- * Removes a stale note. Another starter may have put its own in its place since it was read: that
- * one is given back, and Held is thrown.
+ * Removes a stale note. If another starter has put its own note there since it was read, that note
+ * is put back, and LockHeld is thrown.
  */
 const takeAway = (file: string, aside: string): void => {
   try {
@@ -93,15 +93,15 @@ const takeAway = (file: string, aside: string): void => {
     linkSync(aside, file);
     throw new LockHeld(file, holder);
   } catch (error) {
-    // Another starter was faster, in taking the stale note away or in linking its own: the
-    // holder of the folder is seen at the next look.
+    // Another starter was faster, either in removing the stale note or in linking its own: the next
+    // try sees the holder of the folder.
     if (!["ENOENT", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
   } finally {
     rmSync(aside, { force: true });
   }
 };
 
-/** Undefined when the note is gone or cut short: it names no holder. */
+/** Undefined if the note is gone or cut short, so that it names no holder. */
 const holderOf = (file: string): Identity | undefined => {
   try {
     return JSON.parse(readFileSync(file, "utf8")) as Identity;

@@ -1,12 +1,12 @@
-// JSON lines, one name an event of the process; WARN means that nothing was lost, ERROR that an
-// operator must act.
+// JSON lines with one name for each event of the process. WARN means that nothing was lost, ERROR
+// that an operator must act.
 import pino from "pino";
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * `event` names what happened (`stage.stopped`); fields say where. Never once an event of the
- * stream. An Error goes into `error`.
+ * `event` names the event (`stage.stopped`), fields say where. It is never called once an event of
+ * the stream. An Error goes into `error`.
  */
 export interface Log {
   readonly debug: (event: string, fields?: Fields) => void;
@@ -19,13 +19,17 @@ export interface Log {
 export interface LogSettings {
   readonly app: string;
   readonly level?: "debug" | "info" | "warn" | "error" | "silent";
-  /** Censored wherever they stand in a line: servers repeat in errors what they were sent. */
+  /**
+   * Censored wherever they are in a line, because servers repeat in errors what they were sent.
+   */
   readonly secrets?: readonly string[];
-  /** Standard output when left out. */
+  /** Defaults to standard output. */
   readonly to?: { readonly write: (line: string) => void };
 }
 
-/** Secrets and personal data, at the top or inside one object such as `headers` or `body`. */
+/**
+ * Secrets and personal data, at the top level or inside one object such as `headers` or `body`.
+ */
 const SECRET = [
   ..."authorization cookie key token secret password signature pepper".split(" "),
   ..."email phone first_name last_name name_plain ip address".split(" "),
@@ -37,16 +41,16 @@ const paths = SECRET.flatMap((name) => [name, name.startsWith("[") ? `*${name}` 
 
 const CENSORED = "[redacted]";
 /**
- * Opaque tokens, signed user tokens, and keys in addresses of sources, of which no process keeps a
+ * Opaque tokens, signed user tokens, and keys in addresses of sources, of which no process has a
  * list.
  */
 const TOKENS = String.raw`trb_[a-z]+_[\w-]{43}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}|(?<=[?&]key=)[\w%.~-]+`;
-/** A shorter one may be an ordinary word. */
+/** Shorter secrets may be ordinary words. */
 const MIN_LENGTH = 6;
 
 /**
- * Replaces these values in a text: as they are, escaped, percent-encoded; and what matches the
- * patterns.
+ * Replaces these values in a text, in plain, escaped and percent-encoded form, and all text that
+ * matches the patterns.
  */
 export const redactorOf = (
   secrets: readonly string[],

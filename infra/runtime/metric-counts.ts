@@ -8,11 +8,11 @@ export interface RequestCounts {
   readonly status: number;
   readonly seconds: number;
   readonly accepted: number;
-  /** By code; codes are a closed set. */
+  /** By code; the codes are a closed set. */
   readonly refused: ReadonlyMap<string, number>;
 }
 
-/** One run of work that is done again and again. */
+/** One run of repeated work. */
 interface RunCounts {
   readonly schedule: string;
   readonly done: number;
@@ -20,12 +20,12 @@ interface RunCounts {
   readonly seconds: number;
 }
 
-/** Dead letters that were neither brought through nor given up yet. */
+/** Dead letters that have neither come through nor been given up. */
 interface OpenLetters {
   readonly kind: string;
   readonly state: string;
   readonly count: number;
-  /** Since the oldest of them failed first. */
+  /** Since the oldest of them first failed. */
   readonly seconds: number;
 }
 
@@ -36,9 +36,9 @@ interface WaitingMoney {
   readonly seconds: number;
 }
 
-/** What an edge has taken and is not in the log. */
+/** Events that an edge has accepted and that are not in the log. */
 interface WaitingCounts {
-  /** On its way there, not yet acknowledged to a sender. */
+  /** On the way to the log, not yet acknowledged to a sender. */
   readonly inFlight: number;
   readonly spooled: number;
   readonly lastResort: number;
@@ -49,7 +49,7 @@ export interface PartitionLag {
   readonly topic: string;
   readonly partition: number;
   readonly lag: number;
-  /** Age of the oldest record that waits; 0 when none does. */
+  /** Age of the oldest waiting record; 0 if none waits. */
   readonly seconds: number;
 }
 
@@ -60,7 +60,7 @@ interface AccountBalance {
   readonly amount: number;
 }
 
-/** One metric as docs/metrics.md lists it. Every metric has the label `app` besides. */
+/** One metric as docs/metrics.md lists it. Every metric also has the label `app`. */
 interface MetricEntry {
   readonly name: string;
   readonly type: string;
@@ -73,27 +73,26 @@ export interface Metrics {
   readonly countWrite: (counts: WriteCounts, now: UnixMs) => void;
   readonly countRequest: (counts: RequestCounts) => void;
   readonly countRetry: (step: string) => void;
-  /** What Redis had no room for: members of sets, answers, and keys that were dropped. */
+  /** Hints that Redis had no room for: members of sets, answers, and dropped keys. */
   readonly countShed: (what: string, count: number) => void;
   /**
-   * Replaces all that was known of a group, so that a partition which moved away leaves no stale
-   * value.
+   * Replaces all values of a group, so that a partition which moved away leaves no stale value.
    */
   readonly setLag: (group: string, partitions: readonly PartitionLag[]) => void;
   readonly countRun: (counts: RunCounts) => void;
-  /** What waits for a schedule. */
+  /** The work that waits for a schedule. */
   readonly setBacklog: (schedule: string, waiting: { readonly count: number; readonly seconds: number }) => void;
   readonly setWaiting: (counts: WaitingCounts) => void;
-  /** All that are open now; what is not named is none. */
+  /** All letters that are open now; kinds and states that are not named have none. */
   readonly setOpenLetters: (letters: readonly OpenLetters[]) => void;
   readonly setWaitingMoney: (kinds: readonly WaitingMoney[]) => void;
   readonly setLedgerBalances: (balances: readonly AccountBalance[]) => void;
-  /** How a store is to its keeper: 0 healthy, 1 failing, 2 restarting, 3 down. */
+  /** The state of a store as its keeper sees it: 0 healthy, 1 failing, 2 restarting, 3 down. */
   readonly setProbe: (probe: string, level: number) => void;
   readonly countRestart: (probe: string) => void;
   /** Null while the log cannot be asked. */
   readonly setSyncLag: (seconds: number | null) => void;
-  /** Every metric that there is, those of Node's process too, in the order of their names. */
+  /** Every metric, including those of Node's process, in the order of their names. */
   readonly list: () => readonly MetricEntry[];
   /** The answer to /metrics. */
   readonly text: () => Promise<string>;

@@ -1,4 +1,4 @@
-// The closed set of metrics, in one registry an app; counted once a batch, after its commit.
+// The closed set of metrics, in one registry for each app; counted once a batch, after its commit.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Metrics, PartitionLag } from "./metric-counts.ts";
 
@@ -13,7 +13,7 @@ export interface MetricsSettings {
 // From a fetch of 50 ms to the 60 s within which every fault must be over (docs/design/laws.md L1).
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 // The promise is 5 s (p95), 15 s (p99) and 60 s during a fault (docs/design/laws.md, "Targets");
-// replays and outages lie beyond.
+// replays and outages take longer.
 const AGES = [0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 15, 30, 60, 300, 3_600, 86_400];
 // One observation costs 0.3 us; 64 of a batch show the same distribution as all of them.
 const AGES_OF_A_BATCH = 64;
@@ -127,7 +127,7 @@ const writeMetrics = ({ counter, histogram }: Makers, { dropped, rejected }: Los
   };
 };
 
-/** Edges, and what they hold for the log. */
+/** Edges, and the events that wait in them for the log. */
 const edgeMetrics = ({ counter, gauge, histogram }: Makers): Pick<Metrics, "countRequest" | "setWaiting"> => {
   const requests = counter("tributary_requests_total", "Answers of an edge", ["edge", "status"]);
   const requestSeconds = histogram(
@@ -162,7 +162,7 @@ const edgeMetrics = ({ counter, gauge, histogram }: Makers): Pick<Metrics, "coun
   };
 };
 
-/** Schedules, and the steps that are tried again. */
+/** Schedules, and the steps that are retried. */
 const scheduleMetrics = ({
   counter,
   gauge,
@@ -289,7 +289,7 @@ const groupMetrics = ({ gauge }: Makers): Pick<Metrics, "setLag"> => {
   };
 };
 
-/** What the library knows of a metric and its types leave out. */
+/** The fields of a metric that the library has and its types leave out. */
 interface MetricParts {
   readonly name: string;
   readonly type: string;

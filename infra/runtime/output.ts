@@ -1,18 +1,18 @@
-// How commands answer: a table for people, JSON with --json.
+// The output of commands: a table for people, JSON with --json.
 
 /**
- * Control characters (C0 but line feed and tab, DEL, C1) and those that turn the direction of text:
- * a terminal obeys them, and texts of events come from anybody.
+ * Control characters (C0 except line feed and tab, DEL, C1) and characters that turn the direction
+ * of text. A terminal obeys them, and texts of events come from anybody.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const OBEYED = /[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 const escaped = (sign: string): string => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
-/** The same text with what a terminal would obey written out, as JSON escapes it. */
+/** The same text with the characters that a terminal would obey written as JSON escapes. */
 export const visible = (text: string): string => text.replace(OBEYED, escaped);
 /** For one line or cell: a line feed or a tab of an event must not make another row. */
 export const visibleLine = (text: string): string => visible(text).replace(/[\t\n\u2028\u2029]/g, escaped);
 
-/** Rows under headers, columns as wide as they need; numbers stand right. */
+/** Rows under headers, with columns as wide as they need; numbers are aligned right. */
 export const table = (headers: readonly string[], rows: readonly (readonly (string | number | null)[])[]): string => {
   const cells = rows.map((row) => row.map((cell) => (cell === null ? "-" : visibleLine(String(cell)))));
   const widths = headers.map((header, n) => Math.max(header.length, ...cells.map((row) => row[n]?.length ?? 0)));
@@ -28,7 +28,10 @@ export const table = (headers: readonly string[], rows: readonly (readonly (stri
 };
 
 let redact = (text: string): string => text;
-/** From now on nothing is printed but through this, for what an output must not show. */
+/**
+ * From now on everything is printed through this function, which removes what an output must not
+ * show.
+ */
 export const printThrough = (redactor: (text: string) => string): void => {
   redact = redactor;
 };

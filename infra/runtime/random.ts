@@ -1,4 +1,4 @@
-// Chance that can be repeated: of the demo's visitors, of faults and of load.
+// Repeatable random numbers, for the demo's visitors, for faults and for load.
 
 /**
  * 32-bit numbers as fractions from 0 to 1, the same for the same seed (mulberry32, public domain).

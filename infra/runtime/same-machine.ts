@@ -1,5 +1,5 @@
-// What concerns this machine alone: which host names are it, and that a request came from a program
-// on it and from no web page.
+// Checks for the loopback: which host names are this machine, and that a request came from a
+// program on it and not from a web page.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import ipaddr from "ipaddr.js";
@@ -14,7 +14,7 @@ export const isLoopback = (hostname: string): boolean => {
   return ipaddr.isValid(name) && ipaddr.process(name).range() === "loopback";
 };
 
-/** `scheme://name:port` or `name:port` without what stands around the name; undefined: neither. */
+/** The name in `scheme://name:port` or `name:port`; undefined for any other text. */
 const hostnameOf = (text: string): string | undefined => {
   const url = text.includes("://") ? text : `http://${text}`;
   return URL.canParse(url) ? new URL(url).hostname : undefined;
@@ -25,9 +25,9 @@ const isHere = (text: string | undefined): boolean => {
 };
 
 /**
- * Why a request is refused; undefined: it is not. A foreign `Host` is a name that was pointed at
- * the loopback, by which a page passes for one of this machine. Only browsers send `Origin`: none
- * may come, or with `pages: "of this machine"` those of loopback addresses.
+ * Why a request is refused; undefined if it is not. A foreign `Host` is a name that was pointed at
+ * the loopback, so that a web page passes for one of this machine. Only browsers send `Origin`: no
+ * request may have one, or with `pages: "of this machine"` only that of a loopback address.
  */
 export function refusalOf(
   { host, origin }: Pick<IncomingHttpHeaders, "host" | "origin">,
@@ -38,7 +38,7 @@ export function refusalOf(
   return "this server answers programs of this machine, and no web page";
 }
 
-/** Digests are compared: equal length, whatever was sent. */
+/** Digests are compared, which have equal length for every input. */
 export const isSameSecret = (given: string, expected: string): boolean =>
   timingSafeEqual(digest(given), digest(expected));
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();

@@ -1,10 +1,10 @@
-// Opens resources by name and closes them in reverse, within one deadline; the frame of every app's
-// main.
+// Opens resources by name and closes them in reverse order, within one deadline; the frame of every
+// app's main.
 import type { Log } from "./log.ts";
 import { within } from "./timing/time-limit.ts";
 
 /**
- * What is open, and how it is closed. `stop` may take its time: the deadline of the scope bounds
+ * An open resource and how it is closed. `stop` may take its time: the deadline of the scope bounds
  * it.
  */
 export interface Resource<T> {
@@ -12,7 +12,7 @@ export interface Resource<T> {
   readonly stop: () => Promise<void> | void;
 }
 
-/** What closes itself, as a resource. */
+/** Makes a resource of an object that closes itself. */
 export const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T): Resource<T> => ({
   value,
   stop: () => value.close(),
@@ -20,20 +20,20 @@ export const closing = <T extends { readonly close: () => Promise<void> | void }
 
 export interface Scope {
   /**
-   * Opens after everything opened before it, is closed before it. A start that throws leaves
-   * nothing of its own behind; the scope closes the rest.
+   * A resource is opened after all earlier ones, and closed before them. A start that throws must
+   * leave nothing of its own behind; the scope closes the rest.
    */
   readonly open: <T>(name: string, start: () => Promise<Resource<T>> | Resource<T>) => Promise<T>;
   /** Fires when closing begins. */
   readonly closing: AbortSignal;
   /**
-   * Ends the app with 1, closing what is open: for a consumer that crashed and for whatever else
-   * nothing is left to handle.
+   * Closes everything and ends the app with 1: for a crashed consumer, and for every error that
+   * nothing handles.
    */
   readonly fail: (error: Error) => void;
   /**
-   * Closes in reverse. Resolves with what could not be closed: by an error, or because the deadline
-   * had passed.
+   * Closes in reverse order. Resolves with the resources that could not be closed, because of an
+   * error or because the deadline had passed.
    */
   readonly close: () => Promise<readonly { readonly name: string; readonly problem: string }[]>;
 }
@@ -53,7 +53,7 @@ export const openScope = (log: Log, onFail: (error: Error) => void, deadlineMs =
     const end = performance.now() + deadlineMs;
     for (let last = opened.pop(); last !== undefined; last = opened.pop()) {
       const { name, stop } = last;
-      // Past the deadline each is still asked to stop, and given no time.
+      // After the deadline each one is still asked to stop, and given no time.
       const problem = await problemOf(Math.max(1, end - performance.now()), stop);
       if (problem === null) {
         log.debug("resource.closed", { resource: name });
@@ -73,7 +73,7 @@ export const openScope = (log: Log, onFail: (error: Error) => void, deadlineMs =
       const { value, stop } = await start();
       opened.push({ name, stop });
       log.debug("resource.opened", { resource: name });
-      // A signal may have come meanwhile, and closing has passed this resource by.
+      // A signal may have come meanwhile, and closing has already passed this resource.
       if (closed !== undefined) {
         await closed;
         await closeAll();
@@ -88,7 +88,7 @@ export const openScope = (log: Log, onFail: (error: Error) => void, deadlineMs =
   };
 };
 
-/** What went wrong, or null. */
+/** The error of the stop, or null. */
 const problemOf = (ms: number, stop: () => Promise<void> | void): Promise<string | null> =>
   within(ms, Promise.resolve().then(stop), "the deadline has passed").then(
     () => null,
@@ -102,10 +102,10 @@ export interface Surroundings {
 }
 
 /**
- * Runs an app: `main` opens what it needs and returns once it serves. Then the first SIGTERM or
- * SIGINT closes in reverse and exits 0, or 1 when something could not be closed; a second signal
- * exits 1 at once. A throw of `main` and `scope.fail` close and exit 1; what was not caught exits 1
- * at once.
+ * Runs an app: `main` opens its resources and returns once it serves. Then the first SIGTERM or
+ * SIGINT closes in reverse order and exits with 0, or with 1 if something could not be closed; a
+ * second signal exits with 1 at once. An error of `main`, and `scope.fail`, close and exit with 1;
+ * an uncaught error exits with 1 at once.
  */
 export const run = (main: (scope: Scope) => Promise<void>, log: Log, around: Surroundings = process): void => {
   let isEnding = false;
@@ -132,7 +132,7 @@ export const run = (main: (scope: Scope) => Promise<void>, log: Log, around: Sur
       around.exit(1);
     });
   main(scope).catch((error) => {
-    // A start that a signal interrupted has not failed.
+    // A start that a signal interrupted is not a failure.
     if (!isEnding) scope.fail(error);
   });
 };

@@ -2,7 +2,8 @@
 // starts or pauses one of its processes by name.
 
 /**
- * `starting` includes what died and is being started again; `stopped` stays so until it is started.
+ * `starting` includes a process that died and is being started again; a `stopped` one stays down
+ * until it is started.
  */
 export interface ProcessStatus {
   readonly name: string;
@@ -10,36 +11,35 @@ export interface ProcessStatus {
   readonly state: "running" | "paused" | "starting" | "stopped";
 }
 
-/** Where the door is; `control` of `run.json` (mode 0600). */
+/** The address of the door; `control` of `run.json` (mode 0600). */
 export interface ControlAddress {
   readonly url: string;
   readonly token: string;
 }
 
 export interface Control {
-  /** Ends the process, after 10 s by force, and starts it again; resolves when it is well. */
+  /** Ends the process, by force after 10 s, and starts it again; resolves when it is healthy. */
   readonly restart: (name: string) => Promise<void>;
   /**
-   * True when it was alive. What dies of it is started again by itself; what is paused (SIGSTOP)
-   * stays so until SIGCONT, or until it is restarted.
+   * Returns true if the process was alive. A process that dies of the signal is started again by
+   * itself; a paused one (SIGSTOP) stays paused until SIGCONT, or until it is restarted.
    */
   readonly signal: (name: string, signal: NodeJS.Signals) => Promise<boolean>;
-  /** Resolves when it is gone; it stays down until `start`. */
+  /** Resolves when the process is gone; it stays down until `start`. */
   readonly stop: (name: string) => Promise<void>;
-  /** Starts what was stopped before; resolves when it is well. */
+  /** Starts a stopped process; resolves when it is healthy. */
   readonly start: (name: string) => Promise<void>;
   /** Every service and app of the stack in the order of starting. */
   readonly status: () => Promise<readonly ProcessStatus[]>;
 }
 
-// An end by force takes 10 s, a worker may wait 90 s for its groups (infra/embedded/app.ts).
+// Ending by force takes 10 s, and a worker may wait 90 s for its groups (infra/embedded/app.ts).
 const ANSWER_MS = 120_000;
 
 /**
- * Every call rejects with one sentence of the door: an unknown name is answered with those that
- * there are.
- * @throws Error when the stack has no door: it was started by an older version, or `run` is none of
- * an embedded stack.
+ * Every call rejects with one sentence of the door: the answer to an unknown name lists the known
+ * ones. @throws Error if the stack has no door: an older version started it, or `run` does not come
+ * from an embedded stack.
  */
 export function controlOf(run: { readonly control?: ControlAddress }): Control {
   const { control } = run;

@@ -1,10 +1,10 @@
-// The version of this installation, as package.json has it, the commit that it was built from, and
-// where its other files lie.
+// The version of this installation in package.json, the commit that it was built from, and the
+// place of its other files.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Found upwards, because compiled code lies one folder deeper than its source. */
+/** Searched upwards, because compiled code is one folder deeper than its source. */
 export const versionOf = (from: string = import.meta.url): string => {
   for (let folder = new URL(".", from); ; folder = new URL("..", folder)) {
     try {
@@ -28,7 +28,10 @@ const textIn = (folder: URL, name: string): string | undefined => {
   }
 };
 
-/** What an image has written down (`COMMIT`), else what is checked out, else "unknown". */
+/**
+ * The commit that an image has written to `COMMIT`, else the one that is checked out, else
+ * "unknown".
+ */
 export const commitOf = (from: string = import.meta.url): string => {
   for (let folder = new URL(".", from); ; folder = new URL("..", folder)) {
     const head = textIn(folder, ".git/HEAD");
@@ -42,7 +45,7 @@ export const commitOf = (from: string = import.meta.url): string => {
   }
 };
 
-/** The path of a file in the folder of package.json. Throws where no such folder is above. */
+/** The path of a file in the folder of package.json. Throws if no folder above has one. */
 export const installedFile = (name: string): string => {
   for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
     if (existsSync(join(folder, "package.json"))) return join(folder, name);

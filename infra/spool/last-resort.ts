@@ -1,5 +1,5 @@
-// Where an edge puts events when neither the log nor its own disk takes them: an object a group of
-// requests, sent to the log later and then deleted.
+// Where an edge puts events when neither the log nor its own disk takes them: one object for each
+// group of requests. The objects are sent to the log later and then deleted.
 
 import { randomUUID } from "node:crypto";
 import { hit } from "#failpoint";
@@ -21,26 +21,26 @@ import {
 
 export interface LastResort {
   /**
-   * Resolves once an object holds the messages. Requests that come together share one. Throws what
-   * the store says, or after PUT_MS that it is silent.
+   * Resolves once an object holds the messages. Concurrent requests share one object. Throws the
+   * error of the store, or after PUT_MS of silence.
    */
   readonly put: (messages: readonly OutputMessage[], label: string) => Promise<void>;
-  /** What this process, and earlier ones of its name, have put and not sent yet. */
+  /** The messages that this process, and earlier ones of its name, have put and not sent yet. */
   readonly held: () => { readonly messages: number; readonly oldestAt: UnixMs | undefined };
   /**
-   * Sends the oldest object and deletes it; resolves with how many messages it held, 0 when there
-   * is none.
+   * Sends the oldest object and deletes it. Resolves with its number of messages; 0 if there is
+   * none.
    */
   readonly drain: (send: Send) => Promise<number>;
   /**
-   * Finds what earlier processes of this name left; before it has resolved `held` knows nothing of
-   * them.
+   * Finds the objects of earlier processes of this name; `held` does not know them before it has
+   * resolved.
    */
   readonly look: () => Promise<void>;
 }
 
 const PREFIX = "last-resort/";
-/** A sender waits for it, and has waited 2 s for the log before. */
+/** A sender waits for it, after waiting 2 s for the log. */
 const PUT_MS = 5_000;
 const GROUP_BYTES = 8 * 1024 * 1024;
 const KEY = /^last-resort\/[^/]+\/(\d{4}-\d\d-\d\dT)(\d\d)(\d\d)([\d.]+Z)-[0-9a-f-]{36}((?:\.[a-z0-9]+-\d+)+)$/;
@@ -51,8 +51,8 @@ interface Letters {
   readonly byLabel: ReadonlyMap<string, number>;
 }
 /**
- * What the key of an object says of it, so that counting reads no object. Undefined for a key that
- * is not ours.
+ * Reads the counts in the key of an object, so that counting reads no object. Undefined for a key
+ * of another form.
  */
 const lettersOf = (key: string): Letters | undefined => {
   const [, day, hour, minute, rest, counts] = KEY.exec(key) ?? [];
@@ -76,16 +76,16 @@ interface QueuedObject {
 }
 
 /**
- * About 300 bytes each in memory. An edge without a log and without a disk writes some 20 a second:
- * hours of that.
+ * Each takes about 300 bytes in memory. An edge without a log and without a disk writes some 20 a
+ * second, so this is hours of them.
  */
 const MOST_OBJECTS = 200_000;
 
 /**
- * Labels are lower-case words, for they stand in keys. Order of durable effects: an object is put,
- * then acknowledged; sent, then deleted. Killed between: sent again, the same bytes. A put that was
- * given up may have succeeded: its sender tries again under the same ids, and the keeper sends the
- * object.
+ * Labels are lower-case words, because they are part of keys. The order of durable effects: an
+ * object is put, then acknowledged; it is sent, then deleted. After a crash in between, the same
+ * bytes are sent again. A put that was given up may have succeeded: its sender tries again under
+ * the same ids, and the keeper sends the object.
  */
 export const openLastResort = (settings: LastResortSettings): LastResort => {
   const { objects } = settings;
@@ -102,7 +102,7 @@ export const openLastResort = (settings: LastResortSettings): LastResort => {
       if (oldest === undefined) return 0;
       await sendObject(objects, oldest.key, send).catch((error) => {
         if (!(error instanceof DamagedObject)) throw error;
-        // It stays where it is, for an operator to look at, and the objects behind it go on.
+        // It stays in the store for an operator to look at, and the later objects go on.
         settings.onDamaged?.(oldest.key, error);
       });
       return stored.forgetOldest();
@@ -121,7 +121,7 @@ interface LastResortSettings {
 
 const prefixOf = ({ instance }: LastResortSettings): string => `${PREFIX}${instance}/`;
 
-/** Puts what comes together into one object, one object after the other. */
+/** Puts concurrent messages into one object, one object after the other. */
 const openPuts = (settings: LastResortSettings, stored: StoredObjects) => {
   const { objects, schemas, now = Date.now } = settings;
   const queue: QueuedObject[] = [];
@@ -131,7 +131,7 @@ const openPuts = (settings: LastResortSettings, stored: StoredObjects) => {
 
   const writeGroup = async (group: readonly QueuedObject[]): Promise<void> => {
     const byLabel = countsOf(group);
-    // Keys are drained in their order, so no two of a process bear the same time.
+    // Objects are drained in the order of their keys, so no two of a process have the same time.
     latest = Math.max(now(), latest + 1);
     const counts = [...byLabel].map(([label, count]) => `.${label}-${count}`).join("");
     const time = new Date(latest).toISOString().replaceAll(":", "");
@@ -215,7 +215,7 @@ const lettersUnder = async (objects: Objects, prefix: string): Promise<readonly 
 
 class DamagedObject extends Error {}
 
-/** One that another process has sent meanwhile is done. */
+/** An object that another process has sent meanwhile is done. */
 const sendObject = async (objects: Objects, key: string, send: Send): Promise<void> => {
   const body = await objects.get(key).catch((error) => {
     if (error instanceof ObjectMissing) return undefined;
@@ -235,9 +235,9 @@ const sendObject = async (objects: Objects, key: string, send: Send): Promise<vo
 };
 
 /**
- * Sends the objects of every instance that are older than `ageMs`: of those that never came back,
- * for a living one sends its own within seconds of the log's return. Resolves with the number of
- * messages; goes on past an object that is damaged, and throws that at the end.
+ * Sends the objects of every instance that are older than `ageMs`. They belong to instances that
+ * never came back, since a living one sends its own within seconds of the log's return. Resolves
+ * with the number of messages; continues past a damaged object, and throws its error at the end.
  */
 export const drainAbandoned = async (
   objects: Objects,
@@ -266,7 +266,7 @@ export const drainAbandoned = async (
   return sent;
 };
 
-/** What the last resort holds of all instances, by label, and since when. */
+/** The messages of all instances in the last resort, by label, and the time of the oldest. */
 export const lastResortHeld = async (
   objects: Objects,
 ): Promise<{ readonly byLabel: Readonly<Record<string, number>>; readonly oldestAt: UnixMs | undefined }> => {

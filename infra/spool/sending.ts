@@ -9,14 +9,14 @@ import type { Schemas } from "./spool-format.ts";
 /** Sends messages to the log in order; rejects when it did not take all of them. */
 export type Send = (messages: readonly OutputMessage[], schemas: Schemas) => Promise<void>;
 
-/** Resolves once a message that the log refused is kept elsewhere for good. */
+/** Resolves once a message that the log refused is stored elsewhere for good. */
 export type SetAside = (message: OutputMessage, error: unknown) => Promise<void>;
 
 /**
- * Sends around a record that the log refuses for what it is, mostly for its size: tried for ever it
- * would hold up every sender behind it.
- * Halves a refused request until the record is found: one in a thousand costs about twenty sends.
- * Records that the log took of it are sent again under the same ids; the order is kept.
+ * Sends around a record that the log refuses because of its content, mostly its size; retried for
+ * ever, it would hold up every sender behind it. A refused request is halved until the record is
+ * found: one in a thousand costs about twenty sends. Records that the log accepted before are sent
+ * again under the same ids; the order is kept.
  */
 export const aroundRefused = (send: Produce, setAside: SetAside): Produce => {
   // A request that is taken, as nearly all are, costs one promise more and not three.

@@ -1,4 +1,4 @@
-// The files of a spool: what an earlier process left in its folder, and how they are read and
+// The files of a spool: the segments that an earlier process left, and how segments are read and
 // written.
 import { type FileHandle, open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -19,9 +19,9 @@ export interface Segment {
   readonly path: string;
   readonly schemas: Schemas;
   readonly handle: FileHandle;
-  /** Where its first record begins. */
+  /** The offset of its first record. */
   readonly start: number;
-  /** Behind it nothing is synced, or counts. */
+  /** The offset behind its last synced record. */
   end: number;
 }
 interface SegmentContents {
@@ -30,15 +30,15 @@ interface SegmentContents {
   readonly records: readonly SpoolRecord[];
   readonly bytes: number;
 }
-/** Hears of the bytes that a crash left half written; none of them was ever acknowledged. */
+/** Called with the bytes that a crash left half written; none of them was ever acknowledged. */
 export type OnTorn = (torn: { readonly segment: string; readonly bytes: number }) => void;
 
-/** One send of the producer. */
+/** About one send of the producer. */
 const ROUND_BYTES = 1024 * 1024;
 
 /**
- * What stands in a folder behind its mark, the oldest first; what was drained already is deleted, a
- * torn tail is cut.
+ * Returns the segments behind the mark, oldest first. Drained segments are deleted, and a torn tail
+ * is cut.
  */
 export const segmentsIn = async (
   folder: string,
@@ -53,13 +53,13 @@ export const segmentsIn = async (
     }
     return kept;
   } catch (error) {
-    // The caller tries again: what is left open would add up.
+    // The caller tries again, so open files would add up.
     for (const { segment } of kept) await segment.handle.close().catch(() => undefined);
     throw error;
   }
 };
 
-/** Undefined, and the file deleted, when nothing of it counts. */
+/** Undefined, and the file is deleted, if it has no record that counts. */
 const segmentAt = async (
   folder: string,
   name: string,
@@ -190,7 +190,7 @@ export class Segments {
   }
 }
 
-/** About a round of records from a place on, and at least one whole. */
+/** Reads about a round of records from an offset, and at least one whole record. */
 const readSome = async ({ handle, end }: Segment, from: number): Promise<Buffer> => {
   const first = await readAt(handle, from, Math.min(ROUND_BYTES, end - from));
   const whole = Math.min(claimedAt(first, 0), end - from);
@@ -208,13 +208,13 @@ const readAt = async (handle: FileHandle, from: number, length: number): Promise
   return bytes;
 };
 
-/** A disk that is nearly full takes a part first and says so at the next call. */
+/** A disk that is nearly full first writes a part, and reports it at the next call. */
 export const writeAll = async (handle: FileHandle, bytes: Buffer, from: number): Promise<void> => {
   for (let at = 0; at < bytes.length; )
     at += (await handle.write(bytes, at, bytes.length - at, from + at)).bytesWritten;
 };
 
-/** Makes the entry of a new file last, as the sync of the file made its content last. */
+/** Makes the entry of a new file durable, as the sync of the file made its content durable. */
 const syncFolder = async (folder: string): Promise<void> => {
   const handle = await open(folder, "r");
   try {

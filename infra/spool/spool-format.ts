@@ -1,11 +1,12 @@
-// The bytes of a spool: frames (length, CRC-32, payload), a first one with the schemas, then one a
-// record; a cut or changed frame is known as such.
+// The bytes of a spool: frames (length, CRC-32, payload). The first frame has the schemas, the
+// others one record each. A cut or changed frame is recognised.
 import { crc32 } from "node:zlib";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 
 /**
- * What was stored together, all or nothing. `label` is what its owner counts by, at most 255 bytes.
+ * Messages that were stored together, all or nothing. The owner counts by `label`, which has at
+ * most 255 bytes.
  */
 export interface SpoolRecord {
   readonly at: UnixMs;
@@ -14,8 +15,8 @@ export interface SpoolRecord {
 }
 
 /**
- * By topic: the schema that values were written under whose id was not known then (wire.ts,
- * `withoutIds`).
+ * By topic: the schema of values whose schema id was not known when they were written (wire.ts,
+ * `wireWithoutIds`).
  */
 export type Schemas = Readonly<Record<string, object>>;
 
@@ -36,7 +37,7 @@ export const headFrame = (schemas: Schemas): Buffer =>
 
 const bytesOf = (text: Buffer | string): Buffer => (typeof text === "string" ? Buffer.from(text) : text);
 
-/** How many of the first ones fit into `bytes` together; at least one. */
+/** How many of the first frames fit into `bytes` together; at least one. */
 export const firstWithin = (waiting: readonly { readonly frame: Buffer }[], bytes: number): number => {
   let sum = waiting[0]?.frame.length ?? 0;
   let count = 1;
@@ -47,7 +48,7 @@ export const firstWithin = (waiting: readonly { readonly frame: Buffer }[], byte
   return count;
 };
 
-/** Lengths of 4 bytes, -1 for null, in front of each part. */
+/** Each part has its length in 4 bytes in front of it; -1 is null. */
 export const recordFrame = ({ at, label, messages }: SpoolRecord): Buffer => {
   const parts: (Buffer | null)[] = [Buffer.from(label)];
   const counts: number[] = [];
@@ -74,8 +75,8 @@ export const recordFrame = ({ at, label, messages }: SpoolRecord): Buffer => {
 };
 
 /**
- * The payload of the frame at `from`: null when there is no whole and valid one, and then nothing
- * knows what follows.
+ * The payload of the frame at `from`. Null if there is no whole and valid frame; the rest of the
+ * file is then unreadable too.
  */
 export const payloadAt = (bytes: Buffer, from: number): Buffer | null => {
   if (from + FRAME_BYTES > bytes.length) return null;
@@ -85,13 +86,13 @@ export const payloadAt = (bytes: Buffer, from: number): Buffer | null => {
   return length === 0 || payload.length < length || crc32(payload) !== bytes.readUInt32BE(from + 4) ? null : payload;
 };
 
-/** How many bytes the frame takes whose payload this is. */
+/** The size of the frame with this payload. */
 export const sizeOf = (payload: Buffer): number => FRAME_BYTES + payload.length;
 
-/** How many bytes the frame that begins here says that it takes; its first eight must be there. */
+/** The size that the frame at this position claims; its first eight bytes must be there. */
 export const claimedAt = (bytes: Buffer, from: number): number => FRAME_BYTES + bytes.readUInt32BE(from);
 
-/** Throws on what another release wrote in another form. */
+/** Throws on the format of another release. */
 export const readHead = (payload: Buffer): Schemas => {
   const { version, schemas } = JSON.parse(payload.toString()) as { version: number; schemas: Schemas };
   if (version !== VERSION)
@@ -99,7 +100,7 @@ export const readHead = (payload: Buffer): Schemas => {
   return schemas;
 };
 
-/** The messages' buffers are parts of the payload. */
+/** The buffers of the messages are parts of the payload. */
 export const readRecord = (payload: Buffer): SpoolRecord => {
   let from = 12;
   const at = payload.readDoubleBE(0);
@@ -125,8 +126,8 @@ export const readRecord = (payload: Buffer): SpoolRecord => {
 };
 
 /**
- * Whole and valid records from a place on, and where they end: behind it lies nothing, or what a
- * crash cut.
+ * The whole and valid records from an offset on, and where they end: behind them is nothing, or a
+ * torn tail.
  */
 export const recordsFrom = (
   bytes: Buffer,

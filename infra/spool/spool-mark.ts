@@ -1,4 +1,4 @@
-// How far a spool was drained: two slots in a file of fixed size, written in turn and synced, so
+// How far a spool was drained. Two slots in a file of fixed size are written in turn and synced, so
 // that one of them is always whole and a full disk does not matter.
 import { type FileHandle, open } from "node:fs/promises";
 import { crc32 } from "node:zlib";
@@ -10,8 +10,8 @@ export interface Place {
 export interface Mark {
   readonly at: () => Place;
   /**
-   * Resolves once the place is on the disk. Of a disk that refuses `at` still knows it: after a
-   * crash what lies between is sent again.
+   * Resolves once the place is on the disk. If the disk refuses it, `at` still returns it: after a
+   * crash the records in between are sent again.
    */
   readonly move: (to: Place) => Promise<void>;
   readonly close: () => Promise<void>;
@@ -45,7 +45,7 @@ const newestOf = async (handle: FileHandle): Promise<readonly [turn: number, pla
   return [turn, place];
 };
 
-/** A file that is missing or damaged says: from the beginning. */
+/** A missing or damaged file means the beginning. */
 export const openMark = async (path: string): Promise<Mark> => {
   const handle: FileHandle = await open(path, "r+").catch(() => open(path, "w+", 0o600));
   let [turn, place] = await newestOf(handle).catch(async (error) => {

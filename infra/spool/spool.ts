@@ -1,5 +1,5 @@
-// Messages that wait on the local disk until the log can be reached: appended and synced, drained
-// in their order, each confirmed when it is safe.
+// Messages that wait on the local disk until the log is reachable: they are appended and synced,
+// and drained in their order.
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { hit } from "#failpoint";
@@ -19,11 +19,11 @@ import {
 import { type Mark, openMark } from "./spool-mark.ts";
 
 export interface SpoolSettings {
-  /** Belongs to one stable name and one live process; made when it is missing. */
+  /** Belongs to one stable name and one live process; it is made if it is missing. */
   readonly folder: string;
   /**
-   * Written into each segment, so that what was stored under them can be sent years of releases
-   * later.
+   * Written into each segment, so that later releases can still send the values that were stored
+   * with them.
    */
   readonly schemas: Schemas;
   readonly maxBytes?: number;
@@ -32,8 +32,8 @@ export interface SpoolSettings {
   readonly now?: () => UnixMs;
   readonly onTorn?: OnTorn;
   /**
-   * Called when the disk did not take the mark: after a crash what was drained since then is sent
-   * again.
+   * Called when the disk did not store the mark: after a crash, messages that were drained since
+   * then are sent again.
    */
   readonly onUnmarked?: (error: unknown) => void;
 }
@@ -42,32 +42,34 @@ interface SpoolState {
   readonly messages: number;
   readonly bytes: number;
   readonly byLabel: Readonly<Record<string, number>>;
-  /** When the oldest message was stored, or one shortly before it. Undefined when there is none. */
+  /**
+   * When the oldest message was stored, or a moment shortly before. Undefined if there is none.
+   */
   readonly oldestAt: UnixMs | undefined;
-  /** The share of its bounds that is used, 0 to 1. */
+  /** The used share of its bounds, 0 to 1. */
   readonly fill: number;
-  /** Syncs of the disk so far: appends that come together share one. */
+  /** Syncs of the disk so far; concurrent appends share one. */
   readonly syncs: number;
 }
 
 export interface Spool {
   /**
-   * Resolves once the messages are on the disk for good, all of them. Throws SpoolFull, or what the
-   * disk says; then none of them counts as stored.
+   * Resolves once all messages are durable on the disk. Throws SpoolFull, or the error of the disk;
+   * then none of them counts as stored.
    */
   readonly append: (messages: readonly OutputMessage[], label: string) => Promise<void>;
   /**
-   * Gives the oldest records to `send`, and forgets them once it has resolved: about ROUND messages
-   * a call. Resolves with how many there were; 0 when nothing is there yet that is synced. What
-   * `send` throws is thrown on, and nothing is forgotten. One call at a time.
+   * Passes the oldest records to `send`, about ROUND messages a call, and forgets them once it has
+   * resolved. Resolves with the number of messages; 0 if no synced record is there yet. An error of
+   * `send` is thrown on, and nothing is forgotten. One call at a time.
    */
   readonly drain: (send: (messages: readonly OutputMessage[], schemas: Schemas) => Promise<void>) => Promise<number>;
   readonly state: () => SpoolState;
-  /** Waits for the append under way and gives the folder back; what is stored stays. */
+  /** Waits for the append under way and releases the folder; stored messages stay. */
   readonly close: () => Promise<void>;
 }
 
-/** Its bounds are reached: nothing of the call was stored. */
+/** The bounds are reached: nothing of the call was stored. */
 export class SpoolFull extends Error {
   readonly verdict = "transient";
   constructor() {
@@ -76,13 +78,13 @@ export class SpoolFull extends Error {
   }
 }
 
-// An event takes about 500 bytes here: two minutes at a million events a minute, a day and a half
-// at 30 events a second.
+// An event takes about 500 bytes here: this is two minutes at a million events a minute, or a day
+// and a half at 30 events a second.
 const MAX_BYTES = 2 * 1024 * 1024 * 1024;
 const MAX_MESSAGES = 4_000_000;
-// A drained segment is deleted whole, so this much of the disk may be held without need.
+// A drained segment is deleted as a whole, so this much of the disk may be held without need.
 const SEGMENT_BYTES = 16 * 1024 * 1024;
-// What one write and one sync take at most, unless one record is larger.
+// The most bytes of one write and one sync, unless one record is larger.
 const GROUP_BYTES = 4 * 1024 * 1024;
 /** One send of the producer. */
 const ROUND = 1_000;
@@ -96,13 +98,13 @@ interface QueuedFrame {
 }
 
 /**
- * Order of durable effects: an append is written, then synced, then acknowledged; a drained record
- * is sent, then marked and the mark synced; a segment is deleted after the mark has passed it.
- * Killed after sending and before the mark: sent again, the same bytes. Throws Held when another
- * process has the folder.
+ * The order of durable effects: an append is written, then synced, then acknowledged; a drained
+ * record is sent, then marked and the mark synced; a segment is deleted after the mark has passed
+ * it. After a crash between the send and the mark, the same bytes are sent again. Throws LockHeld
+ * when another process has the folder.
  *
- * Known gap: of a record that the disk changed afterwards only the checksum knows; it and what lies
- * behind it in its segment are cut like a torn tail.
+ * Known gap: a record that the disk changed afterwards is only recognised by its checksum; it and
+ * all records behind it in its segment are cut like a torn tail.
  */
 export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
   const { maxBytes = MAX_BYTES, maxMessages = MAX_MESSAGES, now = Date.now } = settings;
@@ -135,7 +137,7 @@ export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
       hit("drain-after-send");
       await mark.move({ segment: segment.number, offset: end }).catch((error) => settings.onUnmarked?.(error));
       held.forget(records);
-      // Nothing is left and nothing is on its way: the last segment goes too.
+      // Nothing is left and nothing is on its way, so the last segment is deleted too.
       if (held.messages === 0) await oldest();
       return messages.length;
     },
@@ -204,7 +206,7 @@ const openFolder = async (
   }
 };
 
-/** Writes the queued appends, as many with one sync as came together. */
+/** Writes the queued appends; concurrent ones share one sync. */
 class Appends {
   /** Syncs of the disk so far. */
   syncs = 0;

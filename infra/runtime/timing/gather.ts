@@ -1,4 +1,4 @@
-// Puts questions that come together as one, so that a round trip is paid once for many.
+// Batches concurrent questions into one, so that many share a round trip.
 
 interface GatheredItem<Item, Answer> {
   readonly item: Item;
@@ -7,8 +7,9 @@ interface GatheredItem<Item, Answer> {
 }
 
 /**
- * `ask` gets at most `most` items at once and answers in their order; one question is under way at
- * a time, and the next one takes all that has come meanwhile. Rejects with what `ask` threw.
+ * `ask` gets at most `most` items and returns the answers in their order. One question is under way
+ * at a time, and the next one takes all items that have come meanwhile. Rejects with the error of
+ * `ask`.
  */
 export const gather = <Item, Answer>(
   ask: (items: readonly Item[]) => Promise<readonly Answer[]>,
@@ -34,7 +35,7 @@ export const gather = <Item, Answer>(
   return (item) =>
     new Promise((done, failed) => {
       waiting.push({ item, done, failed });
-      // All that the loop has read already go together.
+      // All items that the loop has already read go together.
       setImmediate(work);
     });
 };

@@ -1,9 +1,11 @@
-// Long work in pieces: the event loop serves others between them.
+// Runs long work in slices, so that the event loop serves other requests between them.
 
-/** Another request meets about five turns of the loop on its way. */
+/** Another request needs about five turns of the loop. */
 const SLICE_MS = 10;
 
-/** Works that go on, in the order of their asking: one in each turn of the loop. */
+/**
+ * Works that wait for a turn, in the order of their calls: one continues in each turn of the loop.
+ */
 const waiting: (() => void)[] = [];
 
 const goOn = (): void => {
@@ -12,15 +14,15 @@ const goOn = (): void => {
 };
 
 /**
- * Resolves in a later turn of the loop, in which no other work goes on that asked here: however
- * many long works there are, a turn holds a slice of one of them.
+ * Resolves in a later turn of the loop, in which no other work continues that waits here: however
+ * many long works there are, a turn has a slice of only one of them.
  */
 const nextTurn = (): Promise<void> =>
   new Promise((resolve) => {
     if (waiting.push(resolve) === 1) setImmediate(goOn);
   });
 
-/** Asks for the next turn when the slice since the last one is over. */
+/** Waits for the next turn when the slice since the last one is over. */
 export const openSlices = (now: () => number = performance.now.bind(performance)) => {
   let began = now();
   return {
@@ -32,7 +34,9 @@ export const openSlices = (now: () => number = performance.now.bind(performance)
   };
 };
 
-/** Runs the steps to their end. Others have their turn after the first step that ends 10 ms on. */
+/**
+ * Runs the steps to their end. Other work gets its turn after the first step that ends 10 ms later.
+ */
 export const inSlices = async <T>(steps: Iterator<void, T>, now?: () => number): Promise<T> => {
   const slices = openSlices(now);
   for (;;) {

@@ -1,9 +1,9 @@
-// Tries one step again while its error is transient, with full jitter and a deadline.
+// Retries one step while its error is transient, with full jitter and a deadline.
 import { classify } from "../errors.ts";
 
 /**
- * What retrying needs of the world; tests bring their own. `now` is monotonic milliseconds,
- * `random` in [0, 1).
+ * The outside world of retrying; tests bring their own. `now` is monotonic milliseconds, `random`
+ * is in [0, 1).
  */
 export interface Clock {
   readonly now: () => number;
@@ -28,25 +28,28 @@ export const systemClock: Clock = {
 };
 
 export interface RetrySettings {
-  /** No try begins later than this after the first. */
+  /** No try begins later than this after the first one. */
   readonly deadlineMs: number;
   /**
-   * The n-th wait is random in [0, min(maxMs, firstMs * 2^n)): full jitter spreads those who failed
-   * together.
+   * The n-th wait is random in [0, min(maxMs, firstMs * 2^n)): full jitter spreads callers that
+   * failed together.
    */
   readonly firstMs?: number;
   readonly maxMs?: number;
   readonly isTransient?: (error: unknown) => boolean;
-  /** Called before each wait, e.g. to heartbeat or to log; what it throws ends the retrying. */
+  /**
+   * Called before each wait, e.g. to heartbeat or to log; an error that it throws ends the
+   * retrying.
+   */
   readonly beforeWait?: (error: unknown, tries: number) => Promise<void> | void;
   readonly signal?: AbortSignal;
   readonly clock?: Clock;
 }
 
 /**
- * Resolves with the first success. Rejects with the step's own last error: at once when it is not
+ * Resolves with the first success. Rejects with the step's own last error: at once if it is not
  * transient, else when the next wait would end after the deadline or the signal has fired. Wrap one
- * step, never a sequence: what had succeeded before would be done twice.
+ * step, never a sequence, whose finished parts would be done twice.
  */
 export const retry = async <T>(step: (tries: number) => Promise<T>, settings: RetrySettings): Promise<T> => {
   const { deadlineMs, firstMs = 50, maxMs = 2_000, signal, clock = systemClock } = settings;

@@ -1,17 +1,17 @@
-// Does a small piece of work at fixed times, such as setting a gauge: one round at a time.
+// Repeats a small piece of work at fixed times, such as setting a gauge, one round at a time.
 import type { Resource } from "../scope.ts";
 
 export interface RoundSettings {
   readonly everyMs: number;
-  /** Must end by itself, also when what it asks hangs. */
+  /** Must end by itself, also when a store that it asks hangs. */
   readonly round: () => Promise<void>;
-  /** Hears the first failure of an outage. */
+  /** Called with the first failure of an outage. */
   readonly onFailure: (error: unknown) => void;
 }
 
 /**
- * A tick that finds a round under way is left out: rounds never queue, however long one takes.
- * `stop` does not wait for the round under way, whose result nothing depends on.
+ * A tick that finds a round under way is skipped: rounds never queue, however long one takes.
+ * `stop` does not wait for the round under way, because nothing depends on its result.
  */
 export const openRounds = ({ everyMs, round, onFailure }: RoundSettings): Resource<null> => {
   let isUnderWay = false;

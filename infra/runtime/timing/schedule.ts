@@ -1,5 +1,4 @@
-// Does a piece of work again and again, never twice at once, with a pause that leaves the machine
-// to others.
+// Repeats a piece of work, never twice at once, with a pause that leaves the machine to others.
 import { classify } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
@@ -10,27 +9,28 @@ export interface Schedule {
   /** The shortest pause between two runs. */
   readonly pauseMs: number;
   /**
-   * The pause counts from the beginning of a run: it begins every `pauseMs`, unless it takes longer
-   * than that.
+   * Counts the pause from the beginning of a run: a run begins every `pauseMs`, unless it takes
+   * longer than that.
    */
   readonly fromStart?: boolean;
   /**
-   * How many times longer than the run before it a pause is at least: 9 leaves nine tenths of the
-   * time to others. A run that failed has waited for a store rather than worked, and asks for no
-   * rest: after ten seconds of a silent ClickHouse rollups would stand still for a minute and a
-   * half.
+   * The least length of a pause in lengths of the previous run: 9 leaves nine tenths of the time to
+   * others. A failed run has waited for a store and not worked, so it needs no rest: after ten
+   * seconds of a silent ClickHouse, rollups would otherwise pause for a minute and a half.
    */
   readonly rest?: number;
-  /** How long that pause may be, asked behind each run; by default 20 s. */
+  /** The longest such pause, asked after each run; 20 s by default. */
   readonly longestRestMs?: () => number;
-  /** After so long without a run that got through it does not work; by default `SILENT_MS`. */
+  /**
+   * After this long without a successful run the schedule counts as broken; `SILENT_MS` by default.
+   */
   readonly silentMs?: number;
   /**
-   * Does what waits and answers how much that was; "busy" when another process is at it. Stops
+   * Does the waiting work and returns how much it was; "busy" when another process does it. Stops
    * early when `isClosing` says so.
    */
   readonly work: (isClosing: () => boolean) => Promise<number | "busy">;
-  /** What waits now, and for how many seconds the oldest of it. */
+  /** How much work waits now, and for how many seconds the oldest part of it. */
   readonly waiting?: () => Promise<{ readonly count: number; readonly seconds: number }>;
 }
 
@@ -40,19 +40,19 @@ export interface RunningSchedule {
 }
 
 /**
- * A schedule without a successful run for so long does not work, whatever the cause; each fault has
+ * A schedule without a successful run for this long is broken, whatever the cause; each fault has
  * to be over within 60 s (docs/design/laws.md L1).
  */
 export const SILENT_MS = 120_000;
 /** A gauge need not be asked for more often than it is scraped. */
 const BACKLOG_MS = 5_000;
-/** What was stored must show within the minute (law L1), also when one run was slow. */
+/** Stored data must show within the minute (law L1), also when one run was slow. */
 export const LONGEST_REST_MS = 20_000;
 
 /**
- * Starts at once; `stop` waits for the run under way. A run that fails is logged and counted, and
- * the next one tries again: a schedule has no event to lose, what it left undone still waits. A
- * warning where it may heal by itself, an error where an operator must look.
+ * Starts at once; `stop` waits for the run under way. A failed run is logged and counted, and the
+ * next one tries again: a schedule has no event to lose, because unfinished work still waits. The
+ * log has a warning if the error may heal by itself, and an error if an operator must look.
  */
 export const keepDoing = (schedule: Schedule, ports: SchedulePorts): Resource<RunningSchedule> => {
   const { pauseMs, fromStart = false, rest = 0, longestRestMs = () => LONGEST_REST_MS } = schedule;
@@ -90,11 +90,11 @@ interface SchedulePorts {
   readonly metrics: Pick<Metrics, "countRun" | "setBacklog">;
 }
 
-/** The runs of a schedule, each counted and its failure logged. */
+/** The runs of a schedule. Each is counted, and its failure is logged. */
 const runsOf = ({ name, work, waiting }: Schedule, { log, metrics }: SchedulePorts, isClosing: () => boolean) => {
   let doneAt = performance.now();
   let askedAt = Number.NEGATIVE_INFINITY;
-  /** True when it has worked, and not failed. */
+  /** True for a run without an error. */
   const once = async (): Promise<boolean> => {
     const startedAt = performance.now();
     const counted = (done: number, isFailed: boolean) =>

@@ -1,8 +1,8 @@
-// A limit on how long an answer is waited for.
+// Limits how long an answer is waited for.
 
 /**
- * What `work` resolves or rejects with; after `ms` rejects with `late`. The work itself is not
- * ended by that, and what it does later is not heard.
+ * Settles like `work`; after `ms` rejects with `late`. The work itself does not end then, and its
+ * later result is ignored.
  */
 export const within = async <T>(ms: number, work: Promise<T>, late: string): Promise<T> => {
   let timer: NodeJS.Timeout | undefined;

@@ -1,16 +1,16 @@
-// What is under way, in the order of its coming: a list whose members know their neighbours.
+// A list of work that is under way, in the order of its arrival; its members know their neighbours.
 
-/** A member of one list at most; the list alone writes these fields. */
+/** A member of at most one list; only the list writes these fields. */
 export interface ListLinks<Item> {
   before: Item | undefined;
   behind: Item | undefined;
 }
 
 /**
- * For what comes and goes thousands of times a second. A Set makes itself a new table now and then,
- * and V8 lets the old one point to the new one: once such a table has grown old, all that was a
- * member when a table was left is kept until the whole heap is marked, and is copied out of the
- * young generation until then. Here nothing points to what has left.
+ * For members that come and go thousands of times a second. A Set makes a new table now and then,
+ * and V8 lets the old table point to the new one. Once such a table has grown old, every member at
+ * the time of the change is kept until the whole heap is marked, and is copied out of the young
+ * generation until then. Here nothing points to removed members.
  */
 export class LinkedList<Item extends ListLinks<Item>> {
   #first: Item | undefined;
@@ -20,7 +20,7 @@ export class LinkedList<Item extends ListLinks<Item>> {
     return this.#first;
   }
 
-  /** Of one that is in no list. */
+  /** The item must be in no list. */
   add(item: Item): void {
     item.before = this.#last;
     if (this.#last === undefined) this.#first = item;
@@ -28,7 +28,7 @@ export class LinkedList<Item extends ListLinks<Item>> {
     this.#last = item;
   }
 
-  /** Once for each that was added. */
+  /** Call it once for each added item. */
   remove(item: Item): void {
     const { before, behind } = item;
     if (before === undefined) this.#first = behind;
@@ -39,7 +39,7 @@ export class LinkedList<Item extends ListLinks<Item>> {
     item.behind = undefined;
   }
 
-  /** In their order. The one that is being looked at may be removed meanwhile. */
+  /** In their order. The item that is being visited may be removed meanwhile. */
   *[Symbol.iterator](): Generator<Item, void> {
     for (let item = this.#first; item !== undefined; ) {
       const { behind }: ListLinks<Item> = item;

@@ -1,15 +1,14 @@
-// Waiting for a condition instead of for a time.
+// Waits for a condition instead of for a time.
 import { setTimeout as sleep } from "node:timers/promises";
 
-// Often enough that a server that needs 30 ms is not held up by its own check, rare enough to cost
-// nothing beside a starting broker.
+// Often enough not to delay a server that needs 30 ms, and rare enough to cost nothing beside a
+// starting broker.
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 200;
 
 /**
- * Asks until the answer is not an error, and returns it.
- * @throws Error when the deadline passes, naming what was waited for and what was wrong last; at
- * once when `signal` is aborted, with its reason.
+ * Asks until the answer is not an error, and returns it. @throws Error when the deadline passes,
+ * with the condition and the last problem; at once when `signal` is aborted, with its reason.
  */
 export async function until<T>(
   what: string,

@@ -1,5 +1,4 @@
-// One process of the product on the stack: what it is, which variables it gets, and when it is
-// ready.
+// One process of the product in the stack: its module, its variables, and when it is ready.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { AppLogin } from "../postgres/logins.ts";
@@ -10,27 +9,30 @@ import { answersHttp } from "./services/http-health.ts";
 
 /**
  * A process of the product: a compiled module, its arguments, and the path on its side port that
- * says it is ready.
+ * reports readiness.
  */
 export interface App {
   readonly name: string;
   /** Relative to `dist/`, e.g. `apps/ingest/main.js`. */
   readonly module: string;
   readonly args?: readonly string[];
-  /** As whom it comes to the stores; without one as the command line does. */
+  /** Its login to the stores; without one it uses the login of the command line. */
   readonly login?: AppLogin;
   readonly env?: Readonly<Record<string, string>>;
-  /** Asked on OPS_PORT; by default `/readyz`. */
+  /** The path that is asked on OPS_PORT; `/readyz` by default. */
   readonly ready?: string;
   readonly nodeArgs?: readonly string[];
 }
 
-// A worker is ready once every group has let it in: of a predecessor that was killed a group hears
-// no more for a session (30 s for sinks), and of one that was killed while it joined for a
-// rebalance and a session (60 s). Giving up earlier would kill the next joiner, and so never end.
+// A worker is ready once every group has accepted it. A group waits a session (30 s for sinks) for
+// a killed predecessor, and a rebalance and a session (60 s) for one that was killed while it
+// joined. Giving up earlier would kill the next joiner, and so never end.
 const READY_MS = 90_000;
 
-/** How the supervisor runs an app; `ports` has one of its name and one of its name with `-ops`. */
+/**
+ * How the supervisor runs an app; `ports` has one port under its name and one under its name with
+ * `-ops`.
+ */
 export function chargeOfApp(
   app: App,
   place: Place,
@@ -59,7 +61,7 @@ export function chargeOfApp(
     prepare: async () => {
       if (!existsSync(file)) throw new Error(`${file} is missing; compile first: npm run build.`);
     },
-    // An owner's password has no business in an app.
+    // An app must not have an owner's password.
     env: () => ({ ...config.inherited, ...env, POSTGRES_ADMIN_URL: undefined, ...appEnv }),
     readyWithinMs: READY_MS,
     stopSignal: "SIGTERM",

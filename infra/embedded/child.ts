@@ -1,5 +1,5 @@
-// One spawned process: distinguished from a later process of the same number by its start time,
-// asked to end, and ended.
+// One spawned process: its start time distinguishes it from a later process of the same number; it
+// can be asked to end, and killed.
 import { execFileSync, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
 import { type Identity, isAlive, startOf } from "../runtime/lock.ts";
@@ -10,11 +10,11 @@ export interface Child extends Identity {
   readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
 }
 
-// A log beyond this is kept once under `.1`, so that a stack that runs for weeks cannot fill the
-// disk with two generations of more than this.
+// A larger log is kept once under `.1`, so that a stack that runs for weeks cannot fill the disk:
+// there are two generations of about this size.
 const LOG_LIMIT_BYTES = 20 * 1024 * 1024;
 
-/** True for a process that SIGSTOP holds: alive, and deaf to everything but SIGCONT and SIGKILL. */
+/** True for a process that SIGSTOP holds: it is alive, and reacts only to SIGCONT and SIGKILL. */
 export function isPaused(pid: number): boolean {
   try {
     if (process.platform !== "linux")
@@ -30,9 +30,8 @@ export function isPaused(pid: number): boolean {
 }
 
 /**
- * Spawns a process in a session of its own (a Ctrl-C in the terminal does not reach it), its output
- * appended to `log`.
- * @throws Error when the program cannot be started at all.
+ * Spawns a process in a session of its own (a Ctrl-C in the terminal does not reach it), and
+ * appends its output to `log`. @throws Error when the program cannot be started at all.
  */
 export async function spawnChild(
   command: Command,
@@ -62,7 +61,7 @@ export async function spawnChild(
   }
 }
 
-/** Sends a signal unless that very process is gone; true when it was sent. */
+/** Sends a signal unless that very process is gone; returns true when it was sent. */
 export function signal(identity: Identity, name: NodeJS.Signals): boolean {
   if (!isAlive(identity)) return false;
   try {
@@ -73,8 +72,9 @@ export function signal(identity: Identity, name: NodeJS.Signals): boolean {
 }
 
 /**
- * Ends a process: `name` first, and after the deadline SIGKILL. A paused one is woken, so that it
- * hears it. Resolves when it is gone; true when it went by itself.
+ * Ends a process: first with the signal `name`, and after the deadline with SIGKILL. A paused
+ * process is woken, so that it gets the signal. Resolves when it is gone; true when it went by
+ * itself.
  */
 export async function endProcess(identity: Identity, name: NodeJS.Signals, deadlineMs: number): Promise<boolean> {
   if (!signal(identity, name)) return true;

@@ -1,4 +1,4 @@
-// What the embedded stack takes from the environment, read once.
+// The variables that the embedded stack reads from the environment, once.
 import { z } from "zod";
 
 const text = z.string().min(1).optional();
@@ -27,7 +27,7 @@ const serverEnvironment = z.object({
 });
 
 export type StackConfig = Readonly<z.infer<typeof stackEnvironment>> & {
-  /** The whole environment, for handing on to children. */
+  /** The whole environment, to be passed on to children. */
   readonly inherited: Readonly<Record<string, string | undefined>>;
 };
 export type ServerConfig = Readonly<z.infer<typeof serverEnvironment>>;
@@ -38,14 +38,15 @@ export function stackConfig(environment: NodeJS.ProcessEnv = process.env): Stack
 }
 
 /**
- * What `serve.ts` needs for one embedded server. @throws Error naming every variable that is wrong.
+ * The variables that `serve.ts` needs for one embedded server. @throws Error naming every variable
+ * that is wrong.
  */
 export function serverConfig(environment: NodeJS.ProcessEnv = process.env): ServerConfig {
   return Object.freeze(parse(serverEnvironment, environment));
 }
 
 function parse<T extends z.ZodType>(schema: T, environment: NodeJS.ProcessEnv): z.infer<T> {
-  // An empty variable is the shell's way to say "not set".
+  // An empty variable is the shell's form of "not set".
   const result = schema.safeParse(Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== "")));
   if (result.success) return result.data;
   throw new Error(

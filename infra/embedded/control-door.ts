@@ -7,7 +7,10 @@ import { constants } from "node:os";
 import { isSameSecret, refusalOf } from "../runtime/same-machine.ts";
 import type { ControlAddress, ProcessStatus } from "../runtime/stack-control.ts";
 
-/** What the supervisor lends to the door; errors are one sentence, shown to the caller. */
+/**
+ * The operations of the supervisor that the door offers; errors are one sentence, shown to the
+ * caller.
+ */
 export interface SupervisorControls {
   readonly restart: (name: string) => Promise<void>;
   readonly signal: (name: string, signal: NodeJS.Signals) => boolean;
@@ -23,8 +26,8 @@ export interface Door extends ControlAddress {
 const ROUTE = /^\/processes\/([A-Za-z0-9._-]{1,64})\/(restart|signal|stop|start)$/;
 
 /**
- * Listens on any free loopback port. The token is new at each start: who may read `run.json` (mode
- * 0600) may use the door.
+ * Listens on any free loopback port. The token is new at each start: who can read `run.json`
+ * (mode 0600) may use the door.
  */
 export async function openDoor(controlled: SupervisorControls): Promise<Door> {
   const token = randomBytes(32).toString("base64url");

@@ -1,5 +1,5 @@
-// The processes of one stack by name: started, found, stopped and started again, in the order in
-// which they first started.
+// The processes of one stack by name: they are started, found, stopped and started again, in the
+// order of their first start.
 import type { ProcessStatus } from "../runtime/stack-control.ts";
 import { type Charge, type KeeperEvent, type KeptProcess, keep } from "./keep-running.ts";
 import type { Roster } from "./roster.ts";
@@ -7,30 +7,33 @@ import type { Roster } from "./roster.ts";
 export interface CrewSettings {
   readonly roster: Roster;
   readonly tell: (event: KeeperEvent) => void;
-  /** Called when a process has come or gone. */
+  /** Called when a process has started or ended. */
   readonly changed: () => void;
-  /** Ends what is being started. */
+  /** Cancels a start under way. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface Crew {
   readonly find: (name: string) => KeptProcess | undefined;
-  /** Throws one sentence with the names that there are. */
+  /** Throws one sentence that lists the known names. */
   readonly known: (name: string) => KeptProcess;
-  /** True for what runs or is being started. */
+  /** True for a process that runs or is being started. */
   readonly has: (name: string) => boolean;
   readonly add: (charge: Charge) => Promise<void>;
-  /** Starts what was stopped before. */
+  /** Starts a process that was stopped before. */
   readonly startAgain: (name: string) => Promise<void>;
   readonly stop: (name: string) => Promise<void>;
   readonly status: () => readonly ProcessStatus[];
-  /** Everything, whatever is being started included; throws the first problem at the end. */
+  /**
+   * Stops everything, including processes that are being started; throws the first problem at the
+   * end.
+   */
   readonly stopAll: () => Promise<void>;
 }
 
 export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew => {
   const children: KeptProcess[] = [];
-  // In the order of starting; what is stopped and started again keeps its place.
+  // In the order of starting; a process that is stopped and started again keeps its place.
   const charges = new Map<string, Charge>();
   const starting = new Map<string, Promise<void>>();
   const leaving = new AbortController();
@@ -71,7 +74,7 @@ export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew 
         return { name, pid: find(name)?.pid() ?? null, state: find(name)?.state() ?? stopped };
       }),
     stopAll: async () => {
-      // What is being started would come when everything else has gone.
+      // A process that is being started would otherwise come up when everything else has gone.
       leaving.abort(new Error("the stack is being stopped"));
       await Promise.allSettled(starting.values());
       await stopInReverse(children);
@@ -88,9 +91,9 @@ const unknownName = (name: string, children: readonly KeptProcess[]): never => {
 };
 
 /**
- * In reverse order of starting, one by one: an app must be able to flush into stores that still
- * run, and the registry needs its Kafka. One that cannot be stopped does not leave the others
- * running.
+ * Stops in reverse order of starting, one by one: an app must be able to flush into stores that
+ * still run, and the registry needs its Kafka. A process that cannot be stopped does not leave the
+ * others running.
  */
 const stopInReverse = async (children: readonly KeptProcess[]): Promise<void> => {
   const problems: unknown[] = [];

@@ -1,5 +1,5 @@
-// The people of the demonstration: one a role. The seed gives them their rights; the embedded
-// identity provider lets them in.
+// The people of the demonstration, one for each role. The seed gives them their rights; the
+// embedded identity provider logs them in.
 
 export interface DemoUser {
   readonly email: string;

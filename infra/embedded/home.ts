@@ -1,5 +1,5 @@
-// The folder of one embedded stack (`.tributary/`): where it lies, what is kept in it, and how its
-// small JSON files are read and written.
+// The folder of one embedded stack (`.tributary/`): its place, its files, and how its small JSON
+// files are read and written.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -13,9 +13,11 @@ export interface Secrets {
   readonly tributary: string;
   readonly postgresOwner: string;
   readonly postgresApp: string;
-  /** Of each app's own login. */
+  /** The password of each app's own login. */
   readonly postgresLogins: Readonly<Record<AppLogin, string>>;
-  /** Of ClickHouse: may change tables, and may only read and insert. */
+  /**
+   * The passwords of ClickHouse: the owner may change tables, the app may only read and insert.
+   */
   readonly clickhouseOwner: string;
   readonly clickhouseApp: string;
   readonly redisOwner: string;
@@ -24,8 +26,8 @@ export interface Secrets {
 }
 
 /**
- * Where one stack lives. `root` is the repository, shared by all stacks: the compiled code and the
- * downloaded jars lie there.
+ * The place of one stack. `root` is the repository, which all stacks share: it has the compiled
+ * code and the downloaded jars.
  */
 export interface Home {
   readonly root: string;
@@ -34,7 +36,7 @@ export interface Home {
   readonly path: (...parts: string[]) => string;
 }
 
-/** The repository that this file belongs to, whether it runs from its source or from `dist/`. */
+/** The repository of this file, whether it runs from its source or from `dist/`. */
 export function repositoryRoot(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, "package-lock.json"))) {
@@ -47,8 +49,8 @@ export function repositoryRoot(): string {
 }
 
 /**
- * Opens the folder of a stack and makes it when it is missing; without an argument `.tributary/` in
- * the repository.
+ * Opens the folder of a stack and makes it if it is missing; by default `.tributary/` in the
+ * repository.
  */
 export function openHome(folder?: string): Home {
   const root = repositoryRoot();
@@ -58,8 +60,8 @@ export function openHome(folder?: string): Home {
 }
 
 /**
- * Removes all data of a stack; the caller holds the lock, and nothing of the stack runs. The jars
- * are not its own and stay.
+ * Removes all data of a stack. The caller holds the lock, and nothing of the stack runs. The jars
+ * are shared and stay.
  */
 export function emptyHome(home: Home): void {
   const kept = ["lock.json", "children.json", "jars"];
@@ -68,7 +70,7 @@ export function emptyHome(home: Home): void {
   mkdirSync(home.path("logs"), { recursive: true });
 }
 
-/** Reads a JSON file; undefined when it is missing, or was cut short by a crash or a full disk. */
+/** Reads a JSON file; undefined if it is missing, or was cut short by a crash or a full disk. */
 export function readJson<T>(file: string): T | undefined {
   try {
     return JSON.parse(readFileSync(file, "utf8")) as T;
@@ -91,8 +93,8 @@ export function writeJson(file: string, value: unknown): void {
 const password = (): string => randomBytes(18).toString("base64url");
 
 /**
- * The secrets of a folder, made at the first call.
- * @throws Error when the file is damaged although data exist that only its passwords open.
+ * Returns the secrets of a folder, which the first call makes. @throws Error when the file is
+ * damaged although data exist that only its passwords open.
  */
 export function secretsOf(home: Home): Secrets {
   const file = home.path("secrets.json");
@@ -123,8 +125,8 @@ export function secretsOf(home: Home): Secrets {
 }
 
 /**
- * Takes the folder for this process and returns how to give it back.
- * @throws Error with the number of the process that has it.
+ * Takes the folder for this process and returns the function that releases it. @throws Error with
+ * the number of the process that has it.
  */
 export function lockHome(home: Home): () => void {
   try {

@@ -1,5 +1,5 @@
-// Keeps one child running: spawned, waited for until it is well, started again with back-off when
-// it dies, ended when asked.
+// Keeps one child running: it is spawned, waited for until it is healthy, started again with
+// back-off when it dies, and ended on request.
 
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,17 +13,17 @@ export interface Charge {
   readonly log: string;
   readonly command: () => Command;
   readonly healthy: () => Promise<void>;
-  /** Run before every spawn: mends what a killed predecessor left. */
+  /** Run before every spawn; repairs what a killed predecessor left. */
   readonly prepare: () => Promise<void>;
   readonly env: () => Readonly<Record<string, string | undefined>>;
   readonly readyWithinMs: number;
   readonly stopSignal: NodeJS.Signals;
   readonly stopWithinMs: number;
-  /** Ends the first start before its deadline. */
+  /** Cancels the first start before its deadline. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What happens to children, for the log and the screen. `text` is one sentence. */
+/** Events of children, for the log and the screen. `text` is one sentence. */
 export type KeeperEvent =
   | { readonly kind: "child.started"; readonly name: string; readonly pid: number; readonly text: string }
   | { readonly kind: "child.ready"; readonly name: string; readonly pid: number; readonly text: string }
@@ -36,11 +36,11 @@ export interface KeptProcess {
   readonly signal: (name: NodeJS.Signals) => boolean;
   readonly state: () => "running" | "paused" | "starting";
   /**
-   * Ends the child, by force after `withinMs`, and starts it again; resolves when it is well. Two
-   * at once are one.
+   * Ends the child, by force after `withinMs`, and starts it again; resolves when it is healthy.
+   * Concurrent calls share one restart.
    */
   readonly restart: (withinMs?: number) => Promise<void>;
-  /** Resolves when the child is well (again). */
+  /** Resolves when the child is healthy (again). */
   readonly ready: (deadlineMs?: number) => Promise<void>;
   readonly stop: () => Promise<void>;
 }
@@ -49,14 +49,14 @@ export interface KeptProcess {
 // kills.
 export const STOP_MS = 22_000;
 
-// 0.25, 0.5, 1, 2, 4, 8, then every 10 s: a store that needs a moment is back at once, one that
+// 0.25, 0.5, 1, 2, 4, 8, then every 10 s: a store that needs a moment is back at once, and one that
 // cannot start does not fill the disk with logs.
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
-// A child that was well for this long starts again with the shortest pause.
+// A child that was healthy for this long starts again with the shortest pause.
 const FORGIVEN_AFTER_MS = 60_000;
 
-/** One child, and what becomes of it. */
+/** One child and its life. */
 class Keeper implements KeptProcess {
   readonly #charge: Charge;
   readonly #roster: Roster;
@@ -90,7 +90,7 @@ class Keeper implements KeptProcess {
   readonly restart = (withinMs?: number): Promise<void> => {
     this.#restarting ??= this.#startAgain(withinMs).finally(() => {
       this.#restarting = undefined;
-      // Whatever came of it, what runs now is watched, and what died is started again with
+      // Whatever the result, the running process is watched, and a dead one is started again with
       // back-off.
       this.#watching = this.#watch();
     });
@@ -107,7 +107,7 @@ class Keeper implements KeptProcess {
     await this.#end();
     await this.#restarting?.catch(() => undefined);
     await this.#watching;
-    // A successor that was being started when the stop came.
+    // A successor may have been starting when the stop came.
     await this.#end();
     this.#changed();
   };
@@ -175,7 +175,7 @@ class Keeper implements KeptProcess {
     }
   }
 
-  /** `how` it died. */
+  /** `how` describes its death. */
   async #bringBack(how: string): Promise<void> {
     const { name } = this;
     for (let isBack = false; !isBack && !this.#isLeft; ) {
@@ -198,7 +198,7 @@ class Keeper implements KeptProcess {
   async #startAgain(withinMs?: number): Promise<void> {
     await this.#end(withinMs);
     await this.#watching;
-    // A successor that was being started when the restart came.
+    // A successor may have been starting when the restart came.
     await this.#end(withinMs);
     try {
       await this.#start();
@@ -214,9 +214,8 @@ class Keeper implements KeptProcess {
 }
 
 /**
- * Starts a child and resolves when it is well.
- * @throws Error when it dies or stays unwell before its first deadline: one sentence, the last line
- * of its log, and where the log is.
+ * Starts a child and resolves when it is healthy. @throws Error when it dies or is not healthy
+ * before its first deadline: one sentence, the last line of its log, and where the log is.
  */
 export async function keep(
   charge: Charge,

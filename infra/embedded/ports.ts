@@ -1,21 +1,21 @@
-// Ports of a stack: chosen once, kept in `ports.json`, so that a second start answers on the same
-// addresses.
+// The ports of a stack: they are chosen once and kept in `ports.json`, so that a second start
+// answers on the same addresses.
 import { randomInt } from "node:crypto";
 import { createServer, type Server } from "node:net";
 import { type Home, readJson, writeJson } from "./home.ts";
 
 // Below the range from which systems take the ports of outgoing connections (32768 on Linux), so
-// that none of those lands on ours between two starts.
+// that none of those uses one of ours between two starts.
 const LOWEST = 20_000;
 const HIGHEST = 32_000;
 /**
- * Stacks that start at the same time take their ports from different blocks: what a port is chosen
- * for listens on it seconds later.
+ * Stacks that start at the same time take their ports from different blocks: the server of a chosen
+ * port listens on it only seconds later.
  */
 const BLOCK = 50;
 const TRIES = 200;
 
-/** Listens on a loopback port, or is undefined where this machine does not let us. */
+/** Listens on a loopback port; undefined if this machine does not allow it. */
 const listening = (port: number): Promise<Server | undefined> =>
   new Promise((resolve) => {
     const server = createServer();
@@ -31,8 +31,8 @@ export const isFree = async (port: number): Promise<boolean> => {
 };
 
 /**
- * One port by name, and whether a former choice had to be given up because another program listens
- * there.
+ * One port by name, and the previous choice if it had to be given up because another program
+ * listens there.
  */
 interface ChosenPort {
   readonly name: string;
@@ -42,14 +42,13 @@ interface ChosenPort {
 
 export interface PortChoice {
   readonly chosen: readonly ChosenPort[];
-  /** To be called when something listens on each of them: until then no other stack takes them. */
+  /** Call it when a server listens on each of them: until then no other stack takes them. */
   readonly release: () => void;
 }
 
 /**
- * The port of each name: the one used before when it is free, else a new one. To be called when
- * nothing of this stack runs.
- * @throws Error when the machine has no free port left in the range.
+ * The port of each name: the previous one if it is free, else a new one. Call it while nothing of
+ * this stack runs. @throws Error when the machine has no free port left in the range.
  */
 export async function choosePorts(home: Home, names: readonly string[]): Promise<PortChoice> {
   const file = home.path("ports.json");
@@ -82,7 +81,10 @@ export async function choosePorts(home: Home, names: readonly string[]): Promise
 const isPort = (port: unknown): port is number =>
   typeof port === "number" && Number.isInteger(port) && port > 0 && port < 65_536;
 
-/** Free ports of one block after the other; listens on the first of each, which makes it ours. */
+/**
+ * Yields free ports, block by block. It listens on the first port of each block, which reserves the
+ * block.
+ */
 async function* freePorts(guards: Server[]): AsyncGenerator<number, never> {
   for (let left = TRIES; left > 0; left -= 1) {
     const first = LOWEST + BLOCK * randomInt((HIGHEST - LOWEST) / BLOCK);

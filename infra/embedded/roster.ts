@@ -9,29 +9,29 @@ interface Entry extends Identity {
 }
 
 export interface Roster {
-  /** To be called right after a spawn: what is not on the list is not found again. */
+  /** Call it right after a spawn: a process that is not on the list is not found again. */
   readonly add: (name: string, process: Identity) => void;
   readonly remove: (name: string) => void;
 }
 
-// A broker flushes its log within this; what does not go by itself is killed, and recovers at its
-// next start.
+// A broker flushes its log within this time; a process that does not end by itself is killed, and
+// recovers at its next start.
 const ORPHAN_DEADLINE_MS = 15_000;
 
-/** What the last start has listed and still lives, latest first. */
+/** The listed processes of the last start that still live, latest first. */
 export const listedAlive = (home: Home): readonly Entry[] =>
   (readJson<Entry[]>(home.path("children.json")) ?? []).filter(isAlive).reverse();
 
 /**
- * Opens an empty list, having ended what the last one names; returns those orphans too, latest
- * first.
+ * Ends the processes of the last list, and opens an empty one; returns the ended processes too,
+ * latest first.
  */
 export async function openRoster(
   home: Home,
 ): Promise<{ readonly roster: Roster; readonly reclaimed: readonly Entry[] }> {
   const file = home.path("children.json");
   const left = listedAlive(home);
-  // Not together: a worker must be able to flush into stores that still run.
+  // One after the other: a worker must be able to flush into stores that still run.
   for (const orphan of left)
     await endProcess(orphan, orphan.name === "postgres" ? "SIGINT" : "SIGTERM", ORPHAN_DEADLINE_MS);
   const entries = new Map<string, Entry>();
@@ -52,7 +52,7 @@ export async function openRoster(
   };
 }
 
-/** Kills at once whatever is on the list; for a process that is about to exit and cannot wait. */
+/** Kills every listed process at once; for a process that is about to exit and cannot wait. */
 export function killListed(home: Home): void {
   for (const entry of readJson<Entry[]>(home.path("children.json")) ?? []) signal(entry, "SIGKILL");
 }

@@ -1,4 +1,5 @@
-// `run.json`: what runs in a stack and where, for programs that find the stack by its folder.
+// `run.json`: the running processes of a stack and their addresses, for programs that find the
+// stack by its folder.
 import { rmSync } from "node:fs";
 import type { ControlAddress } from "../runtime/stack-control.ts";
 import { type App, appUrls } from "./app.ts";
@@ -8,7 +9,8 @@ import type { Address, ServiceName } from "./service.ts";
 import type { Layout } from "./stack-layout.ts";
 
 /**
- * `.tributary/run.json`. A `pid` is null for a server that runs outside or is being started again.
+ * The content of `.tributary/run.json`. A `pid` is null for a server that runs outside or is being
+ * started again.
  */
 export interface Run {
   readonly ready: boolean;
@@ -17,7 +19,10 @@ export interface Run {
   >;
   readonly services: Readonly<Partial<Record<ServiceName, Address & { readonly pid: number | null }>>>;
   readonly demo: Readonly<Record<string, unknown>>;
-  /** Where processes are restarted, stopped and paused by name: infra/runtime/stack-control.ts. */
+  /**
+   * The door through which processes are restarted, stopped and paused by name:
+   * infra/runtime/stack-control.ts.
+   */
   readonly control: ControlAddress;
 }
 

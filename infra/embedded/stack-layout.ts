@@ -27,9 +27,9 @@ export interface StepContext {
   readonly env: Readonly<Record<string, string>>;
   /** The folder of the stack. */
   readonly home: string;
-  /** Where each app will answer, by its name. */
+  /** The address where each app will answer, by its name. */
   readonly urls: Readonly<Record<string, string>>;
-  /** Adds what a seed has made to `run.json` under `demo`. */
+  /** Adds data that a seed has made to `run.json` under `demo`. */
   readonly publish: (demo: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -41,40 +41,43 @@ export type StackEvent =
 export interface StackOptions {
   /** The folder of the stack; by default `.tributary/` in the repository. */
   readonly home?: string;
-  /** Begin with an empty folder: what an earlier stack left is ended and removed. For tests. */
+  /**
+   * Begins with an empty folder: processes of an earlier stack are ended, and its data removed. For
+   * tests.
+   */
   readonly fresh?: boolean;
   /**
-   * Which services to run; by default all. A service named in the environment (KAFKA_BROKERS ...)
-   * is used and not started.
+   * The services to run; all by default. A service named in the environment (KAFKA_BROKERS ...) is
+   * used and not started.
    */
   readonly services?: readonly ServiceName[];
-  /** Of the log, by default 1. Those behind the first are called kafka-2, kafka-3. */
+  /** The number of brokers, 1 by default. Those after the first are called kafka-2 and kafka-3. */
   readonly brokers?: Brokers;
   readonly steps?: readonly Step[];
   readonly apps?: readonly App[];
   readonly onEvent?: (event: StackEvent) => void;
   /**
-   * Ports that are published instead of a service's own: the caller listens there and passes on
-   * what it likes. For fault tests.
+   * Ports that are published instead of a service's own: the caller listens there and passes on the
+   * traffic that it likes. For fault tests.
    */
   readonly fronts?: Readonly<Partial<Record<ServiceName, number>>>;
   readonly config?: StackConfig;
-  /** Stops the start halfway; what was started is stopped again. */
+  /** Cancels the start; started processes are stopped again. */
   readonly signal?: AbortSignal;
 }
 
 const others: readonly Service[] = [postgres, clickhouse, redis, registry, identity, mail];
 
-/** What is started, and on which ports. */
+/** The processes to start, and their ports. */
 export interface Layout {
   readonly options: StackOptions;
   readonly config: StackConfig;
   readonly tell: (event: StackEvent) => void;
   readonly place: Place;
   readonly ports: Record<string, number>;
-  /** To be called when everything listens, or nothing will. */
+  /** Call it when everything listens, or nothing will. */
   readonly releasePorts: () => void;
-  /** Services that the stack names, whether it runs them or not. */
+  /** Services of the stack, whether it runs them or not. */
   readonly wanted: readonly Service[];
   readonly own: readonly Service[];
   readonly env: Record<string, string>;
@@ -122,10 +125,7 @@ export const appVariables = (login: AppLogin, { own, place, ports, options }: La
   return Object.assign({}, ...own.map((service) => service.appVariables?.(published, login) ?? {}));
 };
 
-/**
- * Addresses of a server that runs outside; an owner's address that is not given is taken to be the
- * same as the app's.
- */
+/** Addresses of a server that runs outside; without an owner's address the app's is used. */
 function outsideVariables(service: Service, { inherited }: StackConfig): Record<string, string> {
   const found: Record<string, string> = { [service.outside]: inherited[service.outside]! };
   if (service.name === "postgres") found.POSTGRES_ADMIN_URL = inherited.POSTGRES_ADMIN_URL ?? found.POSTGRES_URL!;

@@ -28,33 +28,33 @@ export interface Stack {
   readonly home: string;
   readonly pid: (name: string) => number | undefined;
   /**
-   * Sends a signal to a service or app, by default SIGKILL; true when it was alive. It is started
+   * Sends a signal to a service or app, SIGKILL by default; true if it was alive. It is started
    * again by itself.
    */
   readonly kill: (name: string, signal?: NodeJS.Signals) => boolean;
   readonly restart: (name: string) => Promise<void>;
-  /** Resolves when a service or app is well (again). */
+  /** Resolves when a service or app is healthy (again). */
   readonly ready: (name: string, deadlineMs?: number) => Promise<void>;
-  /** Starts one more app, or one that was stopped before. */
+  /** Starts one more app, or a stopped one. */
   readonly start: (app: App) => Promise<void>;
   /**
-   * Stops one service or app, which then stays down; without a name everything, in reverse order.
-   * Resolves when it is gone.
+   * Stops one service or app, which then stays down; without a name it stops everything, in reverse
+   * order. Resolves when it is gone.
    */
   readonly stop: (name?: string) => Promise<void>;
 }
 
-// First start on a cold disk: the broker loads 50 MB of classes, the engine maps 566 MB. Twice what
-// the slowest machine tried needed.
+// For a first start on a cold disk: the broker loads 50 MB of classes, the engine maps 566 MB. It
+// is twice the time of the slowest machine that was tried.
 const SERVICE_READY_MS = 60_000;
-// What is restarted because it hangs rarely ends by itself; ten seconds let a store that is only
-// slow flush what it holds.
+// A process that is restarted because it hangs rarely ends by itself; ten seconds let a store that
+// is only slow flush its data.
 const RESTART_STOP_MS = 10_000;
 
 /**
- * Starts services, then steps, then apps, and resolves when all are ready; whatever fails, what was
- * started is stopped again.
- * @throws Error in one sentence that names the cure where there is one.
+ * Starts services, then steps, then apps, and resolves when all are ready. If anything fails,
+ * everything that was started is stopped again. @throws Error in one sentence that names the cure
+ * if there is one.
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const config = options.config ?? stackConfig();
@@ -109,7 +109,7 @@ async function raise(layout: Layout, roster: Roster, unlock: () => void): Promis
   } catch (error) {
     file.remove();
     await door?.close();
-    // The reason of the failed start is what is reported; the next start ends what could not be
+    // The reason of the failed start is reported; the next start ends processes that could not be
     // stopped.
     await crew.stopAll().catch(() => undefined);
     throw error;
@@ -167,12 +167,12 @@ const startApp = async (app: App, layout: Layout, crew: Crew, file: { readonly a
 };
 
 /**
- * Services start together, each as soon as those that it needs are ready; the first failure is the
- * one that is reported.
+ * Services start together, each as soon as the services that it needs are ready; the first failure
+ * is reported.
  */
 async function startServices({ own, place, config }: Layout, add: Crew["add"]): Promise<void> {
   const ready = new Map<ServiceName, Promise<void>>();
-  // One after the other: two of them would otherwise fetch the same jars.
+  // One after the other, because two of them would otherwise fetch the same jars.
   for (const service of own) await service.install(place);
   for (const service of own)
     ready.set(
@@ -201,7 +201,10 @@ async function startServices({ own, place, config }: Layout, add: Crew["add"]): 
   await settled([...ready.values()]);
 }
 
-/** All, not the first: what is still starting must be known before everything is stopped again. */
+/**
+ * Waits for all and not for the first: everything that is still starting must be known before it is
+ * stopped again.
+ */
 async function settled(starts: readonly Promise<void>[]): Promise<void> {
   const results = await Promise.allSettled(starts);
   const failure = results.find((result) => result.status === "rejected");

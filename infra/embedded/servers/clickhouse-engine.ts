@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { RawInsertFormat, Session } from "chdb";
 import { quoted, settingsClause } from "./clickhouse-sql.ts";
 
-/** The result of one statement: its bytes in the wanted format, and what it cost. */
+/** The result of one statement: its bytes in the requested format, and its cost. */
 export interface Answer {
   readonly bytes: Uint8Array;
   readonly rowsRead: number;
@@ -19,7 +19,7 @@ interface RawInsert {
   readonly table: string;
   readonly columns?: readonly string[];
   readonly format: string;
-  /** As they came over the wire, one behind the other. */
+  /** In the pieces in which they came over the wire. */
   readonly rows: readonly Buffer[];
   readonly settings: ReadonlyMap<string, string>;
 }
@@ -33,8 +33,8 @@ export interface Engine {
 type LaneName = "read" | "insert" | "copy" | "change";
 
 /**
- * Statements of one connection wait for each other: so a lane for each kind of work, and a
- * dashboard never waits for a backfill.
+ * Statements of one connection wait for each other, so each kind of work has connections of its
+ * own, and a dashboard never waits for a backfill.
  */
 interface Lane {
   readonly session: Session;
@@ -46,21 +46,23 @@ interface Lane {
 interface LaneSettings {
   readonly connections: number;
   readonly limitSeconds: number;
-  /** The engine holds to these for every statement of the lane, and lets none lift them. */
+  /**
+   * The engine enforces these for every statement of the lane, and no statement can change them.
+   */
   readonly held: Readonly<Record<string, number>>;
 }
 const NO_DDL = { allow_ddl: 0 };
 const LANES: Readonly<Record<LaneName, LaneSettings>> = {
-  // Two: no writing, and settings of a statement's own are still taken.
+  // The value 2 forbids writing and still accepts settings of the statement itself.
   read: { connections: 3, limitSeconds: 60, held: { ...NO_DDL, readonly: 2 } },
   insert: { connections: 2, limitSeconds: 60, held: NO_DDL },
   copy: { connections: 1, limitSeconds: 600, held: NO_DDL },
   change: { connections: 1, limitSeconds: 600, held: {} },
 };
 
-// What the engine's one user may do: tables of this product, on this disk. It has no grant on
-// SOURCES, so no statement reads or writes a file, an address or another server, and none that ends
-// the server.
+// The rights of the engine's one user: tables of this product, on this disk. Without a grant on
+// SOURCES no statement reads or writes a file, an address or another server, and no statement can
+// end the server.
 const GRANTS = [
   "GRANT SHOW, SELECT, INSERT, ALTER, CREATE DATABASE, CREATE TABLE, CREATE TEMPORARY TABLE, CREATE VIEW, DROP, " +
     "TRUNCATE, OPTIMIZE, CHECK, CREATE FUNCTION, DROP FUNCTION, SYSTEM MERGES, KILL QUERY ON *.*",
@@ -92,7 +94,7 @@ const serverConfig = (usersFile: string): string => `<clickhouse>
 `;
 
 // The engine would round larger integers and decimals to doubles in JSON; asynchronous inserts
-// answer before they have written.
+// answer before they are written.
 const CONNECTION_SETTINGS = {
   max_threads: 2,
   // Bound values are written into the statement here; a server does not count them.
@@ -103,11 +105,12 @@ const CONNECTION_SETTINGS = {
   max_memory_usage: 3_221_225_472,
 };
 
-/** Of one call; Linux takes 1,024. */
+/** The most parts of one call; Linux takes 1,024. */
 const MOST_PARTS = 1_000;
 
 /**
- * What the engine takes as bytes. Every other format, binary ones above all, it reads from a file.
+ * The formats that the engine takes as bytes. It reads every other format, mostly binary ones, from
+ * a file.
  */
 const RAW_FORMATS = new Set([
   "JSONEachRow",
@@ -218,8 +221,8 @@ const inLane = <T>(
 };
 
 /**
- * What a statement had found before it failed stays in the connection, and would begin the next
- * answer: perhaps of another tenant.
+ * Rows that a statement had found before it failed stay in the connection, and would begin the next
+ * answer, perhaps of another tenant.
  */
 const discardRest = async (session: Session): Promise<void> => {
   for (let tries = 0; tries < 100; tries += 1) {
@@ -267,8 +270,8 @@ const insertFile = async (
 };
 
 /**
- * No part is copied; what one call does not write the next one does. A full disk is reported in the
- * engine's words, so that a sink tries again.
+ * No part is copied, and each call continues where the previous one stopped. A full disk is
+ * reported in the engine's words, so that a sink tries again.
  */
 const writeParts = async (file: string, parts: readonly Buffer[]): Promise<void> => {
   const handle = await open(file, "wx", 0o600).catch(toldAsFull);

@@ -1,5 +1,5 @@
-// The HTTP side of the embedded ClickHouse: takes what `@clickhouse/client` sends to a server, and
-// answers in a server's form.
+// The HTTP side of the embedded ClickHouse: accepts the requests of `@clickhouse/client`, and
+// answers in the form of a server.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { isSameSecret, refusalOf } from "../../runtime/same-machine.ts";
@@ -15,7 +15,7 @@ import {
   withSettings,
 } from "./clickhouse-sql.ts";
 
-// Parameters of the HTTP interface that are no settings of a query.
+// Parameters of the HTTP interface that are not settings of a query.
 const NOT_SETTINGS = new Set(
   (
     "query database default_format query_id session_id session_timeout session_check user password " +
@@ -26,11 +26,11 @@ const NOT_SETTINGS = new Set(
   ).split(" "),
 );
 
-// One insert of a sink holds one fetch of 32 MiB, written as JSON; beyond this the process would
-// run out of memory before the engine refuses.
+// One insert of a sink has one fetch of 32 MiB, written as JSON; beyond this limit the process
+// would run out of memory before the engine refuses.
 const BODY_LIMIT_BYTES = 256 * 1024 * 1024;
 
-// As src/Server/HTTPHandler.cpp of ClickHouse sorts them; everything else is 500.
+// As src/Server/HTTPHandler.cpp of ClickHouse sorts them; every other error is 500.
 const NOT_FOUND = new Set([46, 47, 50, 56, 60, 73, 81, 115]);
 const FORBIDDEN = new Set([497, 516]);
 const BAD_REQUEST = new Set([6, 26, 27, 33, 36, 38, 41, 42, 43, 53, 62, 69, 70, 72, 117, 130, 131, 395, 456, 457]);
@@ -74,7 +74,7 @@ interface Front {
   readonly passwords: ReadonlyMap<string, string>;
 }
 
-/** The user that a request names with its password, as the client or curl sends them. */
+/** The user that a request names with its password, in the forms of the client and of curl. */
 function userOf(passwords: Front["passwords"], request: IncomingMessage): string {
   const [scheme, basic = ""] = (request.headers.authorization ?? "").split(" ");
   const [, user, password] =
@@ -132,7 +132,7 @@ async function answer({ engine, passwords }: Front, request: IncomingMessage, re
   );
 }
 
-/** @throws Error as of a server: GET changes nothing, and an app changes no table. */
+/** @throws Error like a server: GET changes nothing, and an app changes no table. */
 function allow(kind: StatementKind, user: string, method: string | undefined): void {
   if (method !== "POST" && kind !== "read" && kind !== "session")
     throw new Error("Code: 164. DB::Exception: Cannot execute query in readonly mode: send it with POST. (READONLY)");
@@ -189,8 +189,8 @@ function send(response: ServerResponse, queryId: string | null, format: string, 
 }
 
 /**
- * An error in the words of the engine, under the status and header from which clients read its
- * code.
+ * Answers an error in the words of the engine, with the status and header from which clients read
+ * its code.
  */
 function refuse(response: ServerResponse, error: unknown): void {
   const message = error instanceof Error ? error.message : String(error);
@@ -207,7 +207,7 @@ function refuse(response: ServerResponse, error: unknown): void {
   response.end(`${text}\n`);
 }
 
-/** In the parts that came: joining them would write every inserted row once more. */
+/** Returns the parts as they came: joining them would write every inserted row once more. */
 async function bodyOf(request: IncomingMessage): Promise<readonly Buffer[]> {
   const parts: Buffer[] = [];
   let length = 0;
@@ -222,8 +222,8 @@ async function bodyOf(request: IncomingMessage): Promise<readonly Buffer[]> {
 }
 
 /**
- * Parameters that are too long for an address come as the fields of a form, the statement among
- * them.
+ * Parameters that are too long for an address come as the fields of a form, together with the
+ * statement.
  */
 async function formOf(
   request: IncomingMessage,

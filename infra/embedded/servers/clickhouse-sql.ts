@@ -1,7 +1,7 @@
-// Statements as the ClickHouse server takes them over HTTP, rewritten for an engine that takes text
-// alone: parameters and settings go into the statement.
+// Rewrites statements that a ClickHouse server takes over HTTP for an engine that takes only text:
+// parameters and settings go into the statement.
 
-/** What a statement does, by its first word; the front has a lane for each. */
+/** The kind of a statement, by its first word; the front has a lane for each. */
 export type StatementKind = "read" | "insert" | "change" | "session";
 
 const LITERAL_OR_COMMENT = /'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|"(?:[^"\\]|\\.)*"|--[^\n]*|\/\*[\s\S]*?\*\//.source;
@@ -10,15 +10,15 @@ const LEADING = /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/|\()*/;
 const INSERT_TARGET =
   /^INSERT\s+INTO\s+(?:TABLE\s+)?(?:FUNCTION\s+\w+\s*\([^()]*\)|[\w.`"]+)\s*(?:\((?:[^()]|\([^()]*\))*\))?/i;
 
-// The statements whose grammar ends in SETTINGS; the rest (functions, grants, SYSTEM) have no use
-// for one.
+// The statements whose grammar ends in SETTINGS; the others (functions, grants, SYSTEM) do not
+// accept settings.
 const READS_OR_CHANGES =
   /SELECT|WITH|FROM|VALUES|SHOW|DESC|DESCRIBE|EXPLAIN|EXISTS|ALTER\s+TABLE|DELETE|UPDATE|OPTIMIZE|TRUNCATE/.source;
 const MOVES = /RENAME|EXCHANGE|CHECK|KILL|(?:CREATE|DROP|ATTACH|DETACH|REPLACE)\s+(?:OR\s+REPLACE\s+)?/.source;
 const OBJECT = /(?:TEMPORARY\s+|MATERIALIZED\s+)?(?:TABLE|VIEW|DICTIONARY|DATABASE)/.source;
 const TAKES_SETTINGS = new RegExp(`^(?:${READS_OR_CHANGES}|${MOVES}${OBJECT})\\b`, "i");
 
-/** A value inside single quotes, for the engine's own parser. */
+/** A value in single quotes, for the engine's own parser. */
 export const quoted = (text: string): string =>
   `'${text.replace(/\\/g, "\\\\").replace(/'/g, "\\'").replace(/\0/g, "\\0")}'`;
 
@@ -31,8 +31,8 @@ export function kindOf(sql: string): StatementKind {
     : "change";
 }
 
-// The engine's own grants refuse files as tables; these it would still open: it counts as a tool of
-// its user, not as a server.
+// The engine's grants refuse files as tables, but it would still open these, because it counts as a
+// tool of its user and not as a server.
 const FILE_CLAUSE = /\b(?:IN|OUT)FILE\b/i;
 const FILE_FUNCTION = /(?<!\w)file(?!\w)[^\w.,;)'=<>+*]*(?:\(|\/\*|--|#)/i;
 const ESCAPED_NAME = /[`"][^`"'\\]*\\/;
@@ -40,7 +40,7 @@ const IDENTIFIER = /\{\s*(\w+)\s*:\s*Identifier\s*\}/g;
 
 /**
  * True for a statement, before its parameters, that may read or write a file of this machine. It
- * looks at the text as it stands, literals and comments too: refusing too much is the safe side.
+ * checks the plain text, including literals and comments: refusing too much is the safe side.
  */
 export const namesFile = (sql: string, parameters: ReadonlyMap<string, string>): boolean =>
   FILE_CLAUSE.test(sql) ||
@@ -49,15 +49,15 @@ export const namesFile = (sql: string, parameters: ReadonlyMap<string, string>):
   [...sql.matchAll(IDENTIFIER)].some(([, name]) => /^file$/i.test(parameters.get(name!)?.trim() ?? ""));
 
 /**
- * True for several statements in one, which a server refuses over HTTP. What follows the FORMAT of
- * an insert is rows.
+ * True for several statements in one text, which a server refuses over HTTP. The text after the
+ * FORMAT of an insert is rows.
  */
 export const isMany = (sql: string): boolean => {
   const bare = sql.replace(new RegExp(LITERAL_OR_COMMENT, "g"), " ");
   return /;\s*\S/.test(kindOf(sql) === "insert" ? bare.replace(/\bFORMAT\b.*$/is, "") : bare);
 };
 
-// A text parameter travels as a field of tab-separated values: these are its escapes.
+// A text parameter is sent as a field of tab-separated values: these are its escapes.
 const ESCAPES: Readonly<Record<string, string>> = {
   t: "\t",
   n: "\n",
@@ -69,9 +69,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "'": "'",
 };
 
-/**
- * True for one literal in brackets: it closes at its end, and of its tokens none names anything.
- */
+/** True for one literal in brackets: it closes at its end, and none of its tokens is a name. */
 function isLiteral(text: string): boolean {
   const bare = text.replace(/'(?:[^'\\]|\\.)*'/gs, "0").trim();
   if (!/^[[{(](?:[\s[\](){},:]|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|NULL|true|false)*$/i.test(bare)) return false;
@@ -83,8 +81,8 @@ function isLiteral(text: string): boolean {
   });
 }
 
-// A map cannot be cast from a text, and `{` in a statement begins a parameter: so it is written as
-// a call of map().
+// A map cannot be cast from a text, and `{` in a statement begins a parameter, so a map is written
+// as a call of map().
 const asCalls = (literal: string): string =>
   literal.replace(/'(?:[^'\\]|\\.)*'|[{}:]/gs, (token) => ({ "{": "map(", "}": ")", ":": "," })[token] ?? token);
 
@@ -98,9 +96,9 @@ function literalOf(type: string, value: string): string {
 }
 
 /**
- * Puts each `{name:Type}` that has a value into the statement, as a cast of a quoted text; what
- * stands in texts, names and comments stays. One without a value stays too, and the engine refuses
- * it as a server does (code 456).
+ * Replaces each `{name:Type}` that has a value by a cast of a quoted text; texts, names and
+ * comments are left alone. A parameter without a value stays, and the engine refuses it like a
+ * server (code 456).
  */
 export function withParameters(sql: string, values: ReadonlyMap<string, string>): string {
   if (values.size === 0) return sql;
@@ -113,7 +111,7 @@ export function withParameters(sql: string, values: ReadonlyMap<string, string>)
   );
 }
 
-/** `SETTINGS a=1, b='x'`, or nothing. Names are checked, for they cannot be quoted. */
+/** `SETTINGS a=1, b='x'`, or nothing. Names are checked, because they cannot be quoted. */
 export function settingsClause(settings: ReadonlyMap<string, string>): string {
   const parts = [...settings].map(([name, value]) => {
     if (!/^\w+$/.test(name))
@@ -124,9 +122,9 @@ export function settingsClause(settings: ReadonlyMap<string, string>): string {
 }
 
 /**
- * The statement with its settings where the grammar wants them: behind everything, behind `FORMAT
- * Null` for what creates (else they would be the table's own), behind the target of an insert. A
- * setting that the statement names itself wins.
+ * Adds the settings where the grammar wants them: at the end, after `FORMAT Null` for statements
+ * that create (otherwise they would be settings of the table), or after the target of an insert. A
+ * setting in the statement itself wins.
  */
 export function withSettings(sql: string, settings: ReadonlyMap<string, string>): string {
   const text = sql.replace(/[\s;]+$/, "");
@@ -146,7 +144,7 @@ export function withSettings(sql: string, settings: ReadonlyMap<string, string>)
 }
 
 /**
- * Target, columns and format of an insert whose rows come separately; undefined when it is of
+ * Target, columns and format of an insert whose rows come separately; undefined for an insert of
  * another form.
  */
 export function insertTarget(

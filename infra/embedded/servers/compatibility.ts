@@ -1,5 +1,5 @@
-// Whether a new schema can live beside the earlier ones of its subject, in the levels of the
-// Confluent registry.
+// Checks whether a new schema is compatible with the earlier ones of its subject, in the levels of
+// the Confluent registry.
 import avsc from "avsc";
 
 export const LEVELS = [
@@ -19,7 +19,9 @@ export const isLevel = (value: unknown): value is Level => LEVELS.includes(value
 export const parseSchema = (text: string): avsc.Type =>
   avsc.Type.forSchema(JSON.parse(text) as avsc.Schema, { registry: {}, wrapUnions: true });
 
-/** Why records written with `writer` cannot be read with `reader`; undefined when they can. */
+/**
+ * Why records that were written with `writer` cannot be read with `reader`; undefined if they can.
+ */
 function unreadable(reader: avsc.Type, writer: avsc.Type): string | undefined {
   try {
     // avsc builds the whole plan of reading here, so that a field without a default fails now and
@@ -32,7 +34,7 @@ function unreadable(reader: avsc.Type, writer: avsc.Type): string | undefined {
 }
 
 /**
- * Everything that speaks against `candidate`; `earlier` are the texts of the subject's versions,
+ * Lists every incompatibility of `candidate`; `earlier` are the texts of the subject's versions,
  * oldest first. An empty list means compatible.
  */
 export function incompatibilities(candidate: string, earlier: readonly string[], level: Level): readonly string[] {

@@ -1,5 +1,5 @@
-// The identity provider for a laptop: an e-mail address is enough to come in as its owner.
-// Loopback only; not for production.
+// The identity provider for a laptop: an e-mail address is enough to log in as its owner. Loopback
+// only; not for production.
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
@@ -30,7 +30,10 @@ interface Keys {
   readonly cookies: readonly string[];
 }
 
-/** Signing and cookie keys, kept so that tokens and sessions outlive a restart. */
+/**
+ * Returns the signing and cookie keys, which are kept so that tokens and sessions outlive a
+ * restart.
+ */
 async function keysIn(folder: string): Promise<Keys> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, "keys.json");
@@ -53,8 +56,8 @@ const isEmail = (text: string): boolean => /^[^\s@]+@[^\s@]+$/.test(text);
 const clientsOf = (loginSecret: string) => [
   {
     client_id: PORTAL_CLIENT,
-    // A native client may come back to any loopback port, and the portal's port is chosen at its
-    // first start.
+    // A native client may return to any loopback port, and the portal's port is chosen at its first
+    // start.
     application_type: "native",
     token_endpoint_auth_method: "none",
     grant_types: ["authorization_code", "refresh_token"],
@@ -171,8 +174,8 @@ const addDemoGrant = (provider: Provider, InvalidRequest: new (message: string) 
   );
 
 /**
- * Runs `open` and counts what the library prints meanwhile: a dozen coloured lines that say it is
- * set up for development.
+ * Runs `open` and counts the lines that the library prints meanwhile: a dozen coloured notices that
+ * it is set up for development.
  */
 async function quietly<T>(open: () => Promise<T>): Promise<{ readonly provider: T; readonly notices: number }> {
   const { warn, info } = console;

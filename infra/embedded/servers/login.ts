@@ -1,10 +1,7 @@
-// A user token of the embedded identity provider without a browser, for `tributary login --as` and
-// for tests.
+// Gets a user token of the embedded identity provider without a browser, for `tributary login --as`
+// and for tests.
 
-/**
- * A grant without a browser, for `tributary login --as`: only who can read the secrets of the stack
- * gets anything.
- */
+/** A grant without a browser, for `tributary login --as`; it needs the secrets of the stack. */
 export const DEMO_GRANT = "urn:tributary:demo-user";
 export const CLI_CLIENT = "tributary-cli";
 

@@ -1,24 +1,24 @@
-// The mail server of the embedded stack: takes every mail on loopback, delivers none, and keeps
-// each as a file for `tributary mail` and tests, and the newest on a page.
+// The mail server of the embedded stack. It accepts every mail on loopback and delivers none. It
+// keeps each one as a file for `tributary mail` and tests, and shows the newest on a page.
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SMTPServer } from "smtp-server";
 import { mailboxPage } from "../../mail/mailbox-page.ts";
 
-// Alerts have a kilobyte; what is larger is none of ours.
+// Alerts have a kilobyte; larger mails are not ours.
 const MOST_BYTES = 1024 * 1024;
-// The oldest go first, so that a stack that runs for weeks keeps 10 MB at most.
+// The oldest mails are deleted first, so that a stack that runs for weeks keeps 10 MB at most.
 const MOST_KEPT = 10_000;
-/** A page of a few megabytes at most: each mail is on it twice. */
+/** The page has a few megabytes at most: each mail is on it twice. */
 const MOST_SHOWN = 100;
 const MOST_SHOWN_BYTES = 32 * 1024;
-/** Beside the mails. */
+/** In the folder of the mails. */
 const PAGE = "mailbox.html";
 
 /**
- * Listens on loopback; a mail is answered once its file is there. Files are named so that they sort
- * by time.
+ * Listens on loopback; a mail is accepted once its file is written. The names of the files sort by
+ * time.
  */
 export async function serveMail(options: {
   readonly port: number;
@@ -69,7 +69,7 @@ function keep(folder: string, name: string, mail: Buffer): void {
   try {
     writePage(folder);
   } catch (error) {
-    // The mail is kept, and would come again if it was refused now.
+    // The mail is stored, and would come again if it was refused now.
     console.error(JSON.stringify({ event: "mailbox.not_written", message: (error as Error).message }));
   }
 }
@@ -79,7 +79,7 @@ function put(folder: string, name: string, content: Buffer | string): void {
   renameSync(join(folder, `${name}.part`), join(folder, name));
 }
 
-/** Newest first: files are named so that they sort by time. */
+/** Newest first: the names of the files sort by time. */
 function keptIn(folder: string): readonly string[] {
   return readdirSync(folder)
     .filter((file) => file.endsWith(".eml"))

@@ -1,11 +1,11 @@
-// What the schema registry remembers: records in the compacted topic `_schemas`, in the form that
-// Confluent's registry writes.
+// The memory of the schema registry: records in the compacted topic `_schemas`, in the form of
+// Confluent's registry.
 import { openKafka } from "../../kafka/kafka.ts";
 import { isLevel, type Level } from "./compatibility.ts";
 
 const TOPIC = "_schemas";
 
-/** One version of a subject. Equal texts share an id, whatever their subject. */
+/** One version of a subject. Equal texts share an id across subjects. */
 export interface Version {
   readonly subject: string;
   readonly version: number;
@@ -21,8 +21,8 @@ export interface RegistryLog {
   readonly nextId: () => number;
   readonly level: (subject: string | null) => Level | undefined;
   /**
-   * Resolves when Kafka has the record; only then is it visible here. Writers come one after the
-   * other.
+   * Resolves when Kafka has the record; only then is it visible here. Call it for one version after
+   * the other.
    */
   readonly addVersion: (version: Version) => Promise<void>;
   readonly setLevel: (subject: string | null, level: Level) => Promise<void>;
@@ -44,8 +44,7 @@ export async function openRegistryLog(brokers: string): Promise<RegistryLog> {
   const { learn, ...known } = openSchemas();
   const write = async (key: Key, value: unknown): Promise<void> => {
     const record = { key: JSON.stringify(key), value: Buffer.from(JSON.stringify(value)) };
-    // Schemas are written once in a long while: a connection that waits for the next one would only
-    // cost timers.
+    // Schemas are written rarely: a connection that waits for the next one would only cost timers.
     const producer = kafka.producer();
     try {
       await producer.send([{ topic: TOPIC, ...record }]);

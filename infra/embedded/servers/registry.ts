@@ -1,4 +1,4 @@
-// The schema registry: the routes of Confluent's REST interface that clients call, over the topic
+// The schema registry: the routes of Confluent's REST interface that clients use, over the topic
 // `_schemas`.
 import type { Server } from "node:http";
 import express, { type Request, type Response } from "express";
@@ -7,8 +7,8 @@ import { incompatibilities, isLevel, LEVELS, type Level, parseSchema } from "./c
 import { openRegistryLog, type RegistryLog, type Version } from "./registry-log.ts";
 
 const CONTENT_TYPE = "application/vnd.schemaregistry.v1+json";
-// A replay reads the oldest records with the newest code, so a schema must read all earlier ones,
-// not only the last.
+// A replay reads the oldest records with the newest code, so a schema must read records of all
+// earlier ones, and not only of the last.
 const DEFAULT_LEVEL: Level = "BACKWARD_TRANSITIVE";
 
 /** An answer other than success, with Confluent's own code. */
@@ -61,7 +61,7 @@ export async function serveRegistry(options: {
 }
 
 function addSubjects(app: express.Express, log: RegistryLog): void {
-  // Two registrations at once must not take the same id or version.
+  // Concurrent registrations must not take the same id or version.
   const oneByOne = queue();
 
   app.get("/", (_request, response) => answer(response, 200, {}));
@@ -134,7 +134,10 @@ function addConfig(app: express.Express, log: RegistryLog): void {
   app.put("/config/:subject", put(subjectIn));
 }
 
-/** The id of a schema under a subject: the one it has, or a new version, once Kafka has it. */
+/**
+ * Returns the id of a schema under a subject: its existing id, or that of a new version, once Kafka
+ * has it.
+ */
 async function register(log: RegistryLog, subject: string, schema: string): Promise<number> {
   const earlier = log.versions(subject);
   const same = earlier.find((version) => version.schema === schema);
@@ -174,13 +177,14 @@ function bodyOf(request: Request): Record<string, unknown> {
     const body: unknown = JSON.parse(request.body as string);
     if (typeof body === "object" && body !== null) return body as Record<string, unknown>;
   } catch {
-    // Reported below, like a body that is no object.
+    // Reported below, like a body that is not an object.
   }
   throw new Refusal(422, "The body must be a JSON object.");
 }
 
 /**
- * The schema of a request, without its spaces: two texts that differ in those alone are one schema.
+ * The schema of a request without its white space: two texts that differ only in that are one
+ * schema.
  */
 function schemaIn(request: Request): string {
   const { schema, schemaType } = bodyOf(request);
@@ -223,7 +227,7 @@ const answer = (response: Response, status: number, body: unknown): void => {
   response.status(status).type(CONTENT_TYPE).send(JSON.stringify(body));
 };
 
-/** Runs tasks one after the other, each whether or not the one before failed. */
+/** Runs tasks one after the other, each whether or not the previous one failed. */
 function queue(): <T>(task: () => Promise<T>) => Promise<T> {
   let tail: Promise<unknown> = Promise.resolve();
   return (task) => {

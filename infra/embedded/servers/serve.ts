@@ -10,7 +10,7 @@ const need = (name: "DATA_FOLDER" | "KAFKA_BROKERS" | "LOGIN_SECRET" | "OWNER_PA
   if (value === undefined) throw new Error(`${name} is missing.`);
   return value;
 };
-// Only the one that is asked for is loaded: each would otherwise hold the code of all.
+// Only the requested server is loaded, so that a process does not hold the code of all.
 const servers: Readonly<Record<string, () => Promise<Server>>> = {
   clickhouse: async () =>
     (await import("./clickhouse-front.ts")).serveClickhouse({

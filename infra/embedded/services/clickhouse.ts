@@ -1,5 +1,5 @@
-// ClickHouse: the engine of the npm package `chdb` behind our own HTTP front, so that clients speak
-// to it as to a server.
+// ClickHouse: the engine of the npm package `chdb` behind our own HTTP front, so that clients talk
+// to it like to a server.
 import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { compiledServer } from "../compiled-server.ts";

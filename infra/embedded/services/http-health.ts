@@ -1,4 +1,4 @@
-// Asks an HTTP server of this machine whether it is well.
+// Checks whether an HTTP server of this machine is healthy.
 import { get as getPlain } from "node:http";
 import { get as getSecure } from "node:https";
 
@@ -7,7 +7,7 @@ import { get as getSecure } from "node:https";
  */
 export function answersHttp(url: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    // A server that we started ourselves, asked on the loopback: its certificate bears the name by
+    // We started the server ourselves and ask it on the loopback; its certificate has the name by
     // which others call it.
     const get = url.startsWith("https:") ? getSecure : getPlain;
     const asked = get(url, { rejectUnauthorized: false, timeout: 1_000, agent: false }, (answer) => {

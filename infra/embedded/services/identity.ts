@@ -1,4 +1,4 @@
-// The identity provider for a laptop: demo users, one a role, on loopback only.
+// The identity provider for a laptop: demo users, one for each role, on loopback only.
 import { compiledServer } from "../compiled-server.ts";
 import type { Service } from "../service.ts";
 import { answersHttp } from "./http-health.ts";

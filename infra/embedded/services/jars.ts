@@ -1,11 +1,11 @@
-// The downloaded jars: are they all there, and how to fetch them when not.
+// The downloaded jars: checks that they are all there, and fetches them if not.
 import { execFile } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { type Home, readJson } from "../home.ts";
 
-/** True when every jar of the last complete download is still there in its full length. */
+/** True if every jar of the last complete download is still there in its full length. */
 export function jarsAreComplete(home: Home): boolean {
   const sizes = readJson<Record<string, number>>(join(home.jars, "complete.json"));
   if (sizes === undefined) return false;

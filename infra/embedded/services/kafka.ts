@@ -8,15 +8,16 @@ import { promisify } from "node:util";
 import type { BrokerName, Place, Service } from "../service.ts";
 import { fetchJars } from "./jars.ts";
 
-// Any fixed value does: it keeps a broker from reading the data of another cluster, and there is
-// one cluster a folder.
+// Any fixed value works: it keeps a broker from reading the data of another cluster, and there is
+// one cluster for each folder.
 const CLUSTER_ID = "dHJpYnV0YXJ5LXN0YWNrMQ";
 
 const java = ({ machine }: Place): string =>
   machine.javaHome === undefined ? "java" : join(machine.javaHome, "bin", "java");
 
 /**
- * What does not depend on the machine. docker-compose.yml has the same settings; a test compares.
+ * The settings that do not depend on the machine. docker-compose.yml has the same ones; a test
+ * compares them.
  */
 export const brokerSettings: Readonly<Record<string, string | number | boolean>> = {
   "num.network.threads": 2,
@@ -27,12 +28,12 @@ export const brokerSettings: Readonly<Record<string, string | number | boolean>>
   "num.replica.fetchers": 1,
   "socket.send.buffer.bytes": 1_048_576,
   "socket.receive.buffer.bytes": 1_048_576,
-  // Room for the largest request, 100 messages of the largest size below being far beyond it.
+  // Room for the largest request; 100 messages of the largest size below are far beyond it.
   "socket.request.max.bytes": 104_857_600,
   "message.max.bytes": 16_777_216,
   "log.message.timestamp.type": "LogAppendTime",
   "log.segment.bytes": 134_217_728,
-  // A topic says how long it is kept; nothing may vanish because a topic forgot to say so.
+  // Each topic declares how long it is kept; no record may vanish because a topic forgot to.
   "log.retention.ms": -1,
   "auto.create.topics.enable": false,
   "delete.topic.enable": true,
@@ -41,7 +42,7 @@ export const brokerSettings: Readonly<Record<string, string | number | boolean>>
   "min.insync.replicas": 1,
   "offsets.topic.num.partitions": 4,
   "offsets.topic.replication.factor": 1,
-  // Four years: a group that rests for months must not lose its place.
+  // Four years: a group that pauses for months must not lose its position.
   "offsets.retention.minutes": 2_102_400,
   "transaction.state.log.num.partitions": 4,
   "transaction.state.log.replication.factor": 1,
@@ -50,18 +51,20 @@ export const brokerSettings: Readonly<Record<string, string | number | boolean>>
   "share.coordinator.state.topic.replication.factor": 1,
   "share.coordinator.state.topic.min.isr": 1,
   "group.initial.rebalance.delay.ms": 0,
-  // By default a commit waits 5 ms for others to be written with, and its member waits with it, for
-  // each batch of a chain. What can go together is one request already (infra/kafka/commits.ts).
+  // By default a commit waits 5 ms to be written with others, and its member waits with it, for
+  // each batch of a chain. Commits that can go together are one request already
+  // (infra/kafka/commits.ts).
   "group.coordinator.append.linger.ms": 0,
-  // A controller that has nothing to say writes and syncs an empty record all the same, by default
-  // twice a second. It tells brokers how far behind they are, for which seconds do.
+  // An idle controller writes and syncs an empty record all the same, twice a second by default. It
+  // tells brokers how far behind they are, for which seconds are enough.
   "metadata.max.idle.interval.ms": 5_000,
   // A killed broker may come back under its number only when its last session is over (9 s by
-  // default). Shorter, and a machine that stands still for a moment would lose its only broker.
+  // default). With a shorter session, a machine that pauses for a moment would lose its only
+  // broker.
   "broker.session.timeout.ms": 4_000,
   "broker.heartbeat.interval.ms": 1_000,
   "group.min.session.timeout.ms": 1_000,
-  // The defaults reserve 128 MB for compacting and 2 MB a fetcher for purgatories that a single
+  // The defaults reserve 128 MB for compacting, and 2 MB a fetcher for purgatories that a single
   // broker never fills.
   "log.cleaner.dedupe.buffer.size": 33_554_432,
   "controlled.shutdown.enable": true,
@@ -75,8 +78,8 @@ const names: readonly BrokerName[] = ["kafka", "kafka-2", "kafka-3"];
 const controllerOf = (name: BrokerName): string => (name === "kafka" ? "kafkaController" : `${name}-controller`);
 
 /**
- * What a cluster has otherwise: three copies of each record, acknowledged when two have it, so that
- * one broker may be gone.
+ * The other settings of a cluster: three copies of each record, acknowledged when two have it, so
+ * that one broker may be missing.
  */
 const clusterSettings: Settings = {
   "default.replication.factor": 3,
@@ -97,7 +100,7 @@ interface Member {
   readonly all: readonly BrokerName[];
 }
 
-/** The rest is what brokers on loopback need. */
+/** The other settings are those of brokers on loopback. */
 const settings = ({ place, name, all }: Member, dataFolder: string): Settings => {
   const { ports, fronts, home } = place;
   const voters = all.map((voter, index) => `${index + 1}@127.0.0.1:${ports[controllerOf(voter)]}`);
@@ -129,7 +132,7 @@ const jvm = (place: Place): string[] => [
   "-Dorg.slf4j.simpleLogger.showDateTime=true",
   "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
   "-Dorg.slf4j.simpleLogger.showThreadName=false",
-  // Sorted: a JVM reads classes from an archive only when the class path is the same.
+  // Sorted, because a JVM reads classes from an archive only if the class path is the same.
   "-cp",
   readdirSync(place.home.jars)
     .filter((name) => name.endsWith(".jar"))
@@ -162,7 +165,7 @@ async function format(member: Member): Promise<void> {
 }
 
 /**
- * Asks for the API versions, which a broker answers once it serves requests; the request is 4
+ * Asks for the API versions, which a broker answers once it serves requests. The request is 4
  * numbers and an empty name, so no client is needed.
  */
 export const askKafka = (host: string, port: number): Promise<void> =>
@@ -189,7 +192,7 @@ const broker = (name: BrokerName, all: readonly BrokerName[]): Service => {
   return {
     name,
     outside: "KAFKA_BROKERS",
-    // What needs the log waits for the first one, and so for all.
+    // A service that needs the log waits for the first broker, and so for all.
     after: isFirst ? all.slice(1) : [],
     ports: [name, controllerOf(name)],
     install: ({ home }) => fetchJars(home),
@@ -210,7 +213,7 @@ const broker = (name: BrokerName, all: readonly BrokerName[]): Service => {
         all.length === 1 ? "-Xmx1g" : "-Xmx512m",
         "-XX:MaxGCPauseMillis=50",
         // The broker is ready in half the time and loses nothing later: classes are shared, and
-        // compiling goes on in the background.
+        // compiling continues in the background.
         "-Xshare:auto",
         ...jvm(place),
         "kafka.Kafka",
@@ -225,7 +228,7 @@ const broker = (name: BrokerName, all: readonly BrokerName[]): Service => {
   };
 };
 
-/** The first one is called as a single one is. */
+/** The first broker has the name of a single one. */
 export const kafkaBrokers = (count: Brokers): readonly Service[] => {
   const all = names.slice(0, count);
   return all.map((name) => broker(name, all));

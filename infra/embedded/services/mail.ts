@@ -1,5 +1,4 @@
-// A mail server that keeps what it is given: alerts of a laptop can be read, and no one is written
-// to.
+// A mail server that stores its mails: alerts of a laptop can be read, and no mail leaves it.
 import { connect } from "node:net";
 import { compiledServer } from "../compiled-server.ts";
 import type { Service } from "../service.ts";

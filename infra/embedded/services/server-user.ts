@@ -1,5 +1,5 @@
-// The user as whom Postgres runs when we are root, and where such a user can get: not into the home
-// of root.
+// The user that Postgres runs as when we are root, and folders that such a user can reach, which
+// the home of root is not.
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,8 +10,8 @@ export interface User {
 }
 
 /**
- * Postgres refuses to run as root: then it runs as a user that the system already has. Undefined
- * when we are not root.
+ * Postgres refuses to run as root, so it then runs as a user that the system already has. Undefined
+ * if we are not root.
  */
 export function serverUser(): User | undefined {
   if (process.getuid?.() !== 0) return undefined;
@@ -28,7 +28,7 @@ export function serverUser(): User | undefined {
   );
 }
 
-/** True when `user` may walk down to a folder. */
+/** True if `user` may reach a folder. */
 export function canReach(user: User, folder: string): boolean {
   for (let at = folder; ; at = dirname(at)) {
     const { mode, uid, gid } = statSync(at);
@@ -41,8 +41,8 @@ export function canReach(user: User, folder: string): boolean {
 const OUTSIDE = "/var/tmp";
 
 /**
- * A folder that every user can reach, for what cannot lie where only root may go. One for each
- * `folder`, whose name stands in it.
+ * A folder that every user can reach, for files that must not be in a folder of root. There is one
+ * for each `folder`, whose name it contains.
  */
 export const outside = (folder: string): string =>
   join(OUTSIDE, `tributary-${createHash("sha256").update(folder).digest("hex").slice(0, 12)}`);
@@ -59,7 +59,7 @@ export function openOutside(folder: string): void {
       `${at} belongs to another user; have it removed, or set TRIBUTARY_HOME to a folder that every user can reach.`,
     );
   writeFileSync(join(at, "of"), folder);
-  // Who removes a folder would not look for the rest of it here.
+  // A person who removes a folder would not look for the rest of it here.
   for (const name of readdirSync(OUTSIDE).filter((entry) => /^tributary-[0-9a-f]{12}$/.test(entry))) {
     const note = join(OUTSIDE, name, "of");
     if (existsSync(note) && statSync(note).uid === 0 && !existsSync(readFileSync(note, "utf8")))

@@ -1,11 +1,11 @@
-// As whom programs come to the embedded stores: each may do what it is for.
+// The users of programs in the embedded stores: each has the rights that it needs.
 
-/** Changes tables of ClickHouse: migrations and the command line. */
+/** May change tables of ClickHouse: for migrations and the command line. */
 export const CLICKHOUSE_OWNER = "tributary_owner";
-/** Reads and inserts. */
+/** May read and insert. */
 export const CLICKHOUSE_APP = "tributary_app";
 
-/** Everything: the command line, and tests that empty Redis. */
+/** May do everything: for the command line, and for tests that empty Redis. */
 export const REDIS_OWNER = "tributary_owner";
-/** What rates, hints and fast memory need; nothing that empties, reads or sets up the server. */
+/** May do what rates, hints and fast memory need, but not empty, read or set up the server. */
 export const REDIS_APP = "tributary_app";

@@ -1,5 +1,5 @@
-// Reads one file out of a jar: a Java runtime brings no unpacker, and one entry of a zip archive is
-// a few numbers and one inflate.
+// Reads one file from a jar: a Java runtime has no unpacker, and an entry of a zip archive is a few
+// numbers and one inflate.
 import { readFileSync } from "node:fs";
 import { inflateRawSync } from "node:zlib";
 
@@ -7,12 +7,11 @@ const END_OF_DIRECTORY = 0x06054b50;
 const STORED = 0;
 
 /**
- * The content of `name` in a zip archive.
- * @throws Error when the archive or the entry is not there.
+ * The content of `name` in a zip archive. @throws Error when the archive or the entry is missing.
  */
 export function readZipEntry(file: string, name: string): Buffer {
   const zip = readFileSync(file);
-  // The record at the end is 22 bytes long when the archive has no comment, and says where the
+  // The record at the end is 22 bytes long if the archive has no comment, and says where the
   // directory begins.
   let end = zip.length - 22;
   while (end >= 0 && zip.readUInt32LE(end) !== END_OF_DIRECTORY) end -= 1;

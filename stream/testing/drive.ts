@@ -139,9 +139,8 @@ const recordsOf = <T>(log: InMemoryLog, wire: Wire, topic: Topic<T>): readonly R
 
 /** Builds the stages, sinks and topics of the topology. Edges are not run: `send` replaces them. */
 export const drive = (topology: Topology, settings: DriveSettings): TopologyDriver => {
-  const { nodes } = topology;
-  const stages = nodes.filter((node) => node.is === "stage");
-  const sinks = nodes.filter((node) => node.is === "sink").filter(writesRows);
+  const stages = topology.nodes.filter((node) => node.is === "stage");
+  const sinks = topology.nodes.filter((node) => node.is === "sink").filter(writesRows);
   const ofStages = stages.flatMap((node) => [node.from, ...Object.values(node.to)]);
   const topics = [...new Set([...ofStages, ...sinks.map(({ from }) => from)])];
   const wire = settings.wire(topics);

@@ -8,12 +8,13 @@ import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { sealOfSource } from "../../modules/access/secrets/source-secrets.ts";
 import { apps } from "../../modules/running/installation/product.ts";
 import { type ArmedApp, armedApp } from "../support/armed-app.ts";
-import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { until } from "../support/e2e-product.ts";
+import { type JoinedProduct, joinProduct } from "../support/joined-product.ts";
 import { type SourceRow, type SourceServer, startSource } from "../support/source-server.ts";
 
-const SOURCE = 71;
+const SOURCE = 72;
 const HOUR_MS = 3_600_000;
-let product: Product;
+let product: JoinedProduct;
 let source: SourceServer;
 let clientId: number;
 const started: ArmedApp[] = [];
@@ -35,7 +36,8 @@ const mapping = {
 };
 
 beforeAll(async () => {
-  product = await startProduct(apps.filter(({ name }) => ["ingest", "worker-chain", "worker-money"].includes(name)));
+  product = await joinProduct("pulls");
+  await product.without("keeper");
   clientId = product.client("aurora-music").id;
   source = await startSource();
   source.has(...rows);
@@ -75,20 +77,27 @@ const started200 = async (body: unknown): Promise<string> => {
 };
 const windows = () =>
   product.rows(`select actor, state, rows::int, new::int, duplicate::int, errors::int, cursor, faults, failures
-    from pulls order by created_at desc`);
+    from pulls where source_id = ${SOURCE} order by created_at desc`);
 const newest = async () => (await windows())[0];
 const count = async (statement: string): Promise<number> => (await product.rows(statement))[0].count;
 /** How often each pulled event lies in the log, by its order; an install by its device. */
 const inLog = async (): Promise<readonly number[]> => {
-  const events = (await product.read("events.raw")).map((record) => record.event().data);
-  const pulled = events.filter((event) => event.source === "pull").map((event) => event.event_id as string);
+  const events = (await product.events("events.raw")).map(({ data }) => data);
+  const isPulled = ({ source, client_id }: any) => source === "pull" && client_id === clientId;
+  const pulled = events.filter(isPulled).map((event) => event.event_id as string);
   return [...new Set(pulled)].map((id) => pulled.filter((one) => one === id).length).sort();
 };
 const stored = async () => ({
-  app_events: await count("select count(*)::int as count from app_events where source = 'pull'"),
-  sales: await count("select count(*)::int as count from product_sales where order_id like 'app-%'"),
+  app_events: await count(
+    `select count(*)::int as count from app_events where client_id = ${clientId} and source = 'pull'`,
+  ),
+  sales: await count(`select count(*)::int as count from product_sales where client_id = ${clientId}`),
   events: Number(
-    (await product.clickhouse("select count() as count from events final where source = 'pull'"))[0].count,
+    (
+      await product.clickhouse(
+        `select count() as count from events final where client_id = ${clientId} and source = 'pull'`,
+      )
+    )[0].count,
   ),
 });
 const health = async () => (await (await fetch(`${product.ingestUrl}/health`)).json()) as Record<string, any>;
@@ -202,7 +211,11 @@ test("while the pipeline is behind no source is asked, and an overlapping reques
   // It was looked at, and left, twice.
   const moved = async (): Promise<number> =>
     Number(
-      (await product.rows("select extract(epoch from max(moved_at)) as at from pulls where state <> 'done'"))[0].at,
+      (
+        await product.rows(
+          `select extract(epoch from max(moved_at)) as at from pulls where source_id = ${SOURCE} and state <> 'done'`,
+        )
+      )[0].at,
     );
   await until("it has been looked at", 30_000, async () => expect(await moved()).toBeGreaterThan(0));
   const once = await moved();
@@ -231,7 +244,7 @@ test("a private address is refused unless an operator allows it, and health says
   });
   await product.rows("insert into outbound_networks (network, reason) values ('127.0.0.0/8', 'a source of the test')");
   // It waits longer with each failure.
-  await product.rows("update pulls set next_try_at = now()");
+  await product.rows(`update pulls set next_try_at = now() where source_id = ${SOURCE}`);
   await until("it is pulled once it is allowed", 60_000, async () =>
     expect(await newest()).toMatchObject({ state: "done", rows: 7, new: 0, errors: 1 }),
   );

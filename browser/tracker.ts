@@ -43,37 +43,64 @@ const fitted = (event: PixelEvent): string => {
   return toJson({ ...event, url: event.url.slice(0, 2_000), ref: undefined, props });
 };
 
+/** Each signal may come in a burst and then every few seconds; all together are limited by page. */
+const openSignalBudget = (): ((name: string) => boolean) => {
+  const budgets: Record<string, { left: number; at: number }> = {};
+  let signals = 0;
+  return (name) => {
+    if (signals >= MOST_SIGNALS) return false;
+    const now = Date.now();
+    const budget = budgets[name] || { left: BURST, at: now };
+    budgets[name] = budget;
+    budget.left = Math.min(BURST, budget.left + (now - budget.at) / REFILL_MS);
+    budget.at = now;
+    if (budget.left < 1) return false;
+    budget.left -= 1;
+    signals += 1;
+    return true;
+  };
+};
+
+const urlNow = (): string => cleanText(win.location.href);
+
+const eventOf = (
+  name: string,
+  props: Record<string, unknown>,
+  ref: string | undefined,
+  { did, sid, click, consent, gpc, dnt }: ReturnType<Visitor["stamp"]>,
+): PixelEvent => {
+  const isName = NAME.test(name) && name !== LINK_CLICK;
+  return {
+    t: isName ? name : "custom",
+    ts: Date.now(),
+    event_id: randomId(),
+    did,
+    sid,
+    url: urlNow(),
+    ref,
+    svc_click_id: click,
+    consent,
+    props: {
+      ...props,
+      custom_name: isName ? props.custom_name : name,
+      gpc: gpc || props.gpc,
+      dnt: dnt || props.dnt,
+    },
+  };
+};
+
 export const openTracker = (
   parts: Pick<Tracker, "visitor" | "sender" | "base" | "nonce">,
   referrerOf: () => string,
 ): Tracker => {
   const { visitor, sender } = parts;
   const pageWork: (() => void)[] = [];
-  const budgets: Record<string, { left: number; at: number }> = {};
-  let signals = 0;
+  const spend = openSignalBudget();
   let page = { url: "", at: 0, ref: "" };
 
-  const urlNow = (): string => cleanText(win.location.href);
   const send = (name: string, props: Record<string, unknown>, weight: Weight, hold: number): string => {
-    const { did, sid, click, consent, gpc, dnt } = visitor.stamp();
-    const isName = NAME.test(name) && name !== LINK_CLICK;
-    const event: PixelEvent = {
-      t: isName ? name : "custom",
-      ts: Date.now(),
-      event_id: randomId(),
-      did,
-      sid,
-      url: urlNow(),
-      ref: page.ref || cleanText(referrerOf()) || undefined,
-      svc_click_id: click,
-      consent,
-      props: {
-        ...props,
-        custom_name: isName ? props.custom_name : name,
-        gpc: gpc || props.gpc,
-        dnt: dnt || props.dnt,
-      },
-    };
+    const stamp = visitor.stamp();
+    const event = eventOf(name, props, page.ref || cleanText(referrerOf()) || undefined, stamp);
     sender.send(event, fitted(event), weight, hold);
     return event.event_id;
   };
@@ -93,16 +120,7 @@ export const openTracker = (
       for (const work of pageWork) work();
     },
     signal: (name, props = {}) => {
-      if (!visitor.mayObserve() || signals >= MOST_SIGNALS) return;
-      const now = Date.now();
-      const budget = budgets[name] || { left: BURST, at: now };
-      budgets[name] = budget;
-      budget.left = Math.min(BURST, budget.left + (now - budget.at) / REFILL_MS);
-      budget.at = now;
-      if (budget.left < 1) return;
-      budget.left -= 1;
-      signals += 1;
-      send(name, cleanProps(props), SIGNAL, 0);
+      if (visitor.mayObserve() && spend(name)) send(name, cleanProps(props), SIGNAL, 0);
     },
     onPage: (work) => {
       pageWork.push(work);

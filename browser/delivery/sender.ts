@@ -2,8 +2,9 @@
 // at once when the page goes.
 import { bytesOf } from "../data/json.ts";
 import { doc, later, listen, win } from "../guard.ts";
-import { CALL, oneBody, type PixelEvent, type QueuedEvent, VITAL, type Weight, withOne } from "./queue.ts";
-import { keep, takeOver } from "./stored-queue.ts";
+import { openPageQueue, type PageQueue } from "./page-queue.ts";
+import { CALL, oneBody, type PixelEvent, type QueuedEvent, VITAL, type Weight } from "./queue.ts";
+import { takeOver } from "./stored-queue.ts";
 import { deliver, handOver, isOffline, type PixelHost } from "./transport.ts";
 
 export interface Sender {
@@ -22,43 +23,34 @@ const VITAL_NAMES = /^(purchase|lead_submit|consent)$/;
 
 export const weightOf = (name: string): Weight => (VITAL_NAMES.test(name) ? VITAL : CALL);
 
-/** `envelope` writes a body around events; `mayStore`: they may be kept on the device. */
-export const openSender = (host: PixelHost, envelope: (events: string) => string, mayStore: () => boolean): Sender => {
-  let waiting: readonly QueuedEvent[] = [];
-  let isOpen = false;
-  let isBusy = false;
-  let failures = 0;
-  let pausedUntil = 0;
+/** Runs `work` once at the earliest moment that was asked for; later moments are dropped. */
+const openAlarm = (work: () => void): ((inMs: number) => void) => {
   let wakesAt = Number.POSITIVE_INFINITY;
-
-  const bodyOf = (batch: readonly QueuedEvent[]): string => envelope(batch.map(({ json }) => json).join());
-  const remove = (done: readonly QueuedEvent[]): void => {
-    waiting = waiting.filter((one) => done.indexOf(one) < 0);
-  };
-  /** What would be lost with this page: all of it while there is no network, else what is vital. */
-  const keepRest = (): void => {
-    const isLost = failures > 0 || isOffline();
-    keep(mayStore() ? waiting.filter(({ weight }) => isLost || weight === VITAL).map(({ json }) => json) : []);
-  };
-  const wake = (inMs: number): void => {
+  return (inMs) => {
     const at = Date.now() + inMs;
     if (at >= wakesAt) return;
     wakesAt = at;
     later(inMs, () => {
       if (wakesAt !== at) return;
       wakesAt = Number.POSITIVE_INFINITY;
-      flush();
+      work();
     });
   };
-  const flush = (): void => {
-    const now = Date.now();
-    const ready = waiting.filter(({ weight }) => isOpen || weight === VITAL);
-    if (isBusy || ready.length === 0) return;
-    const next = Math.max(pausedUntil, Math.min(...ready.map(({ notBefore }) => notBefore)));
-    if (isOffline()) keepRest();
-    else if (next > now) wake(next - now);
-    else sendDue(ready, now);
-  };
+};
+
+/** Half of the pause is random, so that visitors do not all come back at the same moment. */
+const pauseAfter = (failures: number): number =>
+  Math.min(LONGEST_PAUSE, 500 * 2 ** failures) * (0.5 + Math.random() / 2);
+
+/** Delivers the queue: one batch at a time, with longer pauses after each failure. */
+const openDelivery = (host: PixelHost, queue: PageQueue, bodyOf: (batch: readonly QueuedEvent[]) => string) => {
+  let isOpen = false;
+  let isBusy = false;
+  let failures = 0;
+  let pausedUntil = 0;
+
+  /** Without a network all events are lost with this page; with one only the vital ones matter. */
+  const keepRest = (): void => queue.store(failures > 0 || isOffline());
   const sendDue = (ready: readonly QueuedEvent[], now: number): void => {
     const due = ready.filter(({ notBefore }) => notBefore <= now);
     const batch = oneBody(due, bytesOf);
@@ -67,57 +59,73 @@ export const openSender = (host: PixelHost, envelope: (events: string) => string
       isBusy = false;
       const isFailed = outcome === "failed" || outcome === "busy";
       failures = isFailed ? failures + 1 : 0;
-      if (!isFailed) remove(batch);
-      // Half of the pause is drawn, so that visitors do not all come back at once.
-      else pausedUntil = Date.now() + Math.min(LONGEST_PAUSE, 500 * 2 ** failures) * (0.5 + Math.random() / 2);
+      if (!isFailed) queue.remove(batch);
+      else pausedUntil = Date.now() + pauseAfter(failures);
       keepRest();
       wake(0);
     });
   };
-  /** What the browser takes is gone, but for what is vital, which the next page sends again. */
-  const leave = (): void => {
-    let rest = waiting;
-    while (rest.length > 0 && !isOffline()) {
-      const batch = oneBody(rest, bytesOf);
-      if (!handOver(host, bodyOf(batch))) break;
-      rest = rest.slice(batch.length);
-      waiting = waiting
-        .filter((one) => one.weight === VITAL || batch.indexOf(one) < 0)
-        .map((one) => ({ ...one, notBefore: 0 }));
-    }
-    keepRest();
+  const flush = (): void => {
+    const now = Date.now();
+    const ready = queue.all().filter(({ weight }) => isOpen || weight === VITAL);
+    if (isBusy || ready.length === 0) return;
+    const next = Math.max(pausedUntil, Math.min(...ready.map(({ notBefore }) => notBefore)));
+    if (isOffline()) keepRest();
+    else if (next > now) wake(next - now);
+    else sendDue(ready, now);
   };
-  const atOnce = (): void => {
-    pausedUntil = 0;
-    wake(0);
+  const wake = openAlarm(flush);
+  return {
+    keepRest,
+    wake,
+    open: () => {
+      isOpen = true;
+      wake(0);
+    },
+    resume: () => {
+      pausedUntil = 0;
+      wake(0);
+    },
+    /** The tab may close at any moment, so a vital event does not wait for the batch under way. */
+    sendNow: (one: QueuedEvent) => {
+      if (!isBusy) flush();
+      else if (!isOffline()) handOver(host, bodyOf([one]));
+    },
+  };
+};
+
+/** `envelope` writes a body around events; `mayStore`: they may be kept on the device. */
+export const openSender = (host: PixelHost, envelope: (events: string) => string, mayStore: () => boolean): Sender => {
+  const bodyOf = (batch: readonly QueuedEvent[]): string => envelope(batch.map(({ json }) => json).join());
+  const queue = openPageQueue(mayStore);
+  const { keepRest, wake, open, resume, sendNow } = openDelivery(host, queue, bodyOf);
+  const leave = (): void => {
+    queue.leave((batch) => handOver(host, bodyOf(batch)));
+    keepRest();
   };
 
   listen(win, "pagehide", leave, "last");
   listen(win, "visibilitychange", () => (doc.visibilityState === "hidden" ? leave() : wake(0)), "last");
-  listen(win, "online", atOnce);
+  listen(win, "online", resume);
   listen(win, "offline", keepRest);
 
   return {
     send: (event, json, weight, hold) => {
       const wait = Math.max(hold, WAIT[weight]);
       const one = { event, weight, json, notBefore: Date.now() + wait };
-      waiting = withOne(waiting, one);
+      queue.add(one);
       if (weight === VITAL) keepRest();
-      // The tab may be gone in the next moment, and a batch under way is no reason to wait.
       if (weight !== VITAL || hold > 0) wake(wait);
-      else if (!isBusy) flush();
-      else if (!isOffline()) handOver(host, bodyOf([one]));
+      else sendNow(one);
     },
     takeBack: (eventId) => {
-      const found = waiting.filter(({ event, notBefore }) => event.event_id === eventId && notBefore > Date.now());
-      remove(found);
-      return found.length > 0;
+      const held = queue.all().filter(({ event, notBefore }) => event.event_id === eventId && notBefore > Date.now());
+      queue.remove(held);
+      return held.length > 0;
     },
     open: () => {
-      isOpen = true;
-      for (const { event, json } of takeOver())
-        waiting = withOne(waiting, { event, json, weight: weightOf(event.t), notBefore: 0 });
-      wake(0);
+      for (const { event, json } of takeOver()) queue.add({ event, json, weight: weightOf(event.t), notBefore: 0 });
+      open();
     },
   };
 };

@@ -19,32 +19,12 @@ export interface Chunks {
   readonly drop: () => void;
 }
 
-/**
- * `bodyOf` writes a body around the events of a chunk; null: they must not be sent. `end` is
- * called when the host wants no more, or too much waits for it.
- */
-export const openChunks = (
-  { host, bytesOf, deliver, handOver, isOffline }: Bridge,
-  bodyOf: (seq: number, events: string) => string | null,
-  end: () => void,
-): Chunks => {
-  let events: string[] = [];
-  let bytes = 0;
-  let seq = 0;
+/** Sends bodies in order, one under way at a time. `end` is called when the host refuses one. */
+const openBodies = ({ host, deliver, handOver, isOffline }: Bridge, end: () => void) => {
   let waiting: string[] = [];
   let isBusy = false;
   let failures = 0;
 
-  const close = (): void => {
-    if (events.length === 0) return;
-    const body = bodyOf(seq, `[${events.join()}]`);
-    events = [];
-    bytes = 0;
-    if (body === null) return;
-    seq += 1;
-    waiting.push(body);
-    if (waiting.join("").length > MOST_BYTES) end();
-  };
   const send = (): void => {
     const body = waiting[0];
     if (isBusy || body === undefined) return;
@@ -63,25 +43,61 @@ export const openChunks = (
       });
   };
   return {
-    add: (json) => {
-      if (events.length === 0)
-        later(CHUNK_MS, () => {
-          close();
-          send();
-        });
-      events.push(json);
-      bytes += bytesOf(json);
-      if (bytes < CHUNK_BYTES) return;
-      close();
-      send();
+    add: (body: string) => {
+      waiting.push(body);
+      if (waiting.join("").length > MOST_BYTES) end();
     },
+    send,
     leave: () => {
-      close();
       waiting = waiting.filter((body) => isOffline() || !handOver(host, body));
     },
     drop: () => {
-      events = [];
       waiting = [];
+    },
+  };
+};
+
+/**
+ * `bodyOf` writes a body around the events of a chunk; null forbids to send them. `end` is called
+ * when the host refuses a chunk, or when too much waits for it.
+ */
+export const openChunks = (
+  bridge: Bridge,
+  bodyOf: (seq: number, events: string) => string | null,
+  end: () => void,
+): Chunks => {
+  const bodies = openBodies(bridge, end);
+  let events: string[] = [];
+  let bytes = 0;
+  let seq = 0;
+
+  const close = (): void => {
+    if (events.length === 0) return;
+    const body = bodyOf(seq, `[${events.join()}]`);
+    events = [];
+    bytes = 0;
+    if (body === null) return;
+    seq += 1;
+    bodies.add(body);
+  };
+  const closeAndSend = (): void => {
+    close();
+    bodies.send();
+  };
+  return {
+    add: (json) => {
+      if (events.length === 0) later(CHUNK_MS, closeAndSend);
+      events.push(json);
+      bytes += bridge.bytesOf(json);
+      if (bytes >= CHUNK_BYTES) closeAndSend();
+    },
+    leave: () => {
+      close();
+      bodies.leave();
+    },
+    drop: () => {
+      events = [];
+      bodies.drop();
     },
   };
 };

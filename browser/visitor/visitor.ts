@@ -49,58 +49,101 @@ export interface Visitor {
   readonly isNewSession: () => boolean;
 }
 
-export const openVisitor = (): Visitor => {
-  let config: Config | null = null;
+/** The mask that the visitor chose on this device; undefined without a choice. */
+const storedChoice = (): number | undefined => {
+  const [, mask] = /^(\d{1,3})\./.exec(remembered(CONSENT) || "") || [];
+  return mask === undefined ? undefined : Number(mask) & 0xff;
+};
+
+/** The click of the address wins over that of the cookie, because it is newer. */
+const clickNow = (days: number): string | undefined => {
+  const [, found] = /[?&]svc_click_id=([\w-]*)/.exec(win.location.search) || [];
+  const click = found && CLICK_ID.test(found) ? found : remembered(CID);
+  if (click && click === found) remember(CID, click, days * DAY);
+  return click && CLICK_ID.test(click) ? click : undefined;
+};
+
+/** The ids of device and session: each call keeps them alive, and makes a missing one. */
+const openIds = () => {
   let isNew = false;
-  let stamp: Stamp | undefined;
-  let stampedAt = 0;
-  let search = "";
+  return {
+    renewed: (name: string, maxAge: number): string => {
+      const known = remembered(name);
+      isNew = isNew || (name === SID && !known);
+      const value = known || randomId();
+      remember(name, value, maxAge);
+      return value;
+    },
+    isNewSession: () => {
+      const was = isNew;
+      isNew = false;
+      return was;
+    },
+  };
+};
+
+/** The number of a session that decides whether it is recorded; hashed once for each session. */
+const openDraw = (): ((sid: string) => number) => {
   let drawnFor = "";
   let draw = 0;
-  const [, before] = /^(\d{1,3})\./.exec(remembered(CONSENT) || "") || [];
-  let chosen = before === undefined ? undefined : Number(before) & 0xff;
+  return (sid) => {
+    if (sid !== drawnFor) draw = drawOf(sha256(sid));
+    drawnFor = sid;
+    return draw;
+  };
+};
 
-  const given = (): number => chosen ?? (config || DEFAULTS).consent_default;
-  /** With a mask of 0 nothing is kept on the device; until the mask is known, neither. */
+/** Keeps a stamp for some seconds on one address, because reading cookies is slow. */
+const openStamps = (read: () => Stamp) => {
+  let last: Stamp | undefined;
+  let stampedAt = 0;
+  let search = "";
+  return {
+    stamp: (): Stamp => {
+      const now = Date.now();
+      if (last && now - stampedAt < STAMP_MS && search === win.location.search) return last;
+      stampedAt = now;
+      search = win.location.search;
+      last = read();
+      return last;
+    },
+    stampAgain: () => {
+      last = undefined;
+    },
+  };
+};
+
+export const openVisitor = (): Visitor => {
+  const { renewed, isNewSession } = openIds();
+  const drawFor = openDraw();
+  let config: Config | null = null;
+  let chosen = storedChoice();
+
+  const settings = (): Config => config || DEFAULTS;
+  const given = (): number => chosen ?? settings().consent_default;
+  /** Nothing is kept on the device under a mask of 0, nor before the mask is known. */
   const mayStore = (): boolean => (chosen !== undefined || config !== null) && given() !== 0;
-  const renewed = (name: string, maxAge: number): string => {
-    const known = remembered(name);
-    isNew = isNew || (name === SID && !known);
-    const value = known || randomId();
-    remember(name, value, maxAge);
-    return value;
-  };
-  /** The click of the address wins over that of the cookie: it is newer. */
-  const clickNow = (): string | undefined => {
-    const [, found] = /[?&]svc_click_id=([\w-]*)/.exec(win.location.search) || [];
-    const click = found && CLICK_ID.test(found) ? found : remembered(CID);
-    if (click && click === found) remember(CID, click, (config || DEFAULTS).click_days * DAY);
-    return click && CLICK_ID.test(click) ? click : undefined;
-  };
-  /** What the page has used so far goes to the device, or leaves it. */
+  /** Writes to the device what this page has used so far, or removes it from there. */
   const settle = (): void => {
-    stamp = undefined;
+    stampAgain();
     allowStorage(mayStore());
     if (given() === 0) [DID, SID].forEach(forget);
   };
+  const { stamp, stampAgain } = openStamps((): Stamp => {
+    const { gpc, dnt } = signals();
+    const consent = chosen === undefined ? undefined : maskInForce(chosen, { gpc, dnt });
+    const click = clickNow(settings().click_days);
+    return { did: renewed(DID, YEAR), sid: renewed(SID, SESSION), click, consent, gpc, dnt };
+  });
   settle();
 
   return {
-    stamp: () => {
-      const now = Date.now();
-      if (stamp && now - stampedAt < STAMP_MS && search === win.location.search) return stamp;
-      stampedAt = now;
-      search = win.location.search;
-      const { gpc, dnt } = signals();
-      const consent = chosen === undefined ? undefined : maskInForce(chosen, { gpc, dnt });
-      stamp = { did: renewed(DID, YEAR), sid: renewed(SID, SESSION), click: clickNow(), consent, gpc, dnt };
-      return stamp;
-    },
+    stamp,
     choose: (choice) => {
       const wanted = chosenMask(choice, given());
       if (wanted === undefined) return undefined;
       chosen = wanted;
-      // Remembering a refusal needs no consent.
+      // A refusal may be remembered without consent.
       allowStorage(true);
       remember(CONSENT, `${wanted}.${Date.now()}`, YEAR);
       settle();
@@ -110,18 +153,12 @@ export const openVisitor = (): Visitor => {
       config = found;
       settle();
     },
-    mayObserve: () => (config || DEFAULTS).auto_signals && (maskInForce(given(), signals()) & ANALYTICS) !== 0,
+    mayObserve: () => settings().auto_signals && (maskInForce(given(), signals()) & ANALYTICS) !== 0,
     mayStore,
     mayReplay: (sid) => {
       if (!config?.replay_enabled || (config.consent_replay && chosen === undefined)) return false;
-      if (sid !== drawnFor) draw = drawOf(sha256(sid));
-      drawnFor = sid;
-      return (maskInForce(given(), signals()) & REPLAY) === REPLAY && draw < config.replay_sample_rate;
+      return (maskInForce(given(), signals()) & REPLAY) === REPLAY && drawFor(sid) < config.replay_sample_rate;
     },
-    isNewSession: () => {
-      const was = isNew;
-      isNew = false;
-      return was;
-    },
+    isNewSession,
   };
 };

@@ -50,7 +50,7 @@ const lasting: Readonly<Record<string, string>> = {
   "apps/ingest/routes/wal-replay.ts followed": "replays under way; our own ids; gone when one ends",
   "apps/keeper/schedules/moves.ts underWay": "3 moves of the log",
   "apps/keeper/schedules/nightly.ts passed": "clients that were inspected tonight, emptied each night",
-  "browser/delivery/sender.ts waiting": "MAX_WAITING events of one page, the lightest left out first",
+  "browser/delivery/page-queue.ts waiting": "MAX_WAITING events of one page, the lightest left out first",
   "browser/recorder/chunks.ts events": "CHUNK_BYTES, or CHUNK_MS of one page",
   "browser/recorder/chunks.ts waiting": "MOST_BYTES of one page, then the recording ends",
   "browser/signals/forms.ts begun": "forms of one page, gone when they are sent or left",

@@ -11,12 +11,27 @@ import { commitOf } from "../../infra/runtime/version.ts";
 import { readGroups } from "./hosting.ts";
 import { run } from "./run.ts";
 import { type Plan, planFor } from "./schedule.ts";
-import { openStage } from "./stage/stage.ts";
+import { onStage } from "./stage/stage.ts";
 import type { Target } from "./target.ts";
 import { summaryText } from "./verdicts.ts";
 
 const usage = `npm run test:cluster -- [--seed N] [--only n,m] [--home folder] [--results folder] [--verbose]
-Three Kafka brokers (3 copies, 2 of them acknowledge), two edges, two workers a group. Cycles:`;
+
+Starts three Kafka brokers (3 copies, of which 2 acknowledge), two edges and two workers a group,
+sends them events, and makes brokers and workers fail. After each cycle every law is checked. Exit
+code 0 when no law was broken and every fault took effect, else 1; 2 for a wrong call.
+
+  --seed N          1 by default; the same seed draws the same moments and events
+  --only n,m        only these cycles of the list below
+  --home folder     where the stack lives; .tributary/cluster/home by default
+  --results folder  where results and the logs of a broken law go; .tributary/cluster by default
+  --verbose         says also what the stack does
+
+Examples:
+  $ npm run test:cluster                    every cycle
+  $ npm run test:cluster -- --only 1,6      a broker killed, and a broker cut off
+
+Cycles:`;
 
 /** In each at most one broker is away: without two of three nothing is promised. */
 const cycles: readonly (readonly string[])[] = [
@@ -42,40 +57,45 @@ const twoMembersEach = (target: Target): Promise<number> =>
     }),
   );
 
-/** Its options are those of `npm run test:cluster`. Answers its exit code. */
+const text = { type: "string" } as const;
+const flag = { type: "boolean" } as const;
+const options = { seed: text, only: text, home: text, results: text, verbose: flag, help: flag } as const;
+
+const listed = cycles.map((names, index) => `${index + 1}  ${names.join(", ")}`);
+
+const seedOf = (given: string | undefined): number => {
+  const seed = Number(given ?? 1);
+  if (!Number.isInteger(seed) || seed < 0) throw new UsageError(`--seed: ${given} is not a whole number`);
+  return seed;
+};
+
+/** The cycles that `--only` names by number; all of them without it. */
+const cyclesOf = (only: string | undefined): typeof cycles => {
+  const chosen = only?.split(",").map((n) => cycles[Number(n) - 1]) ?? cycles;
+  if (chosen.some((names) => names === undefined))
+    throw new UsageError(`--only: there are the cycles\n${listed.join("\n")}`);
+  return chosen as typeof cycles;
+};
+
+/** Takes the options of `npm run test:cluster`; returns the exit code. */
 export const hurtCluster = async (args: readonly string[]): Promise<number> => {
-  const text = { type: "string" } as const;
-  const flag = { type: "boolean" } as const;
-  const options = { seed: text, only: text, home: text, results: text, verbose: flag, help: flag };
   const { values } = parseArgs({ args: [...args], options });
-  const listed = cycles.map((names, index) => `${index + 1}  ${names.join(", ")}`);
   if (values.help === true) {
     print([usage, ...listed].join("\n"));
     return 0;
   }
-  const seed = Number(values.seed ?? 1);
-  if (!Number.isInteger(seed) || seed < 0) throw new UsageError(`--seed: ${values.seed} is not a whole number`);
-  const chosen = values.only?.split(",").map((n) => cycles[Number(n) - 1]) ?? cycles;
-  if (chosen.some((names) => names === undefined))
-    throw new UsageError(`--only: there are the cycles\n${listed.join("\n")}`);
+  const seed = seedOf(values.seed);
+  const chosen = cyclesOf(values.only);
   const plan = (_n: number, proven: number): Plan => ({ ...planFor(chosen[proven]!, seed + proven), load });
 
   const results = resolve(values.results ?? join(repositoryRoot(), ".tributary", "cluster"));
   const say = (line: string) => tell(`${new Date().toISOString().slice(11, 19)} ${line}`);
   say(`seed ${seed}, commit ${commitOf()}, ${chosen.length} cycles, results in ${results}`);
-  const random = randomFrom(seed);
   const detail = values.verbose === true ? say : () => undefined;
-  const stage = await openStage(resolve(values.home ?? join(results, "home")), {
-    random,
-    tell: detail,
-    isCluster: true,
-  });
-  const leave = () => void stage.close().then(() => process.exit(130));
-  process.once("SIGINT", leave);
-  process.once("SIGTERM", leave);
-  try {
-    say(`three brokers, two edges; ${await twoMembersEach(stage.target)} groups of two workers each`);
-    const summary = await run(stage.target, {
+  const settings = { random: randomFrom(seed), tell: detail, isCluster: true };
+  return onStage(resolve(values.home ?? join(results, "home")), settings, async (target) => {
+    say(`three brokers, two edges; ${await twoMembersEach(target)} groups of two workers each`);
+    const summary = await run(target, {
       seed,
       cycles: chosen.length,
       plan,
@@ -90,9 +110,5 @@ export const hurtCluster = async (args: readonly string[]): Promise<number> => {
     });
     print(`\n${summaryText(summary)}`);
     return summary.violations === 0 && summary.faults.every(({ proven }) => proven > 0) ? 0 : 1;
-  } finally {
-    process.off("SIGINT", leave);
-    process.off("SIGTERM", leave);
-    await stage.close();
-  }
+  });
 };

@@ -9,16 +9,39 @@ import { randomFrom } from "../../infra/runtime/random.ts";
 import { hurtCluster } from "./cluster.ts";
 import { fuzz } from "./fuzz/fuzz.ts";
 import { hurtRunning } from "./hurt-running.ts";
-import { run } from "./run.ts";
+import { type RunSettings, run } from "./run.ts";
 import { faults, obstacleOf } from "./schedule.ts";
 import { ownMountSpace } from "./stage/mounts.ts";
-import { openStage } from "./stage/stage.ts";
+import { onStage } from "./stage/stage.ts";
 import { summaryText } from "./verdicts.ts";
 
-const usage = `npm run test:guarantees -- [--seed N] [--cycles M] [--from n] [--faults a,b]
-  [--home folder] [--results folder] [--go-on] [--verbose]
-npm run soak -- [--hours H] [--seed N]
-The same seed draws the same faults; --from 7 --cycles 1 repeats cycle 7 alone. Faults:
+const usage = `npm run test:guarantees -- [--seed N] [--cycles M] [--from n] [--faults a,b] [--home folder]
+  [--results folder] [--go-on] [--verbose]
+npm run soak -- [--hours H] [the options above]
+
+Starts the whole product on servers of its own, sends it events, and breaks processes, networks
+and disks meanwhile. After each cycle it heals them, waits until everything is read, and checks
+every law of docs/guarantees.md. A soak repeats cycles for hours. Exit code 0 when no law was
+broken, 1 when one was, 2 for a wrong call.
+
+  --seed N          draws the faults and the events; printed at the start, by default from the clock
+  --cycles M        cycles in which a fault took effect; 10 by default
+  --from n          begins with cycle n of the seed; 1 by default
+  --faults a,b      only these faults, by id or by the beginning of the name; all of them by default
+  --hours H         cycles for H hours, in place of --cycles; 1 by default in a soak
+  --go-on           goes on after a broken law, as a soak always does
+  --home folder     where the stack lives; .tributary/guarantees/home by default
+  --results folder  where results and the logs of a broken law go; .tributary/guarantees by default
+  --verbose         says also what the stack and each fault do
+
+Examples:
+  $ npm run test:guarantees -- --cycles 3                       three cycles, a first look
+  $ npm run test:guarantees -- --seed 42 --cycles 20            twenty cycles that can be repeated
+  $ npm run test:guarantees -- --seed 42 --from 7 --cycles 1    cycle 7 of them alone
+  $ npm run test:guarantees -- --faults "F-06,full disk"      only faults of Redis and of disks
+  $ npm run soak -- --hours 8                                   over night
+
+Faults:
 ${faults.map(({ id, name }) => `  ${id.padEnd(5)} ${name}`).join("\n")}`;
 
 const commitOf = (root: string): string => {
@@ -52,71 +75,57 @@ const again = ([program, ...words]: readonly string[]): Promise<number> =>
     child.once("exit", (code) => resolve(code ?? 1));
   });
 
-const start = async (): Promise<number> => {
-  const { values } = parseArgs({
-    options: {
-      ...Object.fromEntries(
-        ["seed", "cycles", "from", "faults", "home", "results", "hours"].map((name) => [
-          name,
-          { type: "string" as const },
-        ]),
-      ),
-      soak: { type: "boolean" },
-      "go-on": { type: "boolean" },
-      verbose: { type: "boolean" },
-      help: { type: "boolean" },
-      mounted: { type: "boolean" },
-    },
+const text = { type: "string" } as const;
+const flag = { type: "boolean" } as const;
+const options = {
+  ...{ seed: text, cycles: text, from: text, faults: text, home: text, results: text, hours: text },
+  ...{ soak: flag, "go-on": flag, verbose: flag, help: flag, mounted: flag },
+} as const;
+type Options = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
+
+const say = (line: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${line}`);
+
+/** A soak runs for hours, one by default, and goes on after a violation; all are counted. */
+const lengthOf = (values: Options): Pick<RunSettings, "cycles" | "until" | "goesOnAfterViolation"> => {
+  if (values.soak !== true && values.hours === undefined)
+    return { cycles: numberOf(values.cycles, 10), goesOnAfterViolation: values["go-on"] === true };
+  const until = Date.now() + numberOf(values.hours, 1) * 3_600_000;
+  return { cycles: Number.POSITIVE_INFINITY, until, goesOnAfterViolation: true };
+};
+
+/** Runs the suite on a stage of its own; returns the exit code. */
+const runSuite = async (values: Options): Promise<number> => {
+  const commit = commitOf(repositoryRoot());
+  const seed = numberOf(values.seed, Date.now() % 1_000_000);
+  const from = numberOf(values.from, 1);
+  const results = resolve(values.results ?? join(repositoryRoot(), ".tributary", "guarantees"));
+  const detail = values.verbose === true ? (line: string) => say(`  ${line}`) : () => undefined;
+  const available = { proxies: true, folders: values.mounted === true, isOurs: true };
+  say(`seed ${seed}, commit ${commit}, results in ${results}`);
+  for (const fault of faults) {
+    const obstacle = obstacleOf(fault, available);
+    if (obstacle !== null) say(`not proven here: ${fault.id} ${fault.name}: ${obstacle}`);
+  }
+  const settings = { random: randomFrom(seed), tell: detail, isMounted: available.folders };
+  return onStage(resolve(values.home ?? join(results, "home")), settings, async (target) => {
+    const only = values.faults?.split(",") ?? [];
+    const summary = await run(target, {
+      ...{ seed, from, only, available, commit, results, detail, tell: say },
+      ...lengthOf(values),
+    });
+    console.log(`\n${summaryText(summary)}`);
+    return summary.violations === 0 ? 0 : 1;
   });
-  const given = values as Readonly<Record<string, string | undefined>>;
+};
+
+const start = async (): Promise<number> => {
+  const { values } = parseArgs({ options });
   if (values.help === true) {
     console.log(usage);
     return 0;
   }
   const space = values.mounted === true ? null : ownMountSpace();
-  if (space !== null) return again(space);
-  const root = repositoryRoot();
-  const seed = numberOf(given.seed, Date.now() % 1_000_000);
-  // A soak runs for hours, one by default, and goes on after a violation; all are counted.
-  const hours = values.soak === true || given.hours !== undefined ? numberOf(given.hours, 1) : undefined;
-  const results = resolve(given.results ?? join(root, ".tributary", "guarantees"));
-  const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${text}`);
-  const detail = values.verbose === true ? (text: string) => say(`  ${text}`) : () => undefined;
-  const available = { proxies: true, folders: values.mounted === true, isOurs: true };
-  say(`seed ${seed}, commit ${commitOf(root)}, results in ${results}`);
-  for (const fault of faults) {
-    const obstacle = obstacleOf(fault, available);
-    if (obstacle !== null) say(`not proven here: ${fault.id} ${fault.name}: ${obstacle}`);
-  }
-  const stage = await openStage(resolve(given.home ?? join(results, "home")), {
-    random: randomFrom(seed),
-    tell: detail,
-    isMounted: available.folders,
-  });
-  const leave = () => void stage.close().then(() => process.exit(130));
-  process.once("SIGINT", leave);
-  process.once("SIGTERM", leave);
-  try {
-    const summary = await run(stage.target, {
-      seed,
-      cycles: hours === undefined ? numberOf(given.cycles, 10) : Number.POSITIVE_INFINITY,
-      ...(hours === undefined ? {} : { until: Date.now() + hours * 3_600_000 }),
-      from: numberOf(given.from, 1),
-      only: given.faults?.split(",") ?? [],
-      available,
-      commit: commitOf(root),
-      results,
-      tell: say,
-      detail,
-      goesOnAfterViolation: values["go-on"] === true || hours !== undefined,
-    });
-    console.log(`\n${summaryText(summary)}`);
-    return summary.violations === 0 ? 0 : 1;
-  } finally {
-    process.off("SIGINT", leave);
-    process.off("SIGTERM", leave);
-    await stage.close();
-  }
+  return space === null ? runSuite(values) : again(space);
 };
 
 const [verb, ...args] = process.argv.slice(2);

@@ -74,3 +74,22 @@ export const openStage = async (
     throw error;
   }
 };
+
+/** Opens a stage for `work` and closes it afterwards, also when a signal ends the process. */
+export const onStage = async <T>(
+  folder: string,
+  settings: StageSettings,
+  work: (target: Target) => Promise<T>,
+): Promise<T> => {
+  const stage = await openStage(folder, settings);
+  const leave = () => void stage.close().then(() => process.exit(130));
+  process.once("SIGINT", leave);
+  process.once("SIGTERM", leave);
+  try {
+    return await work(stage.target);
+  } finally {
+    process.off("SIGINT", leave);
+    process.off("SIGTERM", leave);
+    await stage.close();
+  }
+};

@@ -62,6 +62,99 @@ const hashOf = (data: unknown): string =>
     .update(JSON.stringify(data, (_, part) => (typeof part === "bigint" ? `${part}` : part)))
     .digest("base64url");
 
+/** A picture that grows with each record that is read. */
+interface GrowingPicture extends LogPicture {
+  readonly raw: Map<string, RawEvent>;
+  rawRecords: number;
+  readonly recorded: ReadonlyMap<string, Map<string, Content>>;
+  readonly contradictions: string[];
+  readonly versions: Map<string, Set<number>>;
+  readonly letters: DeadLetter[];
+  readonly unreadable: string[];
+  readonly decisions: Map<string, string>;
+}
+const emptyPicture = (): GrowingPicture => ({
+  raw: new Map(),
+  rawRecords: 0,
+  recorded: new Map(moneyTopics.map((topic) => [topic, new Map()])),
+  contradictions: [],
+  versions: new Map(),
+  letters: [],
+  unreadable: [],
+  decisions: new Map(),
+});
+
+const noteRaw = (picture: GrowingPicture, topicPartition: number, { id, data }: Recorded<EventReceived>): void => {
+  const { sender_event_id: senderId, client_id: clientId } = data;
+  const known = picture.raw.get(id);
+  picture.rawRecords += 1;
+  if (known === undefined) picture.raw.set(id, { id, senderId, clientId, topicPartition, records: 1 });
+  else known.records += 1;
+};
+
+const noteAttributed = ({ versions }: GrowingPicture, { data }: Recorded<any>): void => {
+  const eventId = data.event.event_id as string;
+  versions.set(eventId, (versions.get(eventId) ?? new Set()).add(data.version));
+};
+
+const noteMoney = (picture: GrowingPicture, topic: string, { id, data }: Recorded<any>): void => {
+  const { recorded, decisions, contradictions } = picture;
+  const known = recorded.get(topic)!.get(id);
+  const hash = hashOf(data);
+  if (topic === "claims" && data.decision !== null) decisions.set(id, data.attributed.event.event_id);
+  if (known === undefined) recorded.get(topic)!.set(id, { hash, records: 1 });
+  else {
+    known.records += 1;
+    // A sale that its sender repeats is received again, which makes another claim under the same
+    // id; its conversion and its ledger entries stay the same.
+    if (known.hash !== hash && topic !== "claims") contradictions.push(`${topic} ${id}`);
+  }
+};
+
+const note = (picture: GrowingPicture, topic: string, partition: number, record: Recorded<any>): void => {
+  if (topic === "events.raw") noteRaw(picture, partition, record);
+  else if (topic === "events.attributed") noteAttributed(picture, record);
+  else noteMoney(picture, topic, record);
+};
+
+interface Place {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+}
+type Headers = Readonly<Record<string, unknown>>;
+/** Null where the record cannot be read. */
+type Decode = (topic: string, value: Buffer | null, at: Place) => Recorded<any> | null;
+
+const byName = new Map(Object.values(topics).map((topic) => [topic.name, topic as Topic<any>]));
+
+const decoderOf =
+  ({ wire }: Target): Decode =>
+  (topic, value, at) => {
+    try {
+      return wire.decode(byName.get(topic)!, value, at);
+    } catch (error) {
+      if (error instanceof UnreadableRecord || error instanceof UnknownSchema) return null;
+      throw error;
+    }
+  };
+
+const letterOf = (kind: string, headers: Headers, value: Buffer | null, decode: Decode): DeadLetter => {
+  const header = (name: string): string => String(headers[name] ?? "");
+  const topic = header(letterHeaders.topic);
+  const partition = Number(header(letterHeaders.partition));
+  const offset = Number(header(letterHeaders.offset));
+  const event = byName.has(topic) ? decode(topic, value, { topic, partition, offset }) : null;
+  return {
+    at: `${topic}/${partition}@${offset}`,
+    kind,
+    stage: header(letterHeaders.stage),
+    code: header(letterHeaders.code),
+    topic,
+    eventId: event?.id ?? null,
+  };
+};
+
 /** Begins at the ends that the topics have now. */
 export const openLogReader = async (target: Target): Promise<LogReader> => {
   const next = new Map<string, Map<number, number>>();
@@ -69,90 +162,30 @@ export const openLogReader = async (target: Target): Promise<LogReader> => {
     for (const topic of read)
       next.set(topic, new Map((await admin.watermarks(topic)).map(({ partition, high }) => [partition, high])));
   });
-  const byName = new Map(Object.values(topics).map((topic) => [topic.name, topic as Topic<any>]));
-  const raw = new Map<string, RawEvent>();
-  const recorded = new Map<string, Map<string, Content>>(moneyTopics.map((topic) => [topic, new Map()]));
-  const contradictions: string[] = [];
-  const versions = new Map<string, Set<number>>();
-  const letters: DeadLetter[] = [];
-  const unreadable: string[] = [];
-  const decisions = new Map<string, string>();
-  let rawRecords = 0;
-
-  const note = (topic: string, partition: number, { id, data }: Recorded<any>): void => {
-    if (topic === "events.raw") {
-      const { sender_event_id: senderId, client_id: clientId } = data as EventReceived;
-      const known = raw.get(id);
-      rawRecords += 1;
-      if (known === undefined) raw.set(id, { id, senderId, clientId, topicPartition: partition, records: 1 });
-      else known.records += 1;
-      return;
-    }
-    if (topic === "events.attributed") {
-      const eventId = data.event.event_id as string;
-      versions.set(eventId, (versions.get(eventId) ?? new Set()).add(data.version));
-      return;
-    }
-    const known = recorded.get(topic)!.get(id);
-    const hash = hashOf(data);
-    if (topic === "claims" && data.decision !== null) decisions.set(id, data.attributed.event.event_id);
-    if (known === undefined) recorded.get(topic)!.set(id, { hash, records: 1 });
-    else {
-      known.records += 1;
-      // A sale that a sender sends again is another reception of it, and so another claim under its
-      // id; what is decided of it is not.
-      if (known.hash !== hash && topic !== "claims") contradictions.push(`${topic} ${id}`);
-    }
-  };
-  const decodes = (
-    topic: string,
-    value: Buffer | null,
-    at: { topic: string; partition: number; offset: number },
-  ): Recorded<any> | null => {
-    try {
-      return target.wire.decode(byName.get(topic)!, value, at);
-    } catch (error) {
-      if (error instanceof UnreadableRecord || error instanceof UnknownSchema) return null;
-      throw error;
-    }
-  };
-  const noteLetter = (kind: string, headers: Readonly<Record<string, unknown>>, value: Buffer | null): void => {
-    const said = (name: string): string => String(headers[name] ?? "");
-    const topic = said(letterHeaders.topic);
-    const at = { topic, partition: Number(said(letterHeaders.partition)), offset: Number(said(letterHeaders.offset)) };
-    const event = byName.has(topic) ? decodes(topic, value, at) : null;
-    letters.push({
-      at: `${topic}/${at.partition}@${at.offset}`,
-      kind,
-      stage: said(letterHeaders.stage),
-      code: said(letterHeaders.code),
-      topic,
-      eventId: event?.id ?? null,
+  const picture = emptyPicture();
+  const decode = decoderOf(target);
+  // The position moves with each record, so a reading that a broken connection ended goes on where
+  // it stopped.
+  const readOn = (): Promise<void> =>
+    target.kafka.replay({
+      topics: [...read],
+      from: next,
+      onBatch: ({ topic, partition, messages }) => {
+        for (const { offset, headers, value } of messages) {
+          if (topic.endsWith(".dlq")) picture.letters.push(letterOf(topic.replace(".dlq", ""), headers, value, decode));
+          else {
+            const record = decode(topic, value, { topic, partition, offset });
+            if (record === null) picture.unreadable.push(`${topic}/${partition}@${offset}`);
+            else note(picture, topic, partition, record);
+          }
+          next.get(topic)!.set(partition, offset + 1);
+        }
+      },
     });
-  };
-
   return {
     update: async () => {
-      // What was read is noted record by record, so a reading that a broken connection ends goes on
-      // where it stopped.
-      const readOn = (): Promise<void> =>
-        target.kafka.replay({
-          topics: [...read],
-          from: next,
-          onBatch: ({ topic, partition, messages }) => {
-            for (const { offset, headers, value } of messages) {
-              if (topic.endsWith(".dlq")) noteLetter(topic.replace(".dlq", ""), headers, value);
-              else {
-                const event = decodes(topic, value, { topic, partition, offset });
-                if (event === null) unreadable.push(`${topic}/${partition}@${offset}`);
-                else note(topic, partition, event);
-              }
-              next.get(topic)!.set(partition, offset + 1);
-            }
-          },
-        });
       await until("the log can be read", PATIENCE_MS, readOn);
-      return { raw, rawRecords, recorded, contradictions, versions, letters, unreadable, decisions };
+      return { ...picture };
     },
   };
 };

@@ -1,6 +1,6 @@
 // Bad weather between the product and one of its stores; the proof is what the proxy has done to
 // the bytes.
-import type { Damage, Weather } from "../stage/proxy.ts";
+import type { Damage, Weather } from "../stage/weather.ts";
 import type { FrontedServer } from "../target.ts";
 import { between, type Fault, pause } from "./fault.ts";
 

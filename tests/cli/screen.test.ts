@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Run } from "../../infra/embedded/supervisor.ts";
 import type { Demo } from "../../modules/running/installation/seed.ts";
-import { fitted, hostName, shortHead, shownLines } from "../../tools/stack/screen.ts";
+import { fitted, shortHead } from "../../tools/stack/screen.ts";
+import { hostName, shownLines } from "../../tools/stack/screen-reading.ts";
 
 const money = (amount: string) => [
   { amount, currency: "MXN" },

@@ -30,16 +30,12 @@ const phone =
 /** The last character of an id changed: the right form, the wrong proof. */
 const forged = (clickId: string): string => `${clickId.slice(0, -1)}${clickId.endsWith("A") ? "B" : "A"}`;
 
-/**
- * Happens at `now`; `run` keeps two runs apart. The seeded shop casa-verde pays 12 % through
- * verde-jardin and 4 % for coupons VERDE...
- */
-export const storyOf = (run: string, clientId: number, links: StoryLinks, key: ClickIdKey, now: number): Story => {
+/** Ids of the run, and what its visitors send: events are numbered in the order of their making. */
+const castOf = (run: string, clientId: number, links: StoryLinks, key: ClickIdKey, now: number) => {
   const prefix = `story-${run}`;
   const clickedAt = now - 20 * MINUTE_MS;
   const click = (code: string, n: number) =>
     mint(links[code]!, clickedAt, Uint8Array.from([n, 1, 2, 3, 4, 5, 6, 7]), key);
-  const jardin = click("verde-jardin", 1);
   const order = (n: number) => `${prefix}-order-${n}`;
   let number = 0;
   const event = (t: string, did: string, minutesAgo: number, props: object, more: object = {}) => {
@@ -64,62 +60,86 @@ export const storyOf = (run: string, clientId: number, links: StoryLinks, key: C
     quantity: 1,
     ...more,
   });
-  const refund = { order_id: order(1), amount: "250.00", currency: "MXN", reason: "item_returned" };
-  const chapters: readonly Chapter[] = [
-    {
-      says: "a visitor follows the link verde-jardin",
-      event: event("click", "phone-1", 20, {}, { svc_click_id: jardin }),
-      expect: "attributed click",
-    },
-    {
-      says: "looks at a page",
-      event: event("page_view", "phone-1", 18, { url: PAGE }, { svc_click_id: jardin }),
-      expect: "attributed click",
-    },
-    {
-      says: "buys for 1,000.00: 12 % for the partner",
-      event: event("purchase", "phone-1", 15, sale(1, "1000.00"), { svc_click_id: jardin }),
-      expect: "attributed click",
-    },
-    {
-      says: "a purchase without any click",
-      event: event("purchase", "phone-2", 14, sale(2, "499.00")),
-      expect: "unattributed no_click",
-    },
-    {
-      says: "a purchase with a forged click id",
-      event: event("purchase", "phone-3", 13, sale(3, "850.00"), { svc_click_id: forged(jardin) }),
-      expect: "unattributed bad_click_id",
-    },
-    {
-      says: "a purchase with a partner's coupon: 4 %",
-      event: event("purchase", "phone-4", 12, sale(4, "250.00", { coupon: "VERDE10" })),
-      expect: "attributed rule",
-    },
-    {
-      says: "a purchase through a paused campaign",
-      event: event("purchase", "phone-5", 11, sale(5, "300.00"), { svc_click_id: click("verde-invierno", 2) }),
-      expect: "unattributed campaign_inactive",
-    },
-    {
-      says: "the shop's server sends the first purchase too",
-      event: event("purchase", "phone-1", 15, sale(1, "1000.00")),
-      expect: "merged",
-    },
-    {
-      says: "a quarter of the first purchase is refunded",
-      event: event("refund", "phone-1", 2, refund),
-      expect: "refund",
-    },
-    {
-      says: "a purchase without an order id",
-      event: event("purchase", "phone-6", 1, { revenue: "10.00", product_id: "lamp", quantity: 1 }),
-      expect: "refused",
-    },
-  ];
+  return { prefix, click, jardin: click("verde-jardin", 1), order, event, sale };
+};
+type Cast = ReturnType<typeof castOf>;
+
+const firstPurchase = ({ event, sale, jardin }: Cast): readonly Chapter[] => [
+  {
+    says: "a visitor follows the link verde-jardin",
+    event: event("click", "phone-1", 20, {}, { svc_click_id: jardin }),
+    expect: "attributed click",
+  },
+  {
+    says: "looks at a page",
+    event: event("page_view", "phone-1", 18, { url: PAGE }, { svc_click_id: jardin }),
+    expect: "attributed click",
+  },
+  {
+    says: "buys for 1,000.00: 12 % for the partner",
+    event: event("purchase", "phone-1", 15, sale(1, "1000.00"), { svc_click_id: jardin }),
+    expect: "attributed click",
+  },
+];
+
+/** Orders without a click, with a forged one, with a coupon, and through a paused campaign. */
+const otherPurchases = ({ event, sale, jardin, click }: Cast): readonly Chapter[] => [
+  {
+    says: "a purchase without any click",
+    event: event("purchase", "phone-2", 14, sale(2, "499.00")),
+    expect: "unattributed no_click",
+  },
+  {
+    says: "a purchase with a forged click id",
+    event: event("purchase", "phone-3", 13, sale(3, "850.00"), { svc_click_id: forged(jardin) }),
+    expect: "unattributed bad_click_id",
+  },
+  {
+    says: "a purchase with a partner's coupon: 4 %",
+    event: event("purchase", "phone-4", 12, sale(4, "250.00", { coupon: "VERDE10" })),
+    expect: "attributed rule",
+  },
+  {
+    says: "a purchase through a paused campaign",
+    event: event("purchase", "phone-5", 11, sale(5, "300.00"), { svc_click_id: click("verde-invierno", 2) }),
+    expect: "unattributed campaign_inactive",
+  },
+];
+
+/** A second copy and a refund of the first order, and an event that is refused. */
+const aftermath = ({ event, sale, order }: Cast): readonly Chapter[] => [
+  {
+    says: "the shop's server sends the first purchase too",
+    event: event("purchase", "phone-1", 15, sale(1, "1000.00")),
+    expect: "merged",
+  },
+  {
+    says: "a quarter of the first purchase is refunded",
+    event: event("refund", "phone-1", 2, {
+      order_id: order(1),
+      amount: "250.00",
+      currency: "MXN",
+      reason: "item_returned",
+    }),
+    expect: "refund",
+  },
+  {
+    says: "a purchase without an order id",
+    event: event("purchase", "phone-6", 1, { revenue: "10.00", product_id: "lamp", quantity: 1 }),
+    expect: "refused",
+  },
+];
+
+/**
+ * Happens at `now`; `run` keeps two runs apart. The seeded shop casa-verde pays 12 % through
+ * verde-jardin and 4 % for coupons VERDE...
+ */
+export const storyOf = (run: string, clientId: number, links: StoryLinks, key: ClickIdKey, now: number): Story => {
+  const cast = castOf(run, clientId, links, key, now);
+  const { prefix, order } = cast;
   return {
     prefix,
-    chapters,
+    chapters: [...firstPurchase(cast), ...otherPurchases(cast), ...aftermath(cast)],
     commissions: new Map([
       [order(1), 120_00n - 30_00n],
       [order(4), 10_00n],

@@ -24,6 +24,26 @@ const networks = ["192.0.2", "198.51.100", "203.0.113"];
 const products = ["lamp", "chair", "rug", "shelf", "mirror", "desk", "stool", "vase"];
 const MINUTE_MS = 60_000;
 
+/** Draws from `random`: the order of the draws decides what a seed makes. */
+const openDraws = (random: () => number) => {
+  const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
+  const below = (most: number): number => Math.floor(random() * most);
+  return { pick, below, happens: (share: number): boolean => random() < share };
+};
+type Draws = ReturnType<typeof openDraws>;
+
+const deviceOf = ({ pick, below, happens }: Draws) => ({
+  ua: happens(0.02) ? agents[4]! : pick(agents.slice(0, 4)),
+  ip: `${pick(networks)}.${1 + below(250)}`,
+  did: `device-${below(5_000)}`,
+});
+
+const goodsOf = ({ pick, below }: Draws) => ({
+  product_id: pick(products),
+  price: (100 + below(200_000)) / 100,
+  quantity: 1 + below(3),
+});
+
 /**
  * All events of one visit that ends at `now`, in the shape of POST /ingest/batch, and in order of
  * time. `n` makes order ids unique.
@@ -36,48 +56,37 @@ export const visit = (
   random: () => number,
   key: ClickIdKey,
 ): readonly object[] => {
-  const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
-  const ua = random() < 0.02 ? agents[4]! : pick(agents.slice(0, 4));
-  const ip = `${pick(networks)}.${1 + Math.floor(random() * 250)}`;
-  const did = `device-${Math.floor(random() * 5_000)}`;
-  const product_id = pick(products);
-  const price = (100 + Math.floor(random() * 200_000)) / 100;
-  const quantity = 1 + Math.floor(random() * 3);
+  const draws = openDraws(random);
+  const { pick, below, happens } = draws;
+  const device = deviceOf(draws);
+  const { product_id, price, quantity } = goodsOf(draws);
   const clickedAt = now - Math.floor((2 + random() * 18) * MINUTE_MS);
-  const bytes = Uint8Array.from({ length: 8 }, () => Math.floor(random() * 256));
+  const bytes = Uint8Array.from({ length: 8 }, () => below(256));
   const svc_click_id =
-    shop.link_ids.length > 0 && random() < 0.6 ? mint(pick(shop.link_ids), clickedAt, bytes, key) : undefined;
-  const url = `https://shop.example/${product_id}${random() < 0.1 ? "?coupon=VERDE10" : ""}`;
+    shop.link_ids.length > 0 && happens(0.6) ? mint(pick(shop.link_ids), clickedAt, bytes, key) : undefined;
+  const url = `https://shop.example/${product_id}${happens(0.1) ? "?coupon=VERDE10" : ""}`;
   const at = (minutes: number) => Math.min(now, clickedAt + Math.floor(minutes * MINUTE_MS));
   const event = (t: string, ts: number, props: object) => ({
     t,
     ts,
     cid: shop.client_id,
-    did,
-    ip,
-    ua,
+    ...device,
     url,
     ...(svc_click_id && { svc_click_id }),
     props,
   });
-  const goods = { product_id, price, quantity, currency: shop.currency };
+  const { currency } = shop;
+  const goods = { product_id, price, quantity, currency };
   const events: object[] = svc_click_id ? [event("click", clickedAt, {})] : [];
   events.push(event("page_view", at(0.1), { url }), event("view_product", at(0.5), goods));
-  if (random() < 0.5) events.push(event("add_to_cart", at(1), goods));
-  if (random() < 0.3)
-    events.push(event("begin_checkout", at(1.5), { cart_value: price * quantity, currency: shop.currency }));
-  if (shop.isSelling && random() < 0.2) {
-    const coupon = random() < 0.15 ? { coupon: "VERDE10" } : {};
-    const sale = {
-      order_id: `${run}-${n}`,
-      revenue: (price * quantity).toFixed(2),
-      currency: shop.currency,
-      product_id,
-      quantity,
-      ...coupon,
-    };
-    events.push(event("purchase", at(2), sale));
-    if (random() < 0.1) events.push(event("refund", now, { order_id: sale.order_id, reason: "item_returned" }));
+  if (happens(0.5)) events.push(event("add_to_cart", at(1), goods));
+  if (happens(0.3)) events.push(event("begin_checkout", at(1.5), { cart_value: price * quantity, currency }));
+  if (shop.isSelling && happens(0.2)) {
+    const coupon = happens(0.15) ? { coupon: "VERDE10" } : {};
+    const order_id = `${run}-${n}`;
+    const revenue = (price * quantity).toFixed(2);
+    events.push(event("purchase", at(2), { order_id, revenue, currency, product_id, quantity, ...coupon }));
+    if (happens(0.1)) events.push(event("refund", now, { order_id, reason: "item_returned" }));
   }
   return events;
 };

@@ -10,7 +10,7 @@ import type { Finding, StoredEvent } from "./laws/law.ts";
 import { type Generator, openGenerator, type Tenant } from "./load/generator.ts";
 import { openJournal } from "./load/journal.ts";
 import { type Load, type LoadShape, startLoad } from "./load/load.ts";
-import { openSenders } from "./load/senders.ts";
+import { openSenders, type Senders } from "./load/senders.ts";
 import { type LogReader, openLogReader } from "./log-picture.ts";
 import { discardOwnLetters } from "./own-letters.ts";
 import type { Plan } from "./schedule.ts";
@@ -76,6 +76,19 @@ const runFault = async (fault: Fault, scene: Scene, underWay: Set<Promise<unknow
   return { name: fault.name, id: fault.id, seconds, ...proof };
 };
 
+/**
+ * Archives the clients of the session on a stack that others use, and discards their dead letters.
+ * It waits until nothing is under way, because later letters would stay.
+ */
+const tidyUp = async (target: Target, senders: Senders, tell: (text: string) => void): Promise<void> => {
+  const { tenants } = senders;
+  const isWhole = await calm(target, tell);
+  await senders.leave();
+  const discarded = await discardOwnLetters(target, new Set(tenants.map(({ id }) => id)));
+  tell(`archived ${tenants.length} clients, discarded ${discarded} dead letters`);
+  if (!isWhole) tell("what fails later is not among them: npx tributary dlq list");
+};
+
 /** Starts the sender's side. `tell` hears what is broken and healed as it happens. */
 export const openSession = async (
   target: Target,
@@ -119,13 +132,8 @@ export const openSession = async (
       await Promise.allSettled(underWay);
       await stopLoad();
       journal.close();
-      if (isOurs) return senders.close();
-      // Letters of what is still under way would come after those that are discarded.
-      const isWhole = await calm(target, tell);
-      await senders.leave();
-      const discarded = await discardOwnLetters(target, new Set(tenants.map(({ id }) => id)));
-      tell(`archived ${tenants.length} clients, discarded ${discarded} dead letters`);
-      if (!isWhole) tell("what fails later is not among them: npx tributary dlq list");
+      if (isOurs) await senders.close();
+      else await tidyUp(target, senders, tell);
     },
   };
 };

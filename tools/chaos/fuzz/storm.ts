@@ -76,10 +76,50 @@ const openHostile = (
   return { turn, counted, underWay, stop: async () => void (await Promise.all(senders.map(({ stop }) => stop()))) };
 };
 
+/** Times the good tenants by phase, and samples the edge while it is attacked. */
+const openMeasures = (
+  target: Target,
+  goods: ReturnType<typeof startGoods>,
+  { turn, counted, underWay }: ReturnType<typeof openHostile>,
+) => {
+  const samples: Sample[] = [];
+  const times: Record<Phase, number[]> = { calm: [], storm: [] };
+  let phase: Phase = "calm";
+  const { stop } = watchEdge(
+    target.run().apps.ingest!.ops_url,
+    () => target.pid("ingest"),
+    (sample) => {
+      if (phase === "calm") return;
+      samples.push(sample);
+      if (sample.blockedMs > TOLD_BLOCK_MS)
+        progress(
+          `blocked ${Math.round(sample.blockedMs)} ms while: ` + [...underWay].map((one) => one.join(" ")).join("; "),
+        );
+    },
+  );
+  const pass = async (next: Phase, ms: number): Promise<void> => {
+    turn(next);
+    await sleep(CHANGE_MS);
+    phase = next;
+    await goods.report();
+    for (const end = performance.now() + ms; performance.now() < end; ) {
+      await sleep(Math.min(TELL_MS, Math.max(0, end - performance.now())));
+      const { times: taken } = await goods.report();
+      times[next].push(...taken);
+      progress(
+        `${next}: good p50 ${Math.round(quantile(taken, 0.5))} ms, p95 ${Math.round(quantile(taken, 0.95))} ms; ` +
+          `${counted.attacks} attacks, answers ${statusText(counted.statuses)}; edge ` +
+          `${Math.round(samples.at(-1)?.rssMb ?? 0)} MiB, blocked ${Math.round(samples.at(-1)?.blockedMs ?? 0)} ms`,
+      );
+    }
+  };
+  return { samples, times, pass, stop };
+};
+
 /**
- * Four good tenants and six hostile ones, who by turns attack the edge of the good ones and the one
- * beside it: the machine has as much to do in both, so what differs is the edge's. Then every
- * promise.
+ * Four good tenants send, and six hostile ones attack by turns the edge of the good ones and the
+ * edge beside it. The machine has the same work in both phases, so a difference comes from the
+ * edge. Ends with a verdict for every promise.
  */
 export const storm = async (
   target: Target,
@@ -91,73 +131,46 @@ export const storm = async (
   const goods = startGoods(senders.slice(0, GOOD), prefix);
   const hostile = openHostile(target, senders.slice(GOOD), seed);
   const { counted } = hostile;
-  const samples: Sample[] = [];
-  let phase: Phase = "calm";
-  const watch = watchEdge(
-    target.run().apps.ingest!.ops_url,
-    () => target.pid("ingest"),
-    (sample) => {
-      if (phase === "calm") return;
-      samples.push(sample);
-      if (sample.blockedMs > TOLD_BLOCK_MS)
-        progress(
-          `blocked ${Math.round(sample.blockedMs)} ms while: ` +
-            [...hostile.underWay].map((one) => one.join(" ")).join("; "),
-        );
-    },
-  );
-  const taken: Record<Phase, number[]> = { calm: [], storm: [] };
-  const pass = async (next: Phase, ms: number): Promise<void> => {
-    hostile.turn(next);
-    await sleep(CHANGE_MS);
-    phase = next;
-    await goods.report();
-    for (const end = performance.now() + ms; performance.now() < end; ) {
-      await sleep(Math.min(TELL_MS, Math.max(0, end - performance.now())));
-      const { times } = await goods.report();
-      taken[next].push(...times);
-      progress(
-        `${next}: good p50 ${Math.round(quantile(times, 0.5))} ms, p95 ${Math.round(quantile(times, 0.95))} ms; ` +
-          `${counted.attacks} attacks, answers ${statusText(counted.statuses)}; edge ` +
-          `${Math.round(samples.at(-1)?.rssMb ?? 0)} MiB, blocked ${Math.round(samples.at(-1)?.blockedMs ?? 0)} ms`,
-      );
-    }
-  };
+  const measures = openMeasures(target, goods, hostile);
   const rounds = Math.max(LEAST_ROUNDS, Math.round((minutes * 60_000) / STORM_MS));
   progress(`seed ${seed}: ${rounds} rounds; in the calm of each ${HOSTILE} hostile tenants attack another edge`);
-  // What warms up is not the time of a calm edge.
+  // The times of an edge that warms up are not those of a calm one.
   await sleep(WARM_UP_MS);
   for (let round = 0; round < rounds; round += 1) {
-    await pass("calm", CALM_MS);
-    await pass("storm", (minutes * 60_000) / rounds);
+    await measures.pass("calm", CALM_MS);
+    await measures.pass("storm", (minutes * 60_000) / rounds);
   }
   const stopping = hostile.stop();
   const { refused, accepted } = await goods.stop();
-  await watch.stop();
+  await measures.stop();
   await stopping;
-  progress("every sender has stopped; what was accepted is counted");
+  progress("every sender has stopped; accepted events are counted");
 
   for (const wrong of counted.wrong) print(wrong);
   return [
-    {
-      says: "no answer is a fault of ours, and none shows what is inside",
-      isKept: counted.wrong.length === 0,
-      figure: `${counted.attacks} attacks, answers ${statusText(counted.statuses)}`,
-    },
+    noFault(counted),
     {
       says: "the edge was never restarted",
       isKept: target.pid("ingest") === firstPid,
       figure: `process ${firstPid} -> ${target.pid("ingest")}`,
     },
-    slowed(taken.calm, taken.storm),
-    {
-      says: "no good tenant is refused",
-      isKept: refused.length === 0,
-      figure: refused.join(", ") || `${accepted} events accepted`,
-    },
-    flat(samples),
-    blocked(samples),
+    slowed(measures.times.calm, measures.times.storm),
+    noRefusal(refused, accepted),
+    flat(measures.samples),
+    blocked(measures.samples),
     await storedOnce(target, prefix, accepted),
     await receipts(target, counted.batches),
   ];
 };
+
+const noFault = ({ attacks, statuses, wrong }: StormCounts): Verdict => ({
+  says: "no answer is a fault of ours, and none shows what is inside",
+  isKept: wrong.length === 0,
+  figure: `${attacks} attacks, answers ${statusText(statuses)}`,
+});
+
+const noRefusal = (refused: readonly string[], accepted: number): Verdict => ({
+  says: "no good tenant is refused",
+  isKept: refused.length === 0,
+  figure: refused.join(", ") || `${accepted} events accepted`,
+});

@@ -4,10 +4,65 @@ import { openObjects } from "../../../infra/objects/open.ts";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { archiving } from "../../../modules/log/groups/archive-group.ts";
 import { checkArchive } from "../../../sinks/archive/check.ts";
-import { elsewhere, kept, type Law, missing, open, unless } from "./law.ts";
+import type { LogPicture } from "../log-picture.ts";
+import type { Target } from "../target.ts";
+import { type Evidence, elsewhere, kept, type Law, missing, open, unless } from "./law.ts";
 
 const INDEXED_MS = 20_000;
 const LETTERS_MS = 20_000;
+
+/** Records of `events.raw` by client, and their events without a dead letter. */
+const receivedByClient = (log: LogPicture, session: string) => {
+  const letters = new Set(log.letters.flatMap(({ eventId }) => eventId ?? []));
+  const byClient = new Map<number, { distinct: number; records: number }>();
+  for (const { id, senderId, clientId, records } of log.raw.values()) {
+    if (senderId?.startsWith(session) !== true) continue;
+    const sum = byClient.get(clientId) ?? { distinct: 0, records: 0 };
+    byClient.set(clientId, { distinct: sum.distinct + (letters.has(id) ? 0 : 1), records: sum.records + records });
+  }
+  return byClient;
+};
+
+const storedByClient = async (target: Target, session: string) => {
+  const stored = await target.select<{ client_id: number; ids: string; rows: string }>(
+    "select client_id, uniqExact(event_id) as ids, count() as rows from events final where " +
+      `startsWith(sender_event_id, '${session}') group by client_id`,
+  );
+  return new Map(stored.map(({ client_id: id, ids, rows }) => [id, { ids: Number(ids), rows: Number(rows) }]));
+};
+
+/**
+ * Places of unreadable records without a dead letter. The keeper may have sent a letter again after
+ * everything was quiet, whose next letter follows within seconds.
+ */
+const withoutLetter = async (log: LogPicture, readOn: Evidence["readOn"]): Promise<readonly string[]> => {
+  const unread = () => {
+    const letters = new Set(log.letters.map(({ at }) => at));
+    return log.unreadable.filter((at) => !letters.has(at));
+  };
+  await until("every unreadable record is a dead letter", LETTERS_MS, async () => {
+    if (unread().length === 0) return;
+    await readOn();
+    throw new Error("some are not");
+  }).catch(() => undefined);
+  return unread();
+};
+
+/** Where changes of conversions or ledger entries in the log differ in number from the tables. */
+const unstoredMoney = async (target: Target, log: LogPicture): Promise<readonly string[]> => {
+  // A conversion's version counts its changes.
+  const [money] = await target.rows<{ changes: number; entries: number }>(
+    "select (select coalesce(sum(version), 0)::int from conversions) as changes, (select " +
+      "count(*)::int from ledger_entries) as entries",
+  );
+  const sums = {
+    changes: log.recorded.get("conversions")!.size,
+    entries: log.recorded.get("ledger.entries")!.size,
+  };
+  return (["changes", "entries"] as const).flatMap((name) =>
+    money![name] === sums[name] ? [] : [`${sums[name]} ${name} in the log, ${money![name]} stored`],
+  );
+};
 
 export const conservation: readonly Law[] = [
   {
@@ -54,54 +109,20 @@ export const conservation: readonly Law[] = [
       "records of events.raw = stored distinct + duplicates + dead letters, by client; what settle and " +
       "commission wrote is stored too",
     check: async ({ target, log, session, isOurs, readOn }) => {
-      const letters = new Set(log.letters.flatMap(({ eventId }) => eventId ?? []));
-      const byClient = new Map<number, { distinct: number; records: number }>();
-      for (const { id, senderId, clientId, records } of log.raw.values()) {
-        if (senderId?.startsWith(session) !== true) continue;
-        const sum = byClient.get(clientId) ?? { distinct: 0, records: 0 };
-        byClient.set(clientId, { distinct: sum.distinct + (letters.has(id) ? 0 : 1), records: sum.records + records });
-      }
-      const stored = await target.select<{ client_id: number; ids: string; rows: string }>(
-        "select client_id, uniqExact(event_id) as ids, count() as rows from events final where " +
-          `startsWith(sender_event_id, '${session}') group by client_id`,
-      );
-      const found = new Map(
-        stored.map(({ client_id: id, ids, rows }) => [id, { ids: Number(ids), rows: Number(rows) }]),
-      );
-      // The keeper may have sent a letter again since everything was quiet: its next letter follows
-      // within seconds.
-      const unread = () => {
-        const letters = new Set(log.letters.map(({ at }) => at));
-        return log.unreadable.filter((at) => !letters.has(at));
-      };
-      await until("every unreadable record is a dead letter", LETTERS_MS, async () => {
-        if (unread().length === 0) return;
-        await readOn();
-        throw new Error("some are not");
-      }).catch(() => undefined);
-      const unreadable = unread().map((at) => `${at} is unreadable and no dead letter`);
-      // A conversion's version counts its changes.
-      const [money] = await target.rows<{ changes: number; entries: number }>(
-        "select (select coalesce(sum(version), 0)::int from conversions) as changes, (select " +
-          "count(*)::int from ledger_entries) as entries",
-      );
-      const sums = {
-        changes: log.recorded.get("conversions")!.size,
-        entries: log.recorded.get("ledger.entries")!.size,
-      };
-      const unstored = (["changes", "entries"] as const).flatMap((name) =>
-        !isOurs || money![name] === sums[name] ? [] : [`${sums[name]} ${name} in the log, ${money![name]} stored`],
-      );
-      const all = [...byClient.values()];
+      const inLog = receivedByClient(log, session);
+      const stored = await storedByClient(target, session);
+      const unreadable = await withoutLetter(log, readOn);
+      const unstored = isOurs ? await unstoredMoney(target, log) : [];
+      const all = [...inLog.values()];
       return unless(
         [
-          ...[...byClient].flatMap(([client, { distinct }]) => {
-            const { ids = 0, rows = 0 } = found.get(client) ?? {};
+          ...[...inLog].flatMap(([client, { distinct }]) => {
+            const { ids = 0, rows = 0 } = stored.get(client) ?? {};
             return ids === distinct && rows === distinct
               ? []
               : [`client ${client}: ${distinct} in the log, ${ids} stored in ${rows} rows`];
           }),
-          ...unreadable,
+          ...unreadable.map((at) => `${at} is unreadable and no dead letter`),
           ...unstored,
         ],
         `${all.reduce((sum, { records }) => sum + records, 0)} records = ` +

@@ -74,18 +74,20 @@ const endingOf = (answer: Answer, submitted: number): Ending => {
   return { outcome: status < 500 ? "fail" : "unknown" };
 };
 
-/** Starts at once. */
-export const startLoad = (settings: LoadSettings): Load => {
-  const { urls, tokens, tenants, generator, journal, random, batch, spreads } = settings;
+/** Sends bodies, writes each down before and after, and counts the answers. */
+const openAttempts = (journal: Journal) => {
   const answers: Record<string, number> = {};
   let acknowledged = 0;
-  let pauseMs = settings.pauseMs;
-  let isStopping = false;
   let afterOk: ((ids: readonly string[]) => void) | undefined;
-  let turn = 0;
-  const started = Date.now().toString(36);
-  const pause = () => sleep(pauseMs);
 
+  const onOk = (events: readonly SentEvent[], { said, refused }: Ending): void => {
+    acknowledged += said?.accepted ?? 0;
+    const then = afterOk;
+    afterOk = undefined;
+    const isRefused = new Set(refused);
+    then?.(events.map(({ event_id: id }) => id).filter((id) => !isRefused.has(id)));
+  };
+  /** Whether the events were stored, as far as the answer says. */
   const attempt = async (op: string, url: string, token: string, events: readonly SentEvent[]): Promise<boolean> => {
     const body = JSON.stringify({ events });
     journal.intend(
@@ -100,18 +102,33 @@ export const startLoad = (settings: LoadSettings): Load => {
       said = String(answer.status);
       ending = endingOf(answer, events.length);
     } catch {
-      // No answer: nothing is known of it.
+      // Without an answer the outcome stays unknown.
     }
     answers[said] = (answers[said] ?? 0) + 1;
     journal.end(op, ending);
     if (ending.outcome !== "ok") return false;
-    acknowledged += ending.said?.accepted ?? 0;
-    const then = afterOk;
-    afterOk = undefined;
-    const refused = new Set(ending.refused);
-    then?.(events.map(({ event_id: id }) => id).filter((id) => !refused.has(id)));
+    onOk(events, ending);
     return true;
   };
+  return {
+    attempt,
+    answers: () => answers,
+    acknowledged: () => acknowledged,
+    afterNextOk: (then: (ids: readonly string[]) => void) => {
+      afterOk = then;
+    },
+  };
+};
+
+/** Starts at once. */
+export const startLoad = (settings: LoadSettings): Load => {
+  const { urls, tokens, tenants, generator, journal, random, batch, spreads } = settings;
+  const { attempt, answers, acknowledged, afterNextOk } = openAttempts(journal);
+  let pauseMs = settings.pauseMs;
+  let isStopping = false;
+  let turn = 0;
+  const started = Date.now().toString(36);
+
   const running = (async () => {
     while (!isStopping) {
       turn += 1;
@@ -126,18 +143,16 @@ export const startLoad = (settings: LoadSettings): Load => {
           own[(turn + tries) % own.length]!,
           events,
         );
-        await pause();
+        await sleep(pauseMs);
         if (isStored || isStopping || random() > PATIENCE) break;
       }
     }
   })();
   running.catch(() => undefined);
   return {
-    answers: () => answers,
-    acknowledged: () => acknowledged,
-    afterNextOk: (then) => {
-      afterOk = then;
-    },
+    answers,
+    acknowledged,
+    afterNextOk,
     pace: (ms) => {
       pauseMs = ms;
     },

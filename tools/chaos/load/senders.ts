@@ -9,7 +9,7 @@ import { openOwnClients } from "./own-clients.ts";
 /** Each token may send 100 requests a minute. */
 const TOKENS_EACH = 5;
 
-interface Senders {
+export interface Senders {
   readonly tenants: readonly Tenant[];
   readonly tokens: ReadonlyMap<number, readonly string[]>;
   /** Revokes the tokens and archives the clients. */

@@ -1,12 +1,12 @@
-// What keeps the script's faults inside of it, and what it takes of the browser when it loads,
-// because a page may overwrite any of it later.
+// Keeps errors of the script inside it, and copies browser functions when it loads, because a page
+// may overwrite them later.
 
 export const win = window;
 export const doc = document;
 export const nav = navigator;
 const delay = win.setTimeout;
 
-/** What `work` throws ends here: undefined then. */
+/** Returns undefined if `work` throws. */
 export const quietly = <T>(work: () => T): T | undefined => {
   try {
     return work();
@@ -15,28 +15,28 @@ export const quietly = <T>(work: () => T): T | undefined => {
   }
 };
 
-/** Whether `work` came to its end. */
+/** Whether `work` ran to its end without an error. */
 export const runs = (work: () => void): boolean =>
   quietly(() => {
     work();
     return true;
   }) === true;
 
-/** The same function, which never throws. */
+/** The same function, but it never throws. */
 export const guarded =
   <A extends readonly unknown[]>(work: (...args: A) => void) =>
   (...args: A): void => {
     quietly(() => work(...args));
   };
 
-/** Runs `work` once, guarded, after at least `ms`; never, where the page broke the timers. */
+/** Runs `work` once, guarded, after at least `ms`; never on a page that broke the timers. */
 export const later = (ms: number, work: () => void): void => {
   quietly(() => delay.call(win, guarded(work), ms));
 };
 
 /**
- * Listens without ever blocking the page, before the page's own handlers can stop the event. Those
- * that come `last` see what all others have done.
+ * Listens without blocking the page. `first` runs before the page's own handlers can stop the
+ * event, `last` after all of them.
  */
 export const listen = <E extends Event>(
   target: EventTarget,
@@ -49,7 +49,7 @@ export const listen = <E extends Event>(
   for (const name of names.split(" ")) target.addEventListener(name, quiet, options);
 };
 
-/** Runs `work` when the browser has nothing better to do, at the latest after two seconds. */
+/** Runs `work` when the browser is idle, at the latest after two seconds. */
 export const whenIdle = (work: () => void): void => {
   const quiet = guarded(work);
   if (win.requestIdleCallback) win.requestIdleCallback(quiet, { timeout: 2_000 });

@@ -1,5 +1,5 @@
-// Leads: those that a page reports, and those that a submitted form stands for. Both for one form
-// within two seconds are one lead.
+// Leads that a page reports, and leads that a submitted form makes. Two of them for one form within
+// two seconds are one lead.
 import { quietly } from "./guard.ts";
 import type { Tracker } from "./tracker.ts";
 
@@ -23,16 +23,16 @@ export interface Leads {
   readonly fromForm: (form: HTMLFormElement) => void;
 }
 
-/** `data-svc-value` is the lead's value; the others have the names of their fields. */
+/** Attributes of a form and the fields of a lead that they set. */
 const ATTRIBUTES = { product: "product", stage: "stage", value: "lead_value", currency: "currency", source: "source" };
 
-/** The form's own id, name, or its path; a control called `id` hides the property of that name. */
+/** The form's id, name or action; a control called `id` hides the property of that name. */
 export const formIdOf = (form: HTMLFormElement): string =>
   (form.getAttribute("id") ?? form.getAttribute("name") ?? form.getAttribute("action") ?? "form").slice(0, 128);
 
 const controlsOf = (form: HTMLFormElement): readonly HTMLInputElement[] => Array.from(form.querySelectorAll("input"));
 
-/** What a visitor wrote into the first field of this kind. */
+/** The text in the first field of this kind. */
 const written = (form: HTMLFormElement, type: string, names: RegExp): string | undefined => {
   const fits = (one: HTMLInputElement): boolean =>
     one.type === type || (one.type === "text" && names.test(`${one.name} ${one.id} ${one.autocomplete}`));
@@ -61,7 +61,7 @@ export const openLeads = (tracker: Tracker, defaults: LeadDefaults): Leads => {
       if (typeof lead !== "object" || lead === null) return;
       const formId = String((lead as any).form_id ?? "");
       let props: Record<string, unknown> = { ...lead };
-      // What the form said fills in what the page left out.
+      // The page's own values win over those that the form gave.
       if (isRecent(auto, formId) && tracker.sender.takeBack(auto.id)) props = { ...auto.props, ...props };
       const id = tracker.event("lead_submit", props);
       if (id !== null) reported = { id, formId, at: Date.now(), props };

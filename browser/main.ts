@@ -1,5 +1,5 @@
-// The pixel: takes over the queue that the page's snippet made, and answers `svc(command, ...)`.
-// Nothing that goes wrong in here reaches the page, which sees one global: svc.
+// The pixel: takes over the queue of the page's snippet and runs the commands `svc(command, ...)`.
+// No error in here reaches the page, and the page sees one global: svc.
 import { toJson } from "./data/json.ts";
 import { openSender } from "./delivery/sender.ts";
 import { doc, guarded, later, quietly, whenIdle, win } from "./guard.ts";
@@ -16,21 +16,25 @@ interface Options {
   readonly client_id: number;
   readonly auto_lead_on_submit?: boolean;
   readonly lead_defaults?: LeadDefaults;
-  /** Where the pixel's host is, when the script comes from another address, as through a proxy. */
+  /**
+   * The address of the pixel host, if the script comes from another address, for example a proxy.
+   */
   readonly host?: string;
 }
 type Svc = ((command: unknown, ...args: unknown[]) => void) & { q?: ArrayLike<unknown>[]; v?: number };
 type Commands = Readonly<Record<string, (...args: readonly any[]) => void>>;
 
 const VERSION = 1;
-/** Without an answer for this long the script goes on with every default. */
+/**
+ * If the host has not answered after this time, the script starts with its defaults. Milliseconds.
+ */
 const CONFIG_MS = 2_000;
 
 const own = doc.currentScript as HTMLScriptElement | null;
-/** The address that this script was loaded from, without its file; "" where it cannot be seen. */
+/** The folder that this script was loaded from; "" if the browser does not say. */
 const ownBase = quietly(() => own!.src.replace(/\/[^/]*$/, "")) || "";
 
-/** 0: no client id. */
+/** Returns 0 if there is no client id. */
 const clientOf = (options: Options): number => {
   const id = Number(options.client_id);
   return id > 0 && id < 2 ** 31 && id % 1 === 0 ? id : 0;
@@ -42,11 +46,11 @@ const say = (text: string): void => {
 
 interface Instance {
   readonly commands: Commands;
-  /** Reports a fault of the installation, once. */
+  /** Reports a problem of the installation, once. */
   readonly problem: (code: string) => void;
 }
 
-/** Everything behind one `init`. */
+/** Starts everything after `init`. */
 const start = (options: Options, clientId: number, base: string): Instance => {
   const visitor = openVisitor();
   const envelope = (events: string): string => {
@@ -97,7 +101,7 @@ const start = (options: Options, clientId: number, base: string): Instance => {
   };
 };
 
-/** Of the page before; a payment page that sends the visitor back is none. */
+/** The referrer of this page; none if a payment page sent the visitor back. */
 const referrer = ({ payment_referrers: hosts }: Config): string => {
   const from = doc.referrer;
   const host = from.split(/[/:?#]+/)[1];
@@ -106,7 +110,7 @@ const referrer = ({ payment_referrers: hosts }: Config): string => {
 
 const MOST_EARLY = 100;
 
-/** The function `svc`: commands before `init` wait for it. */
+/** Makes the function `svc`; commands before `init` wait for it. */
 const makeSvc = (): Svc => {
   const early: unknown[][] = [];
   let running: ReturnType<typeof start> | undefined;
@@ -140,7 +144,7 @@ const makeSvc = (): Svc => {
 quietly(() => {
   const page = win as unknown as { svc?: Svc };
   const stub = page.svc;
-  // Loaded twice, or a page that has a `svc` of its own: both go on as they are.
+  // The script is loaded twice, or the page has a `svc` of its own: nothing is changed.
   if (stub && (stub.v || typeof stub !== "function")) return;
   const svc = makeSvc();
   page.svc = svc;

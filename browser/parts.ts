@@ -2,7 +2,7 @@
 import { doc } from "./guard.ts";
 import type { Tracker } from "./tracker.ts";
 
-/** What is `given` stands as properties of the element that the file finds itself in. */
+/** The loaded file finds `given` as properties of its own script element. */
 export const loadPart = ({ base, nonce }: Pick<Tracker, "base" | "nonce">, file: string, given: object): void => {
   const script = Object.assign(doc.createElement("script"), given);
   script.src = `${base}/${file}`;

@@ -1,5 +1,5 @@
-// One page under observation: stamps events with visitor, page and consent, and hands them to the
-// sender. Everything the script knows while it runs hangs on it.
+// Makes the events of one page: adds visitor, page and consent, and passes them to the sender. All
+// parts of the running script can be reached from it.
 import { cleanProps, cleanText } from "./data/clean.ts";
 import { bytesOf, toJson } from "./data/json.ts";
 import { CALL, MAX_BODY, type PixelEvent, SIGNAL, type Weight } from "./delivery/queue.ts";
@@ -7,33 +7,33 @@ import { type Sender, weightOf } from "./delivery/sender.ts";
 import { doc, randomId, win } from "./guard.ts";
 import type { Visitor } from "./visitor/visitor.ts";
 
-/** Names that the server takes as they are; any other travels as a custom name. */
+/** Names that the server takes unchanged; every other name is sent as a custom name. */
 const NAME = /^[a-z][a-z0-9_.:-]{0,63}$/;
 const MAX_NAME = 64;
-/** Reserved for the links' own clicks, which earn credit. */
+/** Reserved for clicks on tracking links, which earn credit. */
 const LINK_CLICK = "click";
-/** No page shows a person more; a broken one could send without end. */
+/** A visitor causes fewer; without a limit a broken page could send for ever. */
 const MOST_SIGNALS = 400;
 const BURST = 10;
 const REFILL_MS = 3_000;
 const SAME_PAGE_MS = 1_000;
 
 export interface Tracker {
-  /** Returns the id of the event, null when there is none. `hold`: see Sender. */
+  /** Returns the id of the event, or null if there is none. `hold`: see Sender. */
   readonly event: (name: unknown, props?: unknown, hold?: number) => string | null;
   readonly page: (props?: unknown) => void;
-  /** Only while consent allows it, and no more often than a person can act. */
+  /** Sends only while consent allows it, and no more often than a person can act. */
   readonly signal: (name: string, props?: Readonly<Record<string, unknown>>) => void;
-  /** Called with each page view, for signals that are counted by page. */
+  /** `work` runs at each page view, for signals that are counted by page. */
   readonly onPage: (work: () => void) => void;
   readonly visitor: Visitor;
   readonly sender: Sender;
-  /** Where the script was loaded from, and the nonce with which the page's policy let it. */
+  /** The folder that the script was loaded from, and the nonce that the page's policy asks for. */
   readonly base: string;
   readonly nonce: string;
 }
 
-/** No longer than a body: a text too long is cut, and what is still too much left out. */
+/** Makes a too long event fit into a body: fewer props, shorter texts, no lists and no objects. */
 const fitted = (event: PixelEvent): string => {
   const json = toJson(event);
   if (bytesOf(json) <= MAX_BODY) return json;
@@ -43,7 +43,7 @@ const fitted = (event: PixelEvent): string => {
   return toJson({ ...event, url: event.url.slice(0, 2_000), ref: undefined, props });
 };
 
-/** Each signal may come in a burst and then every few seconds; all together are limited by page. */
+/** Each signal may come in a burst and then once in a while; a page limits all of them together. */
 const openSignalBudget = (): ((name: string) => boolean) => {
   const budgets: Record<string, { left: number; at: number }> = {};
   let signals = 0;

@@ -1,5 +1,5 @@
-// What a page hands over, made fit to travel: bounded, plain values alone, and no personal data in
-// plain text.
+// Cleans the data that a page passes to the script: limited in size, plain values only, and no
+// personal data in plain text.
 import { isPersonalKey } from "../../domain/personal/personal-data.ts";
 import { personalForm } from "../../domain/personal/personal-form.ts";
 import { withoutEmails } from "./emails.ts";
@@ -8,31 +8,31 @@ import { sha256 } from "./sha256.ts";
 const MAX_DEPTH = 8;
 const MAX_KEYS = 200;
 const MAX_TEXT = 8_192;
-/** Characters of one event, any other value counted as sixteen. The rest is left out. */
+/** The most characters of one event; a value that is no text counts as 16. The rest is left out. */
 const MAX_SIZE = 65_536;
 const FORBIDDEN = /^(__proto__|constructor|prototype)$/;
 const HASHED = /^[0-9a-f]{64}$/i;
 
 /**
- * An e-mail address inside a text is cut out. Its bare hash would stay in the log, where an erasure
- * looks for keyed hashes alone.
+ * Removes e-mail addresses from a text. A hash of them without a key would stay in the log, and an
+ * erasure looks only for keyed hashes.
  */
 export const cleanText = (text: string): string => withoutEmails(text.slice(0, MAX_TEXT));
 
 /**
- * What stands under a personal key (domain/personal) travels as the SHA-256 of the form that the
- * server gives it too; the server puts its own key over it. Lists and objects stay here.
+ * The value of a personal key (domain/personal) is sent as SHA-256 of its normal form, which the
+ * server computes too; the server then keys it. Lists and objects are not sent.
  */
 const hashed = (key: string, value: unknown): unknown => {
   const given = typeof value === "string" || typeof value === "number" ? `${value}`.trim() : "";
-  // Half of a pair is no character, and has no form in UTF-8.
+  // A lone surrogate has no form in UTF-8.
   const text = given.replace(/[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]/g, (at) => (at[1] ? at : "\ufffd"));
   if (text === "") return undefined;
   return HASHED.test(text) ? text.toLowerCase() : sha256(personalForm(key.toLowerCase().replace(/[_-]/g, ""), text));
 };
 
 let left = 0;
-/** Undefined: it has no place in JSON, or there is no more room. */
+/** Undefined if JSON has no form for the value, or if the event has no more room. */
 const cleaned = (value: unknown, depth: number): unknown => {
   left -= typeof value === "string" ? value.length : 16;
   if (left < 0) return undefined;
@@ -51,7 +51,7 @@ const cleaned = (value: unknown, depth: number): unknown => {
   return copy;
 };
 
-/** The props of an event; `{}` for what is no object. */
+/** The props of an event; `{}` if they are no object. */
 export const cleanProps = (props: unknown): Record<string, unknown> => {
   left = MAX_SIZE;
   const isObject = typeof props === "object" && !Array.isArray(props);

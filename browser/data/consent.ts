@@ -1,7 +1,7 @@
-// The consent mask of this visitor: what a page asks for, and what the browser's own signals take
-// away.
+// The consent mask of this visitor: the choice that the page reports, less what the browser's own
+// signals turn off.
 
-/** Bits as in the specification ("Consent bitmask"). Names that pages use for them. */
+/** Bits as in the specification ("Consent bitmask"), with the names that pages use for them. */
 const BITS: Readonly<Record<string, number>> = {
   analytics: 0x01,
   personalization: 0x02,
@@ -14,12 +14,13 @@ const BITS: Readonly<Record<string, number>> = {
   extended_retention: 0x40,
 };
 export const ANALYTICS = 0x01;
-/** A recording shows what a visitor does, so it needs analytics beside its own bit. */
+/** A recording shows what a visitor does, so it needs the bit of analytics and its own. */
 export const REPLAY = 0x11;
 
 /**
  * The mask that `svc("consent", choice)` asks for: a number from 0 to 255, true or false for all
- * bits, or an object of names, which changes those bits of `current`. Undefined: no choice at all.
+ * bits, or an object of names, which changes those bits of `current`. Undefined if the choice has
+ * none of these forms.
  */
 export const chosenMask = (choice: unknown, current: number): number | undefined => {
   if (typeof choice === "boolean") return choice ? 0xff : 0;

@@ -1,10 +1,11 @@
-// JSON written by hand: pages overwrite JSON, and old libraries give toJSON to every array.
+// Writes JSON without the page's own JSON object: pages overwrite it, and old libraries add toJSON
+// to every array.
 
 const ESCAPED: Readonly<Record<string, string>> = { '"': '\\"', "\\": "\\\\" };
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what JSON escapes
 const SPECIAL = /["\\\u0000-\u001f\u2028\u2029]|[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]/g;
 
-/** NUL goes and a lone surrogate becomes U+FFFD: the server takes neither. */
+/** NUL is removed and a lone surrogate becomes U+FFFD, because the server refuses both. */
 const quoted = (text: string): string =>
   `"${text.replace(SPECIAL, (found) => {
     if (found.length === 2) return found;
@@ -13,7 +14,10 @@ const quoted = (text: string): string =>
     return code === 0 ? "" : (ESCAPED[found] ?? `\\u${`000${code.toString(16)}`.slice(-4)}`);
   })}"`;
 
-/** Of texts, finite numbers, booleans, null, lists and plain objects; anything else is left out. */
+/**
+ * Writes texts, finite numbers, booleans, null, lists and plain objects; everything else is left
+ * out.
+ */
 export const toJson = (value: unknown): string => {
   if (typeof value === "string") return quoted(value);
   if (typeof value === "boolean" || value === null) return `${value}`;
@@ -32,7 +36,7 @@ export const toJson = (value: unknown): string => {
   return `{${parts.join(",")}}`;
 };
 
-/** Bytes of a text in UTF-8, at most: a pair of surrogates counts six, and has four. */
+/** An upper bound of the bytes in UTF-8: a surrogate pair counts 6 and has 4. */
 export const bytesOf = (text: string): number => {
   let bytes = text.length;
   for (let n = 0; n < text.length; n += 1) {

@@ -1,8 +1,11 @@
-// SHA-256 in plain JavaScript. crypto.subtle is missing on plain http and answers later: an event
-// that waits for it is lost when the page goes.
+// SHA-256 in plain JavaScript. crypto.subtle is missing on plain http and answers asynchronously,
+// and an event that waits for it is lost when the page closes.
 
 const rotate = (x: number, n: number): number => (x >>> n) | (x << (32 - n));
-/** The first 32 bits behind the point, as FIPS 180-4 makes its constants of roots of primes. */
+/**
+ * The first 32 bits of the fraction; FIPS 180-4 derives its constants this way from roots of
+ * primes.
+ */
 const fraction = (x: number): number => (x * 0x1_0000_0000) | 0;
 
 const start: number[] = [];
@@ -17,7 +20,7 @@ const makeConstants = (): void => {
   }
 };
 
-/** 64 hex digits, lower case, of the text in UTF-8. Throws URIError for a lone surrogate. */
+/** 64 hex digits in lower case, of the text in UTF-8. Throws URIError for a lone surrogate. */
 export const sha256 = (text: string): string => {
   if (round.length === 0) makeConstants();
   const bytes = unescape(encodeURIComponent(text));

@@ -1,4 +1,4 @@
-// The events of one page that wait for delivery, and what becomes of them when the page goes.
+// The events of one page that wait for delivery, and how they outlive the page.
 import { bytesOf } from "../data/json.ts";
 import { oneBody, type QueuedEvent, VITAL, withOne } from "./queue.ts";
 import { keep } from "./stored-queue.ts";
@@ -8,16 +8,18 @@ export interface PageQueue {
   readonly all: () => readonly QueuedEvent[];
   readonly add: (one: QueuedEvent) => void;
   readonly remove: (done: readonly QueuedEvent[]) => void;
-  /** Stores on the device what the end of this page would lose: all events, or the vital ones. */
+  /**
+   * Stores on the device the vital events, or all of them, so that the end of this page loses none.
+   */
   readonly store: (isAllLost: boolean) => void;
   /**
-   * Gives everything to the browser in bodies, until it takes no more. Vital events stay, and the
-   * next page sends them again.
+   * Hands all events to the browser in bodies, until it takes no more. Vital events stay in the
+   * list, and the next page sends them again.
    */
   readonly leave: (handOver: (batch: readonly QueuedEvent[]) => boolean) => void;
 }
 
-/** `mayStore`: whether consent allows to keep events on the device. */
+/** `mayStore` says whether consent allows events on the device. */
 export const openPageQueue = (mayStore: () => boolean): PageQueue => {
   let waiting: readonly QueuedEvent[] = [];
   return {

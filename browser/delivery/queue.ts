@@ -1,6 +1,6 @@
-// The events that wait to be delivered. Bounded; what is vital goes last when it is full.
+// The list of events that wait for delivery. It is bounded, and vital events are dropped last.
 
-/** One event as POST /e takes it. */
+/** One event in the form that POST /e takes. */
 export interface PixelEvent {
   readonly t: string;
   readonly ts: number;
@@ -14,7 +14,10 @@ export interface PixelEvent {
   readonly props: Readonly<Record<string, unknown>>;
 }
 
-/** Seen by itself, asked for by the page, or money or consent depends on it. */
+/**
+ * A signal is seen by the script itself, a call is made by the page, and on a vital event depends
+ * money or consent.
+ */
 export const SIGNAL = 0;
 export const CALL = 1;
 export const VITAL = 2;
@@ -22,18 +25,18 @@ export type Weight = typeof SIGNAL | typeof CALL | typeof VITAL;
 export interface QueuedEvent {
   readonly event: PixelEvent;
   readonly weight: Weight;
-  /** As it travels. */
+  /** The text that is sent. */
   readonly json: string;
-  /** Not sent before this moment, unless the page goes. Unix ms. */
+  /** The event is not sent before this moment, unless the page closes. Unix ms. */
   readonly notBefore: number;
 }
 
 export const MAX_WAITING = 300;
-/** Twice this fits into what a browser lets a page have under way when it goes (64 KiB). */
+/** Two bodies of this size fit into the 64 KiB that a browser still sends for a closing page. */
 export const MAX_BODY = 30_000;
 const MAX_EVENTS = 50;
 
-/** With one more. Where that is too many, the oldest of the lightest goes. */
+/** Adds one event. Where that is too many, the oldest of the lightest is dropped. */
 export const withOne = (waiting: readonly QueuedEvent[], one: QueuedEvent): readonly QueuedEvent[] => {
   const all = waiting.concat(one);
   if (all.length <= MAX_WAITING) return all;
@@ -45,7 +48,7 @@ export const withOne = (waiting: readonly QueuedEvent[], one: QueuedEvent): read
   return all;
 };
 
-/** Those that fit into one body, in order: at least one, if there is any. */
+/** The events that fit into one body, in order: at least one, if there are any. */
 export const oneBody = (waiting: readonly QueuedEvent[], bytesOf: (text: string) => number): readonly QueuedEvent[] => {
   let bytes = 0;
   let count = 0;

@@ -1,5 +1,5 @@
-// Brings events to the pixel host: in batches, one under way at a time, again after a failure, and
-// at once when the page goes.
+// Sends events to the pixel host in batches, one at a time; sends again after a failure, and at
+// once when the page closes.
 import { bytesOf } from "../data/json.ts";
 import { doc, later, listen, win } from "../guard.ts";
 import { openPageQueue, type PageQueue } from "./page-queue.ts";
@@ -8,22 +8,22 @@ import { takeOver } from "./stored-queue.ts";
 import { deliver, handOver, isOffline, type PixelHost } from "./transport.ts";
 
 export interface Sender {
-  /** `hold`: milliseconds in which the event may still be taken back. */
+  /** The event can be taken back for `hold` milliseconds. */
   readonly send: (event: PixelEvent, json: string, weight: Weight, hold: number) => void;
-  /** Takes an event back that was not sent yet; false when it was. */
+  /** Takes back an event that is not sent yet; false if it is. */
   readonly takeBack: (eventId: string) => boolean;
-  /** From now on events are sent; before, only what is vital is. */
+  /** Begins to send all events; before this call only vital ones are sent. */
   readonly open: () => void;
 }
 
-/** How long an event of each weight may wait for others to travel with. */
+/** How long an event of each weight may wait, so that several travel in one batch. Milliseconds. */
 const WAIT = [5_000, 150, 0] as const;
 const LONGEST_PAUSE = 60_000;
 const VITAL_NAMES = /^(purchase|lead_submit|consent)$/;
 
 export const weightOf = (name: string): Weight => (VITAL_NAMES.test(name) ? VITAL : CALL);
 
-/** Runs `work` once at the earliest moment that was asked for; later moments are dropped. */
+/** Runs `work` once at the earliest moment that was asked for, and drops later ones. */
 const openAlarm = (work: () => void): ((inMs: number) => void) => {
   let wakesAt = Number.POSITIVE_INFINITY;
   return (inMs) => {
@@ -49,7 +49,9 @@ const openDelivery = (host: PixelHost, queue: PageQueue, bodyOf: (batch: readonl
   let failures = 0;
   let pausedUntil = 0;
 
-  /** Without a network all events are lost with this page; with one only the vital ones matter. */
+  /**
+   * While the host cannot be reached, the end of this page loses all events, not only vital ones.
+   */
   const keepRest = (): void => queue.store(failures > 0 || isOffline());
   const sendDue = (ready: readonly QueuedEvent[], now: number): void => {
     const due = ready.filter(({ notBefore }) => notBefore <= now);
@@ -94,7 +96,9 @@ const openDelivery = (host: PixelHost, queue: PageQueue, bodyOf: (batch: readonl
   };
 };
 
-/** `envelope` writes a body around events; `mayStore`: they may be kept on the device. */
+/**
+ * `envelope` writes a body around events; `mayStore` says whether they may be kept on the device.
+ */
 export const openSender = (host: PixelHost, envelope: (events: string) => string, mayStore: () => boolean): Sender => {
   const bodyOf = (batch: readonly QueuedEvent[]): string => envelope(batch.map(({ json }) => json).join());
   const queue = openPageQueue(mayStore);

@@ -1,5 +1,5 @@
-// Events that outlive their page: a list for each tab in local storage, taken over by the next page
-// of the site. Sent twice is harmless: their event ids are the same.
+// Events that outlive their page: one list for each tab in local storage, which the next page of
+// the site takes over. Sending an event twice is harmless, because its event id is the same.
 
 import { toJson } from "../data/json.ts";
 import { quietly, randomId } from "../guard.ts";
@@ -9,10 +9,10 @@ import type { PixelEvent } from "./queue.ts";
 const PREFIX = "_svc_q.";
 const own = PREFIX + randomId().slice(0, 8);
 const MAX_KEPT = 60_000;
-/** Older ones have waited too long to matter to anybody. */
+/** Milliseconds; an older event is too old to be of use. */
 const MAX_AGE = 7 * 86_400_000;
 
-/** In place of what was kept before; nothing is kept for an empty list. */
+/** Replaces the stored list; an empty list is removed. */
 export const keep = (events: readonly string[]): void => {
   quietly(() => {
     let text = events.join(",");
@@ -27,7 +27,7 @@ const isEvent = (given: unknown): given is PixelEvent => {
   return typeof t === "string" && typeof id === "string" && typeof did === "string" && ts > Date.now() - MAX_AGE;
 };
 
-/** What pages before left, with its text; it is ours from now on. */
+/** Removes the lists that earlier pages left and returns their events with their texts. */
 export const takeOver = (): readonly { readonly event: PixelEvent; readonly json: string }[] => {
   const storage = local();
   const taken: PixelEvent[] = [];

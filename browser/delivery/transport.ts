@@ -1,16 +1,16 @@
-// The ways to the pixel host, each of which says whether the host has the events.
+// The ways to send events to the pixel host. Each reports whether the host has the events.
 import { later, nav, quietly, runs, win } from "../guard.ts";
 import { sharesSite } from "../visitor/storage.ts";
 import type { PixelEvent, QueuedEvent } from "./queue.ts";
 
 /**
- * `refused`: the host will never take it, so sending it again is of no use. `busy`: it answered,
- * and may take it later. `failed`: it was not reached this way.
+ * `refused`: the host will never take it, so sending it again is useless. `busy`: the host answered
+ * and may take it later. `failed`: this way did not reach the host.
  */
 type Outcome = "delivered" | "refused" | "busy" | "failed";
 type OnOutcome = (outcome: Outcome) => void;
 
-/** As text/plain a browser asks no leave first (no preflight). */
+/** With text/plain a browser sends no preflight request first. */
 const TYPE = "text/plain;charset=UTF-8";
 const PATIENCE = 10_000;
 const GIF_URL = 6_000;
@@ -31,13 +31,16 @@ const once = (done: OnOutcome): OnOutcome => {
 };
 
 export interface PixelHost {
-  /** Of POST /e and GET /e */
+  /** The address of POST /e and GET /e. */
   readonly url: string;
   readonly clientId: number;
 }
 type Transport = (host: PixelHost, body: string, batch: readonly QueuedEvent[], done: OnOutcome) => void;
 
-/** With credentials where the host is of the same site, so that its Set-Cookie holds. */
+/**
+ * Requests carry credentials if the host is of the same site, because only then does its Set-Cookie
+ * hold.
+ */
 const isOfSite = (url: string): boolean => {
   const { protocol, hostname } = new URL(url);
   return win.isSecureContext && protocol === win.location.protocol && sharesSite(hostname);
@@ -69,7 +72,7 @@ const byXhr: Transport = ({ url }, body, _batch, done) => {
   request.send(body);
 };
 
-/** A picture for each event: all that a page which allows no connections lets through. */
+/** Requests one image for each event: the only way on a page whose policy forbids connections. */
 const byGif: Transport = (host, _body, batch, done) => {
   let open = batch.length;
   let failed = 0;
@@ -101,7 +104,7 @@ const gifUrl = ({ url, clientId }: PixelHost, event: PixelEvent): string => {
 
 const ways: readonly Transport[] = [byFetch, byXhr, byGif];
 
-/** Tries one way after the other until one delivers. A page that forbids one is seen at once. */
+/** Tries each way in turn until one delivers. A way that the page forbids fails at once. */
 export const deliver: Transport = (host, body, batch, done) => {
   const tryFrom = (n: number): void => {
     const way = ways[n];
@@ -119,7 +122,9 @@ export const deliver: Transport = (host, body, batch, done) => {
   tryFrom(0);
 };
 
-/** For a page that goes: true when the browser has taken it, which says nothing of the network. */
+/**
+ * For a page that closes: true if the browser took the body, which does not mean that it arrives.
+ */
 export const handOver = (host: PixelHost, body: string): boolean =>
   quietly(() => nav.sendBeacon(host.url, body)) === true || runs(() => byFetch(host, body, [], () => undefined));
 

@@ -1,24 +1,24 @@
-// Session replay as the script has it: the file that records is loaded once all gates are open.
+// Starts session replay: loads the recorder file once all conditions hold.
 import { bytesOf, toJson } from "../data/json.ts";
 import { deliver, handOver, isOffline, type PixelHost } from "../delivery/transport.ts";
 import { loadPart } from "../parts.ts";
 import type { Tracker } from "../tracker.ts";
 import type { Visitor } from "../visitor/visitor.ts";
 
-/** What the script lends to the file that records, which would else carry it a second time. */
+/** Functions of the script that the recorder file uses, so that it does not contain them again. */
 const tools = { bytesOf, toJson, deliver, handOver, isOffline };
 type Tools = typeof tools;
 
-/** Between the script and the file that records. */
+/** The connection between the script and the recorder file. */
 export interface Bridge extends Tools {
-  /** Of POST /replay */
+  /** The address of POST /replay. */
   readonly host: PixelHost;
   readonly visitor: Pick<Visitor, "stamp" | "mayReplay">;
-  /** Set by the file: records from now on, if it does not yet and may. */
+  /** Set by the recorder file. Starts a recording if there is none and if it is allowed. */
   begin?: () => void;
 }
 
-/** Asks the gates each time that it is called. */
+/** Checks all conditions at each call. */
 export const openRecorder = (tracker: Tracker, clientId: number): (() => void) => {
   const { visitor, base } = tracker;
   const bridge: Bridge = { ...tools, host: { url: `${base}/replay`, clientId }, visitor };

@@ -1,25 +1,27 @@
-// Brings a recording to the pixel host in chunks: one under way at a time, again after a failure,
-// and what is left when the page goes.
+// Sends a recording to the pixel host in chunks, one at a time; sends again after a failure, and
+// the rest when the page closes.
 import { later } from "../guard.ts";
 import type { Bridge } from "./begin.ts";
 
 const CHUNK_MS = 5_000;
-/** What a browser takes of a page that goes. */
+/** A browser still sends this much for a closing page. */
 const CHUNK_BYTES = 55_000;
-/** Waiting for the host. A recording with a gap cannot be played, so it ends there. */
+/**
+ * The most that may wait for the host. A recording with a gap cannot be played, so it ends there.
+ */
 const MOST_BYTES = 2_000_000;
 const LONGEST_PAUSE = 60_000;
 
 export interface Chunks {
-  /** One event, as JSON. */
+  /** Adds one event, as JSON. */
   readonly add: (json: string) => void;
-  /** What waits goes now, as far as the browser takes it. */
+  /** Hands everything that waits to the browser, as far as it takes it. */
   readonly leave: () => void;
-  /** Nothing more is sent. */
+  /** Drops everything that waits. */
   readonly drop: () => void;
 }
 
-/** Sends bodies in order, one under way at a time. `end` is called when the host refuses one. */
+/** Sends bodies in order, one at a time. Calls `end` when the host refuses one. */
 const openBodies = ({ host, deliver, handOver, isOffline }: Bridge, end: () => void) => {
   let waiting: string[] = [];
   let isBusy = false;
@@ -58,8 +60,8 @@ const openBodies = ({ host, deliver, handOver, isOffline }: Bridge, end: () => v
 };
 
 /**
- * `bodyOf` writes a body around the events of a chunk; null forbids to send them. `end` is called
- * when the host refuses a chunk, or when too much waits for it.
+ * `bodyOf` writes a body around the events of a chunk, or returns null if they must not be sent.
+ * `end` is called when the host refuses a chunk, or when too much waits for it.
  */
 export const openChunks = (
   bridge: Bridge,

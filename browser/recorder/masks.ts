@@ -1,12 +1,12 @@
-// What never leaves the browser in a recording. The recorder masks by itself; this goes over what
-// it made once more, for what it lets through: hidden fields, choices, e-mail addresses.
+// Masks what must never leave the browser in a recording. The recorder masks by itself; this pass
+// covers what it misses: hidden fields, choices and e-mail addresses.
 import { withoutEmails } from "../data/emails.ts";
 
-/** Of the same length for every value. */
+/** The mask has the same length for every value. */
 export const MASK = "******";
 
 const FIELDS = /^(input|textarea|select)$/i;
-/** Their value is what stands on them. */
+/** The value of these inputs is their label. */
 const BUTTONS = /^(submit|button|reset|image)$/i;
 const VALUE_IS_NO_INPUT = /^(li|progress|meter|button|option|data|param)$/i;
 
@@ -31,14 +31,14 @@ const cutEmails = (held: any): void => {
   }
 };
 
-/** Changes the event. `nameOf`: the name of a recorded element, by its id. */
+/** Changes the event in place. `nameOf` returns the element name of a recorded node id. */
 export const maskEvent = (event: any, nameOf: (id: number) => string | undefined): void => {
   const { data } = event;
   if (data.node) maskNode(data.node);
   for (const { node } of data.adds || []) maskNode(node);
   for (const { id, attributes } of data.attributes || [])
     if (!VALUE_IS_NO_INPUT.test(nameOf(id) || "")) maskAttributes(attributes);
-  // Source 5 is a field that changed.
+  // Source 5 is a field whose value changed.
   if (data.source === 5) Object.assign(data, { text: MASK, isChecked: false });
   cutEmails(data);
 };

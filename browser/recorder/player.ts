@@ -1,5 +1,5 @@
-// The page of `tributary replay-view`: plays one recorded visit, page by page, out of the file
-// beside it. What was recorded never runs here, and loads nothing.
+// The page of `tributary replay-view`: plays one recorded visit, page by page, from the file beside
+// it. No recorded script runs here, and nothing is loaded.
 import { Replayer } from "@rrweb/replay";
 
 interface RecordedEvent {

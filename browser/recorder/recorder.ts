@@ -1,4 +1,4 @@
-// The file that records a visit: loaded by the script when all gates are open, it asks them again
+// Records a visit. The script loads this file when all conditions hold, and they are checked again
 // for each event. Every input is masked; canvas and mouse moves are not recorded.
 import { record } from "@rrweb/record";
 import { doc, guarded, later, listen, quietly, randomId, runs, win } from "../guard.ts";
@@ -6,12 +6,14 @@ import type { Bridge } from "./begin.ts";
 import { type Chunks, openChunks } from "./chunks.ts";
 import { MASK, maskEvent } from "./masks.ts";
 
-/** One event; the first one of a page is all of it. The host takes 1 MiB. */
+/**
+ * The most bytes of one event; the first event of a page is the whole page. The host takes 1 MiB.
+ */
 const MOST_BYTES = 900_000;
 const LONGEST_MS = 30 * 60_000;
 
 const options = {
-  // By the name of the element, so that no type of input is forgotten, nor one that changes.
+  // Masks by element name, so that no type of input is missed, also if the type changes later.
   maskInputOptions: { input: true, textarea: true, select: true } as object,
   maskInputFn: () => MASK,
   maskTextFn: () => MASK,
@@ -35,7 +37,7 @@ const openRecorder = (bridge: Bridge): (() => void) => {
     quietly(() => stop?.());
     stop = undefined;
   };
-  /** The host wants no more of it, or it is too much: for as long as this page stands. */
+  /** Ends recording for this page: the host refused, or there was too much. */
   const giveUp = (): void => {
     isOver = true;
     chunks?.drop();

@@ -1,4 +1,4 @@
-// An element of the page in a few words: never what a visitor has written into it.
+// Describes an element of the page in a few words, and never with text that a visitor typed.
 
 const MAX_LABEL = 64;
 
@@ -11,7 +11,7 @@ export interface ElementFacts {
 
 const LABELLED = "a,button,summary,[role=button],[role=link],[role=tab],input[type=submit],input[type=button]";
 
-/** Text of links and buttons alone: other text may be about the visitor. */
+/** Only links and buttons give their text, because other text may be about the visitor. */
 const labelOf = (element: Element): string | undefined => {
   if (!element.matches(LABELLED)) return undefined;
   const value = element.matches("input") ? (element as HTMLInputElement).value : element.textContent;
@@ -29,7 +29,7 @@ export const describe = (element: Element): ElementFacts => {
   };
 };
 
-/** What a click on this really means: the link or button around it, else the element itself. */
+/** The element that a click is meant for: the link or button around the target, else the target. */
 export const meant = (target: EventTarget | null): Element | null => {
   if (!(target instanceof Element)) return null;
   return target.closest(LABELLED) ?? target;

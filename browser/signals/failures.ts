@@ -1,4 +1,5 @@
-// Errors of the page, as the browser reports them to everybody. window.onerror stays the page's.
+// Errors of the page, as the browser reports them to every listener. The page keeps its
+// window.onerror.
 import { listen, win } from "../guard.ts";
 import type { Tracker } from "../tracker.ts";
 

@@ -1,5 +1,4 @@
-// Forms: begun, sent, left, and how long each field took. What is written into them is not read
-// here.
+// Forms: begun, sent, abandoned, and how long each field took. Typed text is not read here.
 import { doc, listen, win } from "../guard.ts";
 import { formIdOf, type Leads } from "../leads.ts";
 import type { Tracker } from "../tracker.ts";
@@ -13,7 +12,7 @@ interface FormStart {
   last: string;
 }
 
-/** `auto`: each submitted form is a lead too. */
+/** `auto` makes a lead of each submitted form too. */
 export const startForms = (tracker: Tracker, leads: Leads, auto: boolean): void => {
   const { signal } = tracker;
   const begun = new Map<HTMLFormElement, FormStart>();

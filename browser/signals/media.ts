@@ -1,4 +1,4 @@
-// Videos of the page itself; those in frames of other hosts are out of sight.
+// Videos of the page itself; videos in frames of other hosts cannot be seen.
 import { doc, listen } from "../guard.ts";
 import type { Tracker } from "../tracker.ts";
 

@@ -1,9 +1,9 @@
-// How a page is read and left: scroll depth, attention, visibility, network, size, history.
+// How a page is read and left: scroll depth, attention, visibility, network, size and history.
 import { doc, later, listen, nav, win } from "../guard.ts";
 import type { Tracker } from "../tracker.ts";
 
 const DEPTHS = [25, 50, 75, 100];
-/** Seconds of attention after which a tick is sent, then every five minutes. */
+/** A tick is sent after these seconds of attention, and then every five minutes. */
 const TICKS = [15, 30, 60, 120, 300];
 const TICK_MS = 1_000;
 const ACTIVE_MS = 10_000;
@@ -28,7 +28,7 @@ export const startPage = (tracker: Tracker): void => {
   onPage(() => siteSearch(signal));
 };
 
-/** Returns the deepest percentage of the page that was seen. */
+/** Returns the deepest scroll position so far, in percent of the page. */
 const startScroll = ({ signal, onPage }: Tracker): (() => number) => {
   let deepest = 0;
   let isWaiting = false;
@@ -51,7 +51,9 @@ const startScroll = ({ signal, onPage }: Tracker): (() => number) => {
   return () => deepest;
 };
 
-/** A second counts when the page is seen and the visitor did something in the last ten. */
+/**
+ * A second counts if the page is visible and the visitor was active within the last ten seconds.
+ */
 const startAttention = ({ signal, onPage }: Tracker, depth: () => number): void => {
   let active = 0;
   let began = Date.now();
@@ -97,8 +99,8 @@ const startSizes = (signal: Tracker["signal"]): void => {
 };
 
 /**
- * A change of the address without a load. The page's own history functions stay as they are: where
- * there is no Navigation API the address is compared now and then.
+ * Reports a change of the address without a load. The page's own history functions are not
+ * replaced: without the Navigation API the address is compared after events that may change it.
  */
 const startHistory = (signal: Tracker["signal"]): void => {
   let from = win.location.href;

@@ -1,5 +1,5 @@
-// What a visitor does with the pointer: clicks by what they lead to, in anger or without effect,
-// copying, selecting, printing, hovering.
+// What a visitor does with the pointer: clicks by their target, rage clicks, dead clicks, copying,
+// selecting, printing and hovering.
 import { doc, guarded, later, listen, win } from "../guard.ts";
 import type { Tracker } from "../tracker.ts";
 import { describe, looksClickable, meant } from "./element.ts";
@@ -34,7 +34,7 @@ export const startPointer = (tracker: Tracker): void => {
 type SendSignal = Tracker["signal"];
 const selected = (): string => `${doc.getSelection() ?? ""}`;
 
-/** Numbers and addresses behind tel: and mailto: are not sent. */
+/** Phone numbers and addresses in tel: and mailto: links are not sent. */
 const ofLink = (link: HTMLAnchorElement, signal: SendSignal): void => {
   const { protocol, host, pathname, href } = link;
   const { label } = describe(link);
@@ -49,7 +49,7 @@ const ofLink = (link: HTMLAnchorElement, signal: SendSignal): void => {
   if (host !== win.location.host) signal("outbound_click", { href, host, label });
 };
 
-/** One signal for a burst of clicks on one spot, when it is over. */
+/** Sends one signal for a burst of clicks on one spot, when the burst is over. */
 const rageOf = (signal: SendSignal): ((event: MouseEvent, element: Element) => void) => {
   let burst = { x: 0, y: 0, at: 0, clicks: 0 };
   return ({ clientX: x, clientY: y }, element) => {
@@ -69,7 +69,9 @@ const rageOf = (signal: SendSignal): ((event: MouseEvent, element: Element) => v
 };
 
 let isWatched = false;
-/** Nothing on the page, its address, its scroll or its focus has changed within a second. */
+/**
+ * Sends a signal if the page, its address, scroll position and focus stay the same for a second.
+ */
 const whenDead = (element: Element, signal: SendSignal): void => {
   if (isWatched || !win.MutationObserver) return;
   isWatched = true;
@@ -104,7 +106,7 @@ const onSelection = (signal: SendSignal): void => {
   });
 };
 
-/** The pointer rested on a link or button, and moved on without a click. */
+/** Sends a signal when the pointer rests on a link or button and moves on without a click. */
 const onHover = (signal: SendSignal): void => {
   let over: Element | null = null;
   let since = 0;

@@ -1,4 +1,5 @@
-// Every automatic signal (docs/pixel/signals.md). One kind that fails leaves the others alone.
+// Starts every automatic signal (docs/pixel/signals.md). A kind that fails does not stop the
+// others.
 import { quietly } from "../guard.ts";
 import type { Tracker } from "../tracker.ts";
 import { startDevice } from "./device.ts";

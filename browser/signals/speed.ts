@@ -1,9 +1,9 @@
-// Loads what measures the page's speed, once there is nothing more urgent to do.
+// Loads the file that measures the page's speed, when the browser is idle.
 import { doc, later, listen, whenIdle, win } from "../guard.ts";
 import { loadPart } from "../parts.ts";
 import type { Tracker } from "../tracker.ts";
 
-/** Long after the numbers of most pages are final; they are all buffered by the browser. */
+/** Most pages have their numbers long before; the browser keeps them all. */
 const AFTER_LOAD_MS = 500;
 
 export const startSpeed = (tracker: Tracker): void => {

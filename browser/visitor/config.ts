@@ -2,7 +2,7 @@
 import { quietly } from "../guard.ts";
 
 export interface Config {
-  /** The mask with which a visitor who has chosen nothing starts. */
+  /** The mask of a visitor who has not chosen yet. */
   readonly consent_default: number;
   readonly auto_signals: boolean;
   readonly click_days: number;
@@ -15,7 +15,7 @@ export interface Config {
 }
 
 const DAYS_OF_A_CLICK = 30;
-/** Where a purchase comes back from: a visitor was not sent by these. */
+/** Payment pages that send visitors back after a purchase; they are no referrers. */
 const PAYMENT_HOSTS =
   "stripe.com mercadopago.com mercadopago.com.mx paypal.com conekta.com conekta.io openpay.mx".split(" ");
 export const DEFAULTS: Config = {
@@ -28,7 +28,7 @@ export const DEFAULTS: Config = {
   consent_replay: false,
 };
 
-/** Whatever has another shape than expected keeps its default. */
+/** A value of an unexpected form keeps its default. */
 const configIn = (text: string): Config => {
   const given = quietly(() => JSON.parse(text) as Readonly<Record<string, unknown>>) ?? {};
   const { consent_default: mask, auto_signals, click_days: days, payment_referrers: hosts } = given;
@@ -43,7 +43,7 @@ const configIn = (text: string): Config => {
   };
 };
 
-/** Asks the host once; `done` is called exactly once, null when it did not answer in time. */
+/** Asks the host once. Calls `done` exactly once, with null if the host did not answer in time. */
 export const askForConfig = (url: string, done: (config: Config | null) => void): void => {
   let isDone = false;
   const finish = (config: Config | null): void => {

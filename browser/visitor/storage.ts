@@ -1,13 +1,13 @@
-// What is remembered on the device: a cookie on the widest parent domain, local storage where
-// cookies are refused, the page's memory where both are, or where nothing may be kept.
+// Values on the device: in a cookie on the widest parent domain, in local storage where cookies are
+// refused, and in memory where both are refused or consent forbids them.
 import { doc, quietly, win } from "../guard.ts";
 
 const { hostname, protocol } = win.location;
-/** A value stands behind the moment in ms when it ends, as in local storage. */
+/** A value with the time of its end in front, in Unix ms, as in local storage. */
 const memory: Record<string, string> = {};
 let isAllowed = false;
 
-/** Until this is called with true nothing is written to the device. */
+/** Nothing is written to the device until this is called with true. */
 export const allowStorage = (allowed: boolean): void => {
   isAllowed = allowed;
 };
@@ -24,7 +24,7 @@ const setCookie = (name: string, value: string, maxAge: number, domain: string):
 };
 
 let parent: string | undefined;
-/** The widest domain that takes a cookie; "" for the host alone, as for an IP address. */
+/** The widest domain that takes a cookie; "" if only the host does, for example an IP address. */
 const parentDomain = (): string => {
   if (parent !== undefined) return parent;
   parent = "";
@@ -49,11 +49,14 @@ const alive = (text: string | null | undefined): string | undefined => {
   return Number(ends) > Date.now() ? value : undefined;
 };
 
-/** What was remembered under this name, by this page or one before. */
+/** The value that this page or an earlier one stored under the name. */
 export const remembered = (name: string): string | undefined =>
   cookie(name) || quietly(() => alive(local()!.getItem(name))) || alive(memory[name]);
 
-/** For this long in seconds, if storage is allowed and the browser has any; else for the page. */
+/**
+ * Stores the value for `maxAge` seconds on the device, if that is allowed and possible; else until
+ * the page closes.
+ */
 export const remember = (name: string, value: string, maxAge: number): void => {
   memory[name] = `${Date.now() + maxAge * 1_000}.${value}`;
   if (!isAllowed) return;
@@ -64,7 +67,7 @@ export const remember = (name: string, value: string, maxAge: number): void => {
   });
 };
 
-/** From the device alone: the page goes on with what it knows. */
+/** Removes the value from the device; this page keeps it in memory. */
 export const forget = (name: string): void => {
   setCookie(name, "", 0, parentDomain());
   quietly(() => local()!.removeItem(name));

@@ -1,5 +1,5 @@
-// Who is looking: device, session, click and consent, read from the device and kept there as long
-// as consent allows.
+// The visitor of the page: device, session, click and consent. They are read from the device and
+// stored there as long as consent allows it.
 import { drawOf } from "../../domain/recorded-share.ts";
 import { ANALYTICS, chosenMask, maskInForce, type PrivacySignals, REPLAY } from "../data/consent.ts";
 import { sha256 } from "../data/sha256.ts";
@@ -14,9 +14,9 @@ const CONSENT = "_svc_consent";
 const DAY = 86_400;
 const YEAR = 365 * DAY;
 const SESSION = 1_800;
-/** Ours have 44 characters; the server checks the rest. */
+/** Our click ids have 44 characters; the server checks the rest. */
 const CLICK_ID = /^[\w-]{8,256}$/;
-/** Reading a cookie asks another process of the browser. */
+/** A stamp is kept this long, because reading a cookie asks another process of the browser. */
 const STAMP_MS = 5_000;
 
 const isOn = (value: unknown): boolean => value === true || value === "1" || value === "yes";
@@ -25,12 +25,12 @@ const signals = (): PrivacySignals => ({
   dnt: isOn((nav as any).doNotTrack || (win as any).doNotTrack),
 });
 
-/** What each event says of the visitor. */
+/** The part of each event that is about the visitor. */
 interface Stamp {
   readonly did: string;
   readonly sid: string;
   readonly click: string | undefined;
-  /** Only what the visitor has chosen: the server knows the default. */
+  /** The visitor's own choice only; the server knows the default. */
   readonly consent: number | undefined;
   readonly gpc: boolean;
   readonly dnt: boolean;
@@ -38,14 +38,14 @@ interface Stamp {
 
 export interface Visitor {
   readonly stamp: () => Stamp;
-  /** The mask that holds from now on; undefined when there was no choice in it. */
+  /** Returns the mask in force from now on; undefined if `choice` was none. */
   readonly choose: (choice: unknown) => number | undefined;
   readonly configure: (config: Config | null) => void;
   readonly mayObserve: () => boolean;
   readonly mayStore: () => boolean;
-  /** All gates of session replay are open for this session. */
+  /** Whether all conditions of session replay hold for this session. */
   readonly mayReplay: (sid: string) => boolean;
-  /** True once for each session that began on this page. */
+  /** Returns true once for each session that began on this page. */
   readonly isNewSession: () => boolean;
 }
 
@@ -93,7 +93,7 @@ const openDraw = (): ((sid: string) => number) => {
   };
 };
 
-/** Keeps a stamp for some seconds on one address, because reading cookies is slow. */
+/** Keeps a stamp for some seconds as long as the address stays. */
 const openStamps = (read: () => Stamp) => {
   let last: Stamp | undefined;
   let stampedAt = 0;

@@ -1,5 +1,5 @@
-// The second file, which the script loads when the page is ready: web vitals, first input, long
-// tasks, navigation. It reports through a property of its own script element and needs no global.
+// Web vitals, first input, long tasks and navigation. The script loads this second file when the
+// page is ready; it reports through a property of its own script element and needs no global.
 import { type Metric, onCLS, onFCP, onINP, onLCP, onTTFB } from "web-vitals";
 import { guarded, listen, quietly, win } from "../guard.ts";
 import type { Tracker } from "../tracker.ts";
@@ -17,7 +17,7 @@ const watch = (type: string, work: (entries: readonly any[]) => void): void => {
 
 const start = (signal: Tracker["signal"]): void => {
   const report = guarded(({ name, value, rating, navigationType }: Metric) =>
-    // Not as `value`, which is the amount of an event.
+    // Not named `value`, which is the amount of an event.
     signal(name.toLowerCase(), {
       [name === "CLS" ? "score" : "ms"]: rounded(value),
       rating,
@@ -53,7 +53,7 @@ const start = (signal: Tracker["signal"]): void => {
 
 quietly(() => {
   const { report } = document.currentScript as unknown as { report?: Tracker["signal"] };
-  // web-vitals itself takes these for granted.
+  // web-vitals takes these for granted and would fail without them.
   const isModern = win.PerformanceObserver?.supportedEntryTypes && typeof queueMicrotask === "function";
   if (report !== undefined && isModern) start(report);
 });

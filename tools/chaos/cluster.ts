@@ -1,5 +1,5 @@
-// `npm run test:cluster`: three brokers, two edges, two workers a group under load, while brokers
-// and members go and come; every law is asked after each cycle.
+// `npm run test:cluster`: three brokers, two edges and two workers a group under load, while
+// brokers and workers fail. Every law is checked after each cycle.
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { repositoryRoot } from "../../infra/embedded/home.ts";
@@ -33,7 +33,7 @@ Examples:
 
 Cycles:`;
 
-/** In each at most one broker is away: without two of three nothing is promised. */
+/** At most one broker is away in a cycle: without two of three nothing is promised. */
 const cycles: readonly (readonly string[])[] = [
   ["kill a broker"],
   ["stop a broker in order"],
@@ -45,7 +45,7 @@ const cycles: readonly (readonly string[])[] = [
 const load = { batch: 100, pauseMs: 50, spreads: true };
 const JOINED_MS = 120_000;
 
-/** Proves the setting: every group is shared by its two workers. */
+/** Proves the setting: two workers share every group. */
 const twoMembersEach = (target: Target): Promise<number> =>
   until("every group has two members", JOINED_MS, () =>
     target.withAdmin(async (admin) => {

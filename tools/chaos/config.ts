@@ -1,4 +1,5 @@
-// The environment of a stack that must not be led to servers that the shell names.
+// The configuration of a stack of the suite, without the addresses of servers in the shell's
+// environment.
 import { type StackConfig, stackConfig } from "../../infra/embedded/config.ts";
 
 const outside = [
@@ -20,5 +21,5 @@ export const ownConfig = (): StackConfig => {
   return stackConfig(environment);
 };
 
-/** Where programs are found. */
+/** The folders with programs. */
 export const searchPath = (): string => process.env.PATH ?? "";

@@ -1,24 +1,21 @@
-// The stack after its last fault: healed, every process well, and everything read that lies in
-// the log.
+// The stack after its last fault: healed, every process well, and the whole log read.
 import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { readGroups } from "./hosting.ts";
 import { type Target, urlsOf } from "./target.ts";
 
-/**
- * L1 allows 60 s; beyond that the wait goes on, so that the other laws can be asked all the same.
- */
+/** L1 allows 60 s; the wait goes on beyond that, so that the other laws can be checked. */
 export const LONGEST_QUIET_MS = 180_000;
 const WELL_MS = 120_000;
 const CALM_MS = 60_000;
-/** What takes longer to catch up is worth a line. */
+/** A group that catches up more slowly is printed. */
 const SLOW_SECONDS = 3;
 
 /**
- * Until every group has read what lies in its topic now, in the order that data flows, and rollups
- * show what was stored.
+ * Waits until every group has read everything that its topic has now, in the order of the pipeline,
+ * and rollups show the stored rows.
  */
 export const quietOf = async (target: Target, deadlineMs: number, tell: (text: string) => void): Promise<void> => {
-  // What an edge took while the log was away reaches it late.
+  // Events that an edge accepted while the log was away reach the log late.
   for (const url of urlsOf(target))
     await until("the edges have drained what they kept", deadlineMs, async () => {
       const { failover } = (await (await fetch(`${url}/health`, { signal: AbortSignal.timeout(5_000) })).json()) as {
@@ -32,8 +29,8 @@ export const quietOf = async (target: Target, deadlineMs: number, tell: (text: s
     await until(`${name} has read ${topic}`, deadlineMs, () =>
       target.withAdmin(async (admin) => {
         const marks = await admin.watermarks(topic);
-        // Only what lay there at the call counts; later marks of a running installation are the
-        // next reader's.
+        // Only records that were there at the call count; in a running installation later ones
+        // always follow.
         await until(`${name} has read ${topic}`, 5_000, async () => {
           const committed = await admin.committed(name, topic);
           const left = marks.reduce(
@@ -59,8 +56,8 @@ export const quietOf = async (target: Target, deadlineMs: number, tell: (text: s
 };
 
 /**
- * The last fault is healed when its servers answer again and nothing stands in the way; what the
- * product needs from then on is its own (L1).
+ * The last fault is healed when its servers answer again and the network is clear. The recovery of
+ * the product is then timed (L1).
  */
 export const heal = async (target: Target): Promise<void> => {
   for (const proxy of Object.values(target.proxies)) proxy.weather({});
@@ -70,7 +67,10 @@ export const recovered = async (target: Target): Promise<void> => {
   for (const name of Object.keys(target.run().apps)) await target.well(name, WELL_MS);
 };
 
-/** At the end of a run: what follows counts on a stack that is whole. False where it is not. */
+/**
+ * Heals at the end of a run, because later steps need a whole stack. Returns false if it does not
+ * heal.
+ */
 export const calm = async (target: Target, tell: (text: string) => void): Promise<boolean> => {
   try {
     await heal(target);

@@ -1,5 +1,5 @@
-// How the product hosts the pipeline: the groups whose members die and are moved, and the parts of
-// a rebuild with the tables that are empty before it.
+// How the product hosts the pipeline: the groups that faults kill and move, and the parts of a
+// rebuild with the tables that it starts empty.
 import { type Group, groupsOf } from "../../modules/log/groups/hosting.ts";
 import { workerGroups } from "../../modules/running/installation/product.ts";
 import { filledWith } from "../../modules/running/state-hash/sink-tables.ts";
@@ -7,7 +7,7 @@ import { writesRows } from "../../stream/flow.ts";
 import { pipeline } from "../../topology.ts";
 
 type GroupOf<Kind extends Group["is"]> = Extract<Group, { readonly is: Kind }> & { readonly arg: string };
-/** A group, the topic that it reads, and the argument of the worker that hosts it. */
+/** A group, its topic, and the argument of the worker that hosts it. */
 export interface ReadGroup {
   readonly name: string;
   readonly topic: string;
@@ -15,18 +15,18 @@ export interface ReadGroup {
 }
 
 const groups = workerGroups.map((arg) => ({ ...groupsOf(pipeline, [arg])[0]!, arg }));
-/** In the order that data flows. */
+/** In the order of the pipeline. */
 export const stageGroups = groups.filter((group): group is GroupOf<"chain"> => group.is === "chain");
-/** Those that write rows. */
+/** Groups that write rows. */
 export const sinkGroups = groups.filter((group): group is GroupOf<"sinks"> => group.is === "sinks");
 const readGroupOf = ({ name, reads, arg }: (typeof groups)[number]): ReadGroup => ({ name, topic: reads.name, arg });
 /**
- * All that follow the log at once. A copy commits what it has closed in files, up to a minute
- * later; law C11 looks at it.
+ * The groups that follow the log at once. A copy commits only closed files, up to a minute later,
+ * and law C11 covers it.
  */
 export const readGroups: readonly ReadGroup[] = [...stageGroups, ...sinkGroups].map(readGroupOf);
 
-/** What one part of the pipeline reads, and the groups that read it and what comes of it. */
+/** A part of the pipeline: its input, the groups that read it, and its results. */
 export interface Part {
   readonly name: string;
   readonly input: string;
@@ -34,10 +34,10 @@ export interface Part {
 }
 
 /**
- * Each group of stages with the sinks of what it writes, and of what it reads where no stage writes
- * that. A part reads a copy of its own input: claims never come from raw a second time, for which
- * of two events of one order was first is decided by the order of `claims`, which another reading
- * of raw need not repeat.
+ * Each group of stages with the sinks of its output, and with the sinks of its input if no stage
+ * writes that. A part reads a copy of its own input. Claims never come from raw events a second
+ * time: the order of `claims` decides which of two events of one order came first, and another
+ * reading of raw events may not repeat it.
  */
 export const parts: readonly Part[] = stageGroups.map((group) => {
   const { chain, reads } = group;
@@ -47,7 +47,7 @@ export const parts: readonly Part[] = stageGroups.map((group) => {
   return { name: chain.name, input: reads.name, groups: [group, ...sinks].map(readGroupOf) };
 });
 
-/** The tables of Postgres that sinks write: their rows, and marks of what these touched. */
+/** The Postgres tables that sinks write: their rows, and the marks of touched rows. */
 export const sinkTables: ReadonlySet<string> = new Set(
   pipeline.nodes
     .flatMap((node) => (node.is === "sink" && writesRows(node) ? [node.into, node.into.marks?.into] : []))

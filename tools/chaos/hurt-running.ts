@@ -1,5 +1,5 @@
-// `tributary chaos`: breaks the stack that runs in a folder, or one of its own when nothing runs
-// there, and ends with a verdict per law.
+// `tributary chaos`: breaks the stack that runs in a folder, or a stack of its own if none runs
+// there, and ends with a verdict for each law.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -69,9 +69,7 @@ const hurt = async ({ target, available }: Victim, { minutes, seed, only, leavin
   });
 };
 
-/**
- * Its options are those of `tributary chaos`, and the folder of the stack. Answers its exit code.
- */
+/** Takes the options of `tributary chaos` and the folder of the stack; returns the exit code. */
 export const hurtRunning = async (args: readonly string[]): Promise<number> => {
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;
@@ -108,7 +106,7 @@ export const hurtRunning = async (args: readonly string[]): Promise<number> => {
     process.off("SIGINT", leave);
     process.off("SIGTERM", leave);
     await victim.close();
-    // What a cycle that was left still waits for must not keep the process.
+    // An aborted cycle may still wait for something, which must not keep the process alive.
     if (leaving.signal.aborted) process.exit(130);
   }
 };

@@ -1,5 +1,5 @@
-// What lies in the log since the session began, by id: read on from where the last reading ended,
-// never from metrics.
+// The content of the log since the session began, by id. It is always read from the log, never from
+// metrics, and each reading continues where the last one ended.
 import { createHash } from "node:crypto";
 import { until } from "../../infra/runtime/timing/wait-until.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
@@ -9,12 +9,12 @@ import { UnknownSchema, UnreadableRecord } from "../../stream/wire.ts";
 import { topics } from "../../topics.ts";
 import type { Target } from "./target.ts";
 
-/** One id of a topic: every record of it must have one content. */
+/** One id of a topic; every record of it must have the same content. */
 interface Content {
   readonly hash: string;
   records: number;
 }
-/** One event of `events.raw`, as its first record says. */
+/** One event of `events.raw`, with the values of its first record. */
 interface RawEvent {
   readonly id: string;
   readonly senderId: string | null;
@@ -33,18 +33,16 @@ interface DeadLetter {
 export interface LogPicture {
   readonly raw: ReadonlyMap<string, RawEvent>;
   readonly rawRecords: number;
-  /** By topic and id, of the topics that decide money. */
+  /** By topic and id, for the topics that decide money. */
   readonly recorded: ReadonlyMap<string, ReadonlyMap<string, Content>>;
   /** Ids with a second content. */
   readonly contradictions: readonly string[];
-  /** By event id: every version that `events.attributed` holds. */
+  /** By event id: every version in `events.attributed`. */
   readonly versions: ReadonlyMap<string, ReadonlySet<number>>;
   readonly letters: readonly DeadLetter[];
-  /** Where records lie that cannot be read, as `topic/partition@offset`. */
+  /** Places of unreadable records, as `topic/partition@offset`. */
   readonly unreadable: readonly string[];
-  /**
-   * Records of the topics of money by id: those of `claims` that are decisions, and of which event.
-   */
+  /** Decisions in `claims`: the id of the record, and the event that it decides about. */
   readonly decisions: ReadonlyMap<string, string>;
 }
 export interface LogReader {
@@ -62,7 +60,7 @@ const hashOf = (data: unknown): string =>
     .update(JSON.stringify(data, (_, part) => (typeof part === "bigint" ? `${part}` : part)))
     .digest("base64url");
 
-/** A picture that grows with each record that is read. */
+/** The picture while it is built, one record at a time. */
 interface GrowingPicture extends LogPicture {
   readonly raw: Map<string, RawEvent>;
   rawRecords: number;

@@ -1,5 +1,5 @@
-// `npm run test:guarantees` and `npm run soak`: a stack of its own, hurt by seed, judged by every
-// law after every cycle. `fuzz`, `running` and `cluster` are commands of their own.
+// `npm run test:guarantees` and `npm run soak`: break a stack of their own by seed, and check every
+// law after each cycle. `fuzz`, `running` and `cluster` are commands of their own.
 import { execFileSync, spawn } from "node:child_process";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -61,7 +61,7 @@ const numberOf = (text: string | undefined, otherwise: number): number => {
   return number;
 };
 
-/** The same command in a mount space of its own, in which disks can be small. */
+/** Runs the same command in a mount space of its own, where disks can be small. */
 const again = ([program, ...words]: readonly string[]): Promise<number> =>
   new Promise((resolve, reject) => {
     const child = spawn(program!, [...words, process.execPath, ...process.argv.slice(1), "--mounted"], {
@@ -69,7 +69,7 @@ const again = ([program, ...words]: readonly string[]): Promise<number> =>
     });
     const pass = (signal: NodeJS.Signals) => child.kill(signal);
     process.on("SIGTERM", pass);
-    // A Ctrl-C reaches it from the terminal.
+    // The terminal sends Ctrl-C to the child itself.
     process.on("SIGINT", () => undefined);
     child.once("error", reject);
     child.once("exit", (code) => resolve(code ?? 1));
@@ -85,7 +85,9 @@ type Options = ReturnType<typeof parseArgs<{ options: typeof options }>>["values
 
 const say = (line: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${line}`);
 
-/** A soak runs for hours, one by default, and goes on after a violation; all are counted. */
+/**
+ * A soak runs for hours, one by default, and goes on after a violation, so that all are counted.
+ */
 const lengthOf = (values: Options): Pick<RunSettings, "cycles" | "until" | "goesOnAfterViolation"> => {
   if (values.soak !== true && values.hours === undefined)
     return { cycles: numberOf(values.cycles, 10), goesOnAfterViolation: values["go-on"] === true };

@@ -1,14 +1,14 @@
-// The dead letters that a run has caused, given up at its end: health is then as it was before.
+// Discards the dead letters of a run at its end, so that health shows what it did before.
 import { placeOf } from "../../infra/kafka/kafka.ts";
 import { discardLetters } from "../../modules/log/dead-letters/actions.ts";
 import { listLetters } from "../../modules/log/dead-letters/letter-reads.ts";
 import type { Target } from "./target.ts";
 
-/** A header of garbage: whatever refuses it keeps the headers in its letter. */
+/** A header of garbage records. A stage that refuses one copies its headers into the letter. */
 export const GARBAGE = "tributary-chaos";
 const MOST = 10_000;
 
-/** Answers how many. Letters of other clients, and bytes that another producer wrote, stay. */
+/** Returns how many. Letters of other clients and bytes of other producers stay. */
 export const discardOwnLetters = async (target: Target, clients: ReadonlySet<number>): Promise<number> => {
   const { pool, kafka, wire } = target;
   const open = await listLetters(pool, { states: ["waiting", "retrying", "parked"] }, { scope: null, limit: MOST });

@@ -1,5 +1,5 @@
-// Law R5: everything once more into empty stores on the same servers, each stage from a copy of its
-// own input, and what comes out as one hash.
+// Law R5: reads everything again into empty stores on the same servers, each stage from a copy of
+// its own input, and hashes the result.
 
 import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
@@ -23,8 +23,8 @@ import { freePort } from "./stage/free-port.ts";
 import type { Target } from "./target.ts";
 
 /**
- * Beginnings of the names of further tables that begin empty: readings of the log, and what belongs
- * to the running installation.
+ * Prefixes of further tables that begin empty: they are derived from the log, or belong to the
+ * running installation.
  */
 const beginEmpty = [
   ..."memory_ money_days rollup_hours".split(" "),
@@ -37,15 +37,13 @@ const HOURS_AT_ONCE = 200;
 
 export interface RebuildResult {
   readonly state: StateHash;
-  /**
-   * Tables that differ from the live state, those of ClickHouse with their first differing rows.
-   */
+  /** Tables that differ from the live state, for ClickHouse with their first differing rows. */
   readonly differing: readonly string[];
   readonly records: number;
   readonly seconds: number;
 }
 
-/** Nothing may be under way since `live` was read. Leaves nothing behind. */
+/** Nothing may be under way after `live` was read. Removes everything that it makes. */
 export const rebuildInto = async (
   target: Target,
   live: StateHash,
@@ -97,8 +95,8 @@ const differenceOf = async (target: Target, table: string, rebuilt: string): Pro
 };
 
 /**
- * Every row of every table that is no reading of the log, times and versions as they are: the past
- * must be known as it was known.
+ * Copies every row of every table that is not derived from the log, with times and versions
+ * unchanged, because stages must see the reference data of that time.
  */
 const copyReference = async (from: pg.Pool, to: pg.Pool): Promise<void> => {
   const { rows } = await to.query<{ name: string }>(
@@ -107,7 +105,7 @@ const copyReference = async (from: pg.Pool, to: pg.Pool): Promise<void> => {
   );
   const writing = await to.connect();
   try {
-    // Rows of one table may name those of another one.
+    // Rows of one table may refer to rows of a table that is copied later.
     await writing.query("set session_replication_role = replica");
     for (const { name } of rows) {
       if (sinkTables.has(name) || beginEmpty.some((beginning) => name.startsWith(beginning))) continue;
@@ -129,7 +127,7 @@ const copyReference = async (from: pg.Pool, to: pg.Pool): Promise<void> => {
 const prefixed = (target: Target, topicPrefix: string) =>
   openKafka({ brokers: target.env.KAFKA_BROKERS!, clientId: "tributary-rebuild", topicPrefix });
 
-/** The same bytes under the same keys in the same order, and so in the same partitions. */
+/** Copies the same bytes with the same keys in the same order, and so into the same partitions. */
 const copyTopic = async (target: Target, prefix: string, topic: string): Promise<number> => {
   const kafka = prefixed(target, prefix);
   const admin = await kafka.admin();
@@ -146,8 +144,8 @@ const copyTopic = async (target: Target, prefix: string, topic: string): Promise
       topics: [topic],
       onBatch: async ({ messages }) => {
         records += messages.length;
-        // A letter that was sent again carries headers which say so; a reader of this copy must
-        // not tell its index of it.
+        // Headers are left out: they mark letters that were sent again, and a reader of this copy
+        // must not report them to its index.
         await producer.send(messages.map(({ key, value }) => ({ topic, key, value })));
       },
     });
@@ -157,7 +155,7 @@ const copyTopic = async (target: Target, prefix: string, topic: string): Promise
   return records;
 };
 
-/** One worker with the groups of a part, until they have read everything that it makes. */
+/** Runs one worker with the groups of a part until they have read their whole input. */
 const readThrough = async (
   target: Target,
   part: Part,

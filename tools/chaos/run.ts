@@ -1,5 +1,5 @@
-// Cycle after cycle until the number, the time or a violation is reached; results are on the disk
-// after every one of them.
+// Runs cycles until the number, the time or a violation is reached, and writes the results to disk
+// after each cycle.
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Plan, planOf, type StageMeans } from "./schedule.ts";
@@ -9,29 +9,29 @@ import { lineOf, type Summary, summaryOf } from "./verdicts.ts";
 
 export interface RunSettings {
   readonly seed: number;
-  /** Cycles with a proven fault; void ones are repeated, and counted as such. */
+  /** Cycles with a proven fault; void ones are repeated and counted as void. */
   readonly cycles: number;
   readonly until?: number;
   readonly only: readonly string[];
   readonly available: StageMeans;
-  /** Of the code that ran; kept with the results. */
+  /** The commit of the running code, kept with the results. */
   readonly commit: string;
   /** Folder for results, and for the logs of a cycle that broke a law. */
   readonly results: string;
-  /** Hears a line a cycle, and what is broken and healed in between. */
+  /** Gets one line a cycle; `detail` gets the faults and heals in between. */
   readonly tell: (text: string) => void;
   readonly detail: (text: string) => void;
   readonly goesOnAfterViolation?: boolean;
   readonly from?: number;
-  /** Of the cycle `n`, behind so many with a proven fault; by default drawn from the seed. */
+  /** The plan of cycle `n` after `proven` proven cycles; by default it is drawn from the seed. */
   readonly plan?: (n: number, proven: number) => Plan;
   /** The command that repeats a cycle. */
   readonly again?: (n: number) => string;
-  /** Ends the run in the middle of a cycle, which is not judged then. */
+  /** Ends the run in the middle of a cycle, which is then not judged. */
   readonly leaving?: AbortSignal;
 }
 
-/** A fault that never takes effect must not keep a run going for ever. */
+/** A fault that never takes effect must not keep the run going. */
 const MOST_VOID = 10;
 
 const write = (settings: RunSettings, cycles: readonly Cycle[], summary: Summary): void => {
@@ -49,7 +49,9 @@ const briefOf = ({ n, faults, broken, sent, answers, quietMs, seconds }: Cycle) 
   seconds: Math.round(seconds),
 });
 
-/** Undefined once the signal fires, at once; what goes on behind it has no reader any more. */
+/**
+ * Returns undefined as soon as the signal fires; the result of the running work is then ignored.
+ */
 const unlessAborted = async <T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T | undefined> => {
   if (signal === undefined) return work();
   if (signal.aborted) return undefined;
@@ -70,7 +72,7 @@ export const run = async (target: Target, settings: RunSettings): Promise<Summar
   try {
     for (let n = settings.from ?? 1; ; n += 1) {
       const summary = summaryOf(cycles);
-      // A run shorter than its opening asks the laws once all the same.
+      // Even a run that is shorter than its start checks the laws once.
       const isTimeUp = cycles.length > 0 && (settings.until ?? Number.POSITIVE_INFINITY) < Date.now();
       if (summary.cycles >= settings.cycles || isTimeUp) return summary;
       if (summary.voidCycles > MOST_VOID + summary.cycles)

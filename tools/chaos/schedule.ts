@@ -1,4 +1,5 @@
-// From a seed to cycles: which faults, in which order, how far apart. The same seed draws the same.
+// Draws cycles from a seed: the faults, their order and the gaps. The same seed draws the same
+// cycles.
 
 import { randomFrom } from "../../infra/runtime/random.ts";
 import { brokerFaults } from "./faults/brokers.ts";
@@ -24,12 +25,12 @@ export const faults: readonly Fault[] = [
 export interface StageMeans {
   readonly proxies: boolean;
   readonly folders: boolean;
-  /** No other sender uses this installation, so that two moments of it can be compared. */
+  /** No other sender uses this installation, so two moments of it can be compared. */
   readonly isOurs: boolean;
-  /** The log is three brokers, and each group has two workers. */
+  /** The log has three brokers, and each group two workers. */
   readonly isCluster?: boolean;
 }
-/** Why a fault cannot be made here, or null. */
+/** Why a fault cannot run here, or null. */
 export const obstacleOf = (fault: Fault, available: StageMeans): string | null => {
   if (fault.needs === "proxies" && !available.proxies) return "no proxy stands before the services of this stack";
   if (fault.needs === "folders" && !available.folders) return "a file system of limited size cannot be mounted here";
@@ -39,10 +40,7 @@ export const obstacleOf = (fault: Fault, available: StageMeans): string | null =
   return null;
 };
 
-/**
- * Of each kind of name, how long the gaps between the faults of a cycle are, and its random
- * numbers.
- */
+/** The faults of a cycle, the gaps between them, and its random numbers. */
 export interface Plan {
   readonly faults: readonly Fault[];
   readonly gapsMs: readonly number[];
@@ -62,8 +60,8 @@ const draw = (random: () => number, from: readonly Fault[]): Fault => {
 };
 
 /**
- * Cycle `n` of a seed does not depend on the cycles before it. `only`: names, or beginnings of
- * them, or ids.
+ * Cycle `n` of a seed does not depend on earlier cycles. `only` has names, prefixes of names, or
+ * ids.
  */
 export const planOf = (seed: number, n: number, available: StageMeans, only: readonly string[] = []): Plan => {
   const random = randomFrom(Math.imul(seed, 0x9e3779b1) + n * 7_919);
@@ -92,7 +90,7 @@ export const planOf = (seed: number, n: number, available: StageMeans, only: rea
   };
 };
 
-/** A chosen plan instead of a drawn one. Throws on a name that there is not. */
+/** A chosen plan instead of a drawn one. Throws if a name is unknown. */
 export const planFor = (names: readonly string[], seed: number): Plan => {
   const list = names.map((name) => {
     const found = faults.find((fault) => fault.name === name);

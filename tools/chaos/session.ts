@@ -1,4 +1,4 @@
-// One sender and one judge over many cycles: load, faults, heal, quiescence, every law.
+// One sender and one judge over many cycles: load, faults, heal, quiescence, and every law.
 import { join } from "node:path";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
@@ -59,7 +59,7 @@ interface Parts {
   readonly tell: (text: string) => void;
   /** Faults whose damage is not healed yet. */
   readonly underWay: Set<Promise<unknown>>;
-  /** No other fault begins once it fires. */
+  /** No further fault begins once it fires. */
   readonly leaving: AbortSignal;
 }
 
@@ -89,7 +89,7 @@ const tidyUp = async (target: Target, senders: Senders, tell: (text: string) => 
   if (!isWhole) tell("what fails later is not among them: npx tributary dlq list");
 };
 
-/** Starts the sender's side. `tell` hears what is broken and healed as it happens. */
+/** Opens the senders. `tell` gets each fault and heal as it happens. */
 export const openSession = async (
   target: Target,
   seed: number,
@@ -128,7 +128,7 @@ export const openSession = async (
       }),
     close: async () => {
       leaving.abort();
-      // A fault that is under way heals its damage at its end.
+      // A fault under way heals its damage at its end.
       await Promise.allSettled(underWay);
       await stopLoad();
       journal.close();
@@ -157,8 +157,8 @@ const runCycle = async (
     random,
     ...(plan.load ?? usualLoad),
   });
-  // A stack that does not heal ends the run with an error, and what goes on here would keep the
-  // process for ever.
+  // If the stack does not heal, the run ends with an error, and load and watcher must not keep the
+  // process alive.
   const stop = async (): Promise<void> => {
     await load.stop().catch(() => undefined);
     await watcher.stop();
@@ -215,7 +215,7 @@ const cycleUnder = async (
   };
 };
 
-/** Each begins while the ones before it may still go on. */
+/** Each fault begins while earlier ones may still go on. */
 const runTogether = async (
   { faults, gapsMs }: Plan,
   scene: Scene,
@@ -238,7 +238,8 @@ const runAlone = async ({ faults }: Plan, scene: Scene, { underWay, leaving }: P
 };
 
 /**
- * Heals, waits until the product has recovered and read everything; milliseconds since the healing.
+ * Heals, then waits until the product has recovered and read everything. Returns the milliseconds
+ * since the heal.
  */
 const untilQuiet = async ({ target, tell }: Parts, load: Load): Promise<number> => {
   await heal(target);

@@ -1,5 +1,5 @@
-// The installation that is hurt and watched: its processes by name, its log and its stores as they
-// are, past every proxy.
+// The installation under test: its processes by name, its log and its stores. Reads go past every
+// proxy.
 import { mkdirSync, readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import type pg from "pg";
@@ -24,18 +24,18 @@ export interface Target {
   readonly home: string;
   /** The repository whose compiled code runs. */
   readonly root: string;
-  /** Where this session keeps its own files. */
+  /** The folder for files of this session. */
   readonly folder: string;
-  /** The variables that children of the stack get. */
+  /** The environment of the stack's children. */
   readonly env: Readonly<Record<string, string>>;
   readonly run: () => Run;
   readonly control: Control;
   readonly proxies: Proxies;
-  /** Of a process that runs; undefined while it does not. */
+  /** The process number, or undefined while the process does not run. */
   readonly pid: (name: string) => number | undefined;
-  /** Until it is well, and another process than `not`. Answers its number. */
+  /** Waits until the process is well and has another number than `not`. Returns its number. */
   readonly well: (name: string, deadlineMs: number, not?: number) => Promise<number>;
-  /** New lines of a process's log since the mark that the function was made at. */
+  /** Returns a function with the lines that the process logged since this call. */
   readonly logSince: (name: string) => () => string;
   readonly kafka: Kafka;
   readonly wire: Wire;
@@ -44,8 +44,8 @@ export interface Target {
   /** The address of that pool. */
   readonly adminUrl: string;
   /**
-   * As the owner of the database: row-level security hides nothing. Tried again for a while: a
-   * store may just have come back.
+   * Queries as the owner of the database, so that row-level security hides nothing. Retries for a
+   * while, because a store may just have restarted.
    */
   readonly rows: <T = any>(statement: string) => Promise<readonly T[]>;
   readonly clickhouse: ReturnType<typeof openClickhouse>;
@@ -55,19 +55,19 @@ export interface Target {
   readonly close: () => Promise<void>;
 }
 
-/** The edge, and the one that stands by when there is one. */
+/** The edge, and the standby edge if there is one. */
 export const urlsOf = (target: Target): readonly string[] => {
   const { apps } = target.run();
   return ["ingest", "ingest-standby"].flatMap((name) => apps[name]?.url ?? []);
 };
 
 const PATIENCE_MS = 20_000;
-/** Reading every row of a table may take longer than a sink would wait. */
+/** Reading every row of a table may take longer than a sink may wait. */
 const READING_MS = 60_000;
 
 type UrlOf = (name: "postgres" | "clickhouse" | "redis" | "registry", port: number | undefined) => URL;
 
-/** The processes of the stack by name: which one runs, whether it is well, and what it logs. */
+/** The processes of the stack by name: which run, which are well, and what they log. */
 const processesOf = (home: Home, run: () => Run) => {
   const wellPid = (name: string): number | null => {
     const { apps, services: now } = run();
@@ -102,7 +102,9 @@ const processesOf = (home: Home, run: () => Run) => {
   } satisfies Pick<Target, "pid" | "well" | "logSince">;
 };
 
-/** Clients of the stores and of the log, past the proxies where `ports` names one. */
+/**
+ * Clients of the stores and of the log; they bypass the proxy of each service that `ports` names.
+ */
 const clientsOf = async (brokers: string, adminUrl: string, urlOf: UrlOf, ports: Readonly<Record<string, number>>) => {
   const kafka = openKafka({ brokers, clientId: "tributary-chaos" });
   const wire = await openWire(Object.values(topics), openRegistry({ url: urlOf("registry", ports.registry).href }));
@@ -146,8 +148,8 @@ const clientsOf = async (brokers: string, adminUrl: string, urlOf: UrlOf, ports:
 };
 
 /**
- * Opens what runs in a folder: the stack that this process started, or the one of `npm start`.
- * Throws one sentence when nothing runs there.
+ * Opens the stack in a folder: the one that this process started, or the one of `npm start`. Throws
+ * one sentence if none runs there.
  */
 export const openTarget = async (homeFolder: string, proxies: Proxies = {}): Promise<Target> => {
   const home = openHome(homeFolder);

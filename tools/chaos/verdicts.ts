@@ -1,30 +1,30 @@
-// How a run is reported: a line a cycle, and at the end what was broken how often and which laws
-// stood, with the bound that so many trials allow.
+// The report of a run: one line a cycle, and at the end the proofs of each fault and the verdict of
+// each law, with the bound that this number of trials allows.
 import { table } from "../../infra/runtime/output.ts";
 import type { Judgement } from "./laws/all.ts";
 import type { Verdict } from "./laws/law.ts";
 import type { Cycle } from "./session.ts";
 
-/** Over all cycles of a run: the worst that was found for each law, and how often it was kept. */
+/** The worst finding of a law over all cycles of a run, and how often it was kept. */
 interface LawTotal {
   readonly id: string;
   readonly says: string;
   readonly verdict: Verdict;
   readonly kept: number;
   readonly broken: number;
-  /** Of the cycle that decided the verdict. */
+  /** The evidence of the cycle that decided the verdict. */
   readonly evidence: string;
 }
 interface FaultTotal {
   readonly name: string;
   readonly id: string;
-  /** With a proof that it took effect. */
+  /** Times that the fault was proven. */
   readonly proven: number;
   readonly void: number;
   readonly proof: string;
 }
 export interface Summary {
-  /** Cycles in which at least one fault is proven. */
+  /** Cycles with at least one proven fault. */
   readonly cycles: number;
   readonly voidCycles: number;
   readonly violations: number;
@@ -69,7 +69,7 @@ export const summaryOf = (cycles: readonly Cycle[]): Summary => {
   };
 };
 
-/** One line: what was broken and proven, what the laws say, how long it took. */
+/** One line: proven faults, verdicts of the laws, and the time. */
 export const lineOf = (cycle: Cycle): string => {
   const { n, faults, broken, sent, quietMs, seconds, judgements } = cycle;
   const done = faults.map(({ name, took }) => (took ? name : `${name} (VOID)`)).join(" + ");

@@ -1,5 +1,5 @@
-// Looks at every group's offsets and every process's memory every two seconds while faults rage:
-// what only shows while it happens.
+// Samples every group's offsets and every process's memory each two seconds while faults happen,
+// because some violations only show then.
 
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,16 +8,16 @@ import type { Target } from "./target.ts";
 
 export interface WatchResult {
   readonly samples: number;
-  /** Offsets that went back although no rewind was made. */
+  /** Offsets that went back without a rewind. */
   readonly wentBack: readonly string[];
   /** The longest time that a group stood still while records waited. */
   readonly longestStallMs: number;
-  /** The most that each app took, MiB of resident memory. */
+  /** The highest resident memory of each app, MiB. */
   readonly memoryMb: Readonly<Record<string, number>>;
 }
 export interface Watcher {
   readonly stop: () => Promise<WatchResult>;
-  /** A rewind: offsets of this group may go back until the watcher is stopped. */
+  /** Offsets of this group may go back until the watcher stops, because of a rewind. */
   readonly forgive: (group: string) => void;
 }
 
@@ -63,7 +63,7 @@ export const watch = (target: Target): Watcher => {
   };
   const running = (async () => {
     while (!isStopping) {
-      // A broker that is away shows nothing.
+      // Offsets cannot be read while a broker is away.
       await look().catch(() => undefined);
       await sleep(SAMPLE_MS);
     }

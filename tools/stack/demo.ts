@@ -1,5 +1,5 @@
-// Demo traffic through the batch edge, at a gentle rate, until it is stopped. An edge that is down
-// is simply tried again a second later.
+// Demo traffic through the batch edge, at a gentle rate, until stopped. While an edge is down, the
+// batch is tried again each second.
 import { setTimeout as pause } from "node:timers/promises";
 import { clickIdKey } from "../../domain/click-id.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
@@ -9,13 +9,13 @@ export interface DemoOptions {
   readonly url: string;
   readonly secret: string;
   readonly shops: readonly (Shop & { readonly token: string })[];
-  /** Visits a second over all shops; one visit is about 3.5 events. */
+  /** Visits a second over all shops; one visit has about 3.5 events. */
   readonly visitsPerSecond: number;
   readonly seed: number;
 }
 export interface Demo {
   readonly seed: number;
-  /** Accepted by the edge since the start. */
+  /** Events that the edge has accepted since the start. */
   readonly accepted: () => number;
   readonly lastProblem: () => string | undefined;
   readonly stop: () => Promise<void>;

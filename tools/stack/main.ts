@@ -1,4 +1,4 @@
-// The program behind `npm start`: [--once] [--no-demo].
+// The program of `npm start`: [--once] [--no-demo].
 
 import { stackConfig } from "../../infra/embedded/config.ts";
 import { openHome } from "../../infra/embedded/home.ts";

@@ -1,5 +1,5 @@
-// `npm start` from its first line to its last: starts the stack, shows it, and stops everything at
-// Ctrl-C, or when its terminal is closed.
+// `npm start`: starts the stack, shows it, and stops everything at Ctrl-C or when its terminal is
+// closed.
 import { parseArgs } from "node:util";
 import type { App } from "../../infra/embedded/app.ts";
 import { stackConfig } from "../../infra/embedded/config.ts";
@@ -7,19 +7,19 @@ import { openHome } from "../../infra/embedded/home.ts";
 import { type Stack, type StackEvent, type Step, startStack } from "../../infra/embedded/supervisor.ts";
 
 export interface Flags {
-  /** Run the story once, print what was stored, and exit. */
+  /** Runs the story once, prints the stored rows, and exits. */
   readonly isOnce: boolean;
-  /** Send demo traffic. */
+  /** Sends demo traffic. */
   readonly hasDemo: boolean;
 }
 
 /** The part that people see; without one, plain lines are printed. */
 export interface Show {
-  /** Hears everything that happens, from the first start to the last stop. */
+  /** Gets everything that happens, from the first start to the last stop. */
   readonly onEvent?: (event: StackEvent) => void;
   /**
-   * Runs when everything is ready: screen, demo traffic, story. Must end soon after `leaving` is
-   * aborted. When it returns, the stack stays up until Ctrl-C; with `isOnce` it is stopped.
+   * Runs when everything is ready: screen, demo traffic and story. It must end soon after `leaving`
+   * is aborted. When it returns, the stack stays up until Ctrl-C; with `isOnce` it stops.
    */
   readonly whenReady?: (stack: Stack, flags: Flags, leaving: AbortSignal) => Promise<void>;
 }
@@ -30,7 +30,7 @@ export interface Product {
   readonly show?: Show;
 }
 
-// One Ctrl-C reaches us twice: from the terminal, and handed on by npm. Two that a person means are
+// One Ctrl-C arrives twice: from the terminal, and through npm. Two that a person presses are
 // further apart.
 const SAME_GESTURE_MS = 500;
 
@@ -54,16 +54,17 @@ export async function npmStart({ apps, steps, show = {} }: Product, flags: Flags
   let firstAt: number | undefined;
   const leave = (name: NodeJS.Signals) => {
     firstAt ??= performance.now();
-    // The stack kills what it has left when this process exits.
+    // The stack kills its remaining processes when this process exits.
     if (performance.now() - firstAt > SAME_GESTURE_MS) process.exit(130);
     leaving.abort(new Error(`stopped by ${name}`));
   };
-  // A terminal that is closed, also while everything stops, asks to leave and never to hurry.
+  // A closed terminal asks to stop in order, also during a stop, and never to hurry.
   const hangUp = () => leaving.abort(new Error("its terminal was closed"));
   process.on("SIGINT", leave);
   process.on("SIGTERM", leave);
   process.on("SIGHUP", hangUp);
-  // What is written to it then fails (EIO, EPIPE), which must not end the starter before its stack.
+  // Writing to a closed terminal fails (EIO, EPIPE), which must not end this process before its
+  // stack.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", ignore);
   const onEvent = show.onEvent ?? ((event: StackEvent) => console.log(event.text));
   const config = stackConfig();
@@ -81,7 +82,7 @@ export async function npmStart({ apps, steps, show = {} }: Product, flags: Flags
     const shown = show.whenReady?.(stack, flags, leaving.signal) ?? Promise.resolve();
     await Promise.race([shown, aborted(leaving.signal)]);
     if (!flags.isOnce) await aborted(leaving.signal);
-    // Traffic ends before the apps that it goes to, but a show that does not end is not waited for.
+    // Traffic ends before the apps that receive it, but a show that does not end is not waited for.
     await Promise.race([shown, aborted(AbortSignal.timeout(LAST_SCENE_MS))]);
     return 0;
   } catch (error) {

@@ -22,7 +22,7 @@ export interface ScreenReading {
   readonly text: string;
 }
 export interface Readings {
-  /** `problem`: of the demo traffic. */
+  /** `problem` is the last one of the demo traffic. */
   readonly read: (before: ScreenReading | undefined, problem: string | undefined) => Promise<ScreenReading>;
   readonly close: () => Promise<void>;
 }
@@ -105,11 +105,11 @@ interface ScreenView {
 
 const NARROWEST = 80;
 
-/** A host by its first node, for a line that has room for some: "analytics and 5 others". */
+/** The name of a host on a narrow line: its first node and a count, as "analytics and 5 others". */
 export const hostName = ([first = "", ...others]: readonly string[]): string =>
   others.length === 0 ? first : `${first} and ${others.length} other${others.length === 1 ? "" : "s"}`;
 
-/** Parts in lines that the narrowest terminal has room for. */
+/** Wraps the parts into lines for the narrowest terminal. */
 const wrapped = (start: string, parts: readonly string[]): readonly string[] => {
   const lines = [start];
   for (const [n, part] of parts.entries()) {
@@ -121,7 +121,9 @@ const wrapped = (start: string, parts: readonly string[]): readonly string[] => 
   return lines;
 };
 
-/** A row for each currency, so that no amount is cut off: client and counts stand in the first. */
+/**
+ * One row for each currency, so that no amount is cut off; client and counts stand in the first.
+ */
 const rowsOf = ({ slug, events, conversions, revenue, commission }: ScreenView["clients"][number]) => {
   const currencies = [...new Set([...revenue, ...commission].map(({ currency }) => currency))];
   const of = (all: readonly Amount[], wanted: string | undefined): string | null => {
@@ -136,8 +138,8 @@ const rowsOf = ({ slug, events, conversions, revenue, commission }: ScreenView["
 };
 
 /**
- * What is read of the stores. `received` counts records of the log, each copy of an event too;
- * `events` those that count once, since the beginning.
+ * The figures as lines. `received` counts records of the log, with second copies; `events` counts
+ * each event once, since the beginning.
  */
 export const shownLines = ({ rates, problem, fresh, lags, clients, isBalanced }: ScreenView): readonly string[] => {
   const behind = lags.filter(({ lag }) => lag > 0).sort((a, b) => b.lag - a.lag);

@@ -1,5 +1,4 @@
-// The live screen of `npm start`: what comes in, what is stored, how far each stage is behind, and
-// what it is worth.
+// The live screen of `npm start`: received and stored events, the lag of each stage, and the money.
 
 import { writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -15,11 +14,11 @@ export interface ScreenOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly demo: Demo;
   readonly shopUrl: string;
-  /** Accepted by the edge for the demo so far; undefined without demo traffic. */
+  /** Demo events that the edge has accepted so far; undefined without demo traffic. */
   readonly sent: () => { readonly accepted: number; readonly problem: string | undefined } | undefined;
   /** The folder of the stack; the file of the first event is written into it. */
   readonly home: string;
-  /** The last lines of what the supervisor said. */
+  /** The last lines of the supervisor. */
   readonly notes: () => readonly string[];
 }
 const REFRESH_MS = 1_000;
@@ -63,7 +62,7 @@ const drawOver = (options: ScreenOptions, reading: ScreenReading | undefined, pr
   process.stdout.write(`\x1b[H\x1b[2J${fitted(text, { columns, rows })}\n`);
 };
 
-/** The first link of each partner, by shop: open one in a browser. */
+/** The first link of each partner, by shop, to open in a browser. */
 const linksOf = ({ clients, links }: Demo): readonly string[] =>
   clients.map(({ id, slug }) => {
     const own = links.filter((link) => link.client_id === id);
@@ -73,7 +72,7 @@ const linksOf = ({ clients, links }: Demo): readonly string[] =>
 
 const LAST_LINE = "Ctrl-C stops everything.";
 
-/** No line is longer than the terminal is wide, and no more lines than it is high. */
+/** Cuts the text to the width and height of the terminal. */
 export const fitted = (
   text: string,
   { columns, rows }: { readonly columns: number; readonly rows: number },
@@ -83,7 +82,9 @@ export const fitted = (
   return [...lines.slice(0, Math.max(0, rows - 3)), "", LAST_LINE].slice(-(rows - 1)).join("\n");
 };
 
-/** What fits above the figures, long addresses each on a line; the request is in the file. */
+/**
+ * The lines above the figures, with each long address on its own line; the request is in the file.
+ */
 export const shortHead = ({
   run,
   home,
@@ -97,7 +98,7 @@ export const shortHead = ({
     `a link ${demo.links[0]?.url ?? "-"}`,
   ].join("\n");
 
-/** Addresses, and requests that work as they stand: paste one into another terminal. */
+/** Addresses, and requests that work when pasted into another terminal. */
 export const head = (options: Pick<ScreenOptions, "run" | "demo" | "shopUrl">): string => {
   const { apps, services } = options.run();
   const shop = options.demo.clients[1] ?? options.demo.clients[0]!;

@@ -1,5 +1,5 @@
-// What a person sees of `npm start`: start-up lines, then the live screen with demo traffic, or the
-// story shown once.
+// The output of `npm start`: start-up lines, then the live screen with demo traffic, or the story
+// once.
 
 import type { Stack, StackEvent } from "../../infra/embedded/supervisor.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
@@ -10,7 +10,7 @@ import { head, showScreen } from "./screen.ts";
 import { type DemoShop, openShop } from "./shop/shop.ts";
 import { tellStory } from "./tell-story.ts";
 
-/** About 35 events a second: enough to see, little enough to leave running. */
+/** About 35 events a second: enough to see something, and little enough to leave running. */
 const VISITS_PER_SECOND = 9;
 const NOTES_SHOWN = 4;
 const YOURS = "aurora-music";
@@ -25,8 +25,8 @@ const trafficOf = (stack: Stack, demo: Demo): Traffic =>
       client_id: id,
       currency: slug === YOURS ? "USD" : "MXN",
       link_ids: demo.links.filter(({ client_id }) => client_id === id).map(({ link_id }) => link_id),
-      // The shop whose rule credits real purchases (README) gets visitors who only look, so that
-      // its report shows what a person sent and nothing else.
+      // The shop whose rule credits real purchases (README) only gets visitors who look, so that
+      // its report shows nothing but the reader's own events.
       isSelling: slug !== YOURS,
       token: ingest_token,
     })),

@@ -1,5 +1,5 @@
-// A fixed story of one shop: ten events, what must become of each, and what the ledger must say at
-// the end. `npm start -- --once` shows it.
+// A fixed story of one shop: ten events, the result that each must have, and the ledger at the end.
+// `npm start -- --once` shows it.
 import { type ClickIdKey, mint } from "../../domain/click-id.ts";
 
 export interface StoryLinks {
@@ -10,7 +10,7 @@ interface Chapter {
   readonly says: string;
   readonly event: Readonly<Record<string, unknown>> & { readonly event_id: string };
   /**
-   * How the edge answers, and how the event is credited; `merged`: a second copy, which counts
+   * The answer of the edge, and the credit of the event; `merged` is a second copy, which counts
    * nowhere.
    */
   readonly expect: "refused" | "merged" | "refund" | `attributed ${string}` | `unattributed ${string}`;
@@ -18,7 +18,7 @@ interface Chapter {
 export interface Story {
   readonly prefix: string;
   readonly chapters: readonly Chapter[];
-  /** By order, in minor units: the sum of its ledger entries. */
+  /** The sum of the ledger entries of each order, in minor units. */
   readonly commissions: ReadonlyMap<string, bigint>;
 }
 const MINUTE_MS = 60_000;
@@ -27,10 +27,12 @@ const phone =
   "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) " +
   "Version/18.5 Mobile/15E148 Safari/604.1";
 
-/** The last character of an id changed: the right form, the wrong proof. */
+/** Changes the last character of a click id: the form is right, the proof is wrong. */
 const forged = (clickId: string): string => `${clickId.slice(0, -1)}${clickId.endsWith("A") ? "B" : "A"}`;
 
-/** Ids of the run, and what its visitors send: events are numbered in the order of their making. */
+/**
+ * Ids of a run, and makers of its events, which are numbered in the order in which they are made.
+ */
 const castOf = (run: string, clientId: number, links: StoryLinks, key: ClickIdKey, now: number) => {
   const prefix = `story-${run}`;
   const clickedAt = now - 20 * MINUTE_MS;
@@ -131,8 +133,8 @@ const aftermath = ({ event, sale, order }: Cast): readonly Chapter[] => [
 ];
 
 /**
- * Happens at `now`; `run` keeps two runs apart. The seeded shop casa-verde pays 12 % through
- * verde-jardin and 4 % for coupons VERDE...
+ * The story happens at `now`; `run` keeps the ids of two runs apart. The seeded shop casa-verde
+ * pays 12 % through verde-jardin and 4 % for coupons VERDE...
  */
 export const storyOf = (run: string, clientId: number, links: StoryLinks, key: ClickIdKey, now: number): Story => {
   const cast = castOf(run, clientId, links, key, now);

@@ -1,5 +1,5 @@
-// Sends the story, waits until every event is stored and every commission booked, prints what came
-// out, and says what is not as it must be.
+// Sends the story, waits until every event is stored and every commission booked, prints the
+// results, and reports where they differ from the story.
 import { setTimeout as sleep } from "node:timers/promises";
 import { clickIdKey } from "../../domain/click-id.ts";
 import { toDecimal } from "../../domain/money.ts";
@@ -54,7 +54,7 @@ const amountOf = (row: StoredEvent | undefined): string | null =>
 const netOf = (booked: readonly BookedLine[], orderId: string): bigint =>
   booked.filter((entry) => entry.order_id === orderId).reduce((sum, entry) => sum + entry.amount_minor, 0n);
 
-/** Everything that is not as the story says; empty when all came out. */
+/** Everything that differs from the story; empty if nothing does. */
 const problemsOf = (
   story: Story,
   refused: ReadonlySet<string>,
@@ -73,13 +73,13 @@ const problemsOf = (
   }),
 ];
 
-/** What is found of a story: its events by the ids that they were sent under, and its entries. */
+/** The stored rows of a story: its events by sender id, and its ledger entries. */
 interface StoryRows {
   readonly stored: ReadonlyMap<string, StoredEvent>;
   readonly booked: readonly BookedLine[];
 }
 
-/** Answers the ids that the edge refused. Throws when it takes nothing of the story. */
+/** Returns the ids that the edge refused. Throws if it accepts nothing. */
 const sendStory = async (
   { ingestUrl }: Stage,
   token: string,
@@ -161,8 +161,8 @@ const entriesTable = ({ booked }: StoryRows): string =>
   );
 
 /**
- * Prints to `print`; resolves with the problems, none when everything came out as the story says.
- * Throws when the edge does not take the story.
+ * Prints to `print` and resolves with the differences, none if all is as in the story. Throws if
+ * the edge does not accept the story.
  */
 export const tellStory = async (stage: Stage, print: (text: string) => void): Promise<readonly string[]> => {
   const shop = stage.demo.clients.find(({ slug }) => slug === SHOP);

@@ -1,12 +1,12 @@
-// Made-up visitors of a shop: page views, carts, purchases, some through tracking links, a bot now
-// and then. From a seed, so a run can be repeated.
+// Made-up visitors of a shop: page views, carts and purchases, some through tracking links, and
+// sometimes a bot. A seed makes a run repeatable.
 import { type ClickIdKey, mint } from "../../domain/click-id.ts";
 
 export interface Shop {
   readonly client_id: number;
   readonly currency: string;
   readonly link_ids: readonly number[];
-  /** Whether visitors buy; without it they only look. */
+  /** Whether visitors buy; otherwise they only look. */
   readonly isSelling: boolean;
 }
 
@@ -19,12 +19,12 @@ const agents = [
   "Mozilla/5.0 (Macintosh; Intel Mac OS X 15_5) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Safari/605.1.15",
   "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
 ];
-/** The documentation networks of RFC 5737: addresses of no one. */
+/** The documentation networks of RFC 5737, whose addresses belong to no one. */
 const networks = ["192.0.2", "198.51.100", "203.0.113"];
 const products = ["lamp", "chair", "rug", "shelf", "mirror", "desk", "stool", "vase"];
 const MINUTE_MS = 60_000;
 
-/** Draws from `random`: the order of the draws decides what a seed makes. */
+/** Draws from `random`. The order of the draws decides what a seed makes. */
 const openDraws = (random: () => number) => {
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
   const below = (most: number): number => Math.floor(random() * most);
@@ -45,7 +45,7 @@ const goodsOf = ({ pick, below }: Draws) => ({
 });
 
 /**
- * All events of one visit that ends at `now`, in the shape of POST /ingest/batch, and in order of
+ * All events of one visit that ends at `now`, in the form of POST /ingest/batch and ordered by
  * time. `n` makes order ids unique.
  */
 export const visit = (

@@ -1,5 +1,6 @@
-// What becomes of one of three brokers: killed, stopped in order, paused beyond its session; the
-// proof is who leads its partitions meanwhile. Or nothing reaches it; the proof is what did not.
+// Faults of one of three brokers. It is killed, stopped in order or paused beyond its session,
+// which is proven by the new leaders of its partitions; or it is cut off, which is proven by the
+// bytes that did not reach it.
 
 import { lastingAdmin } from "../../../infra/kafka/kafka.ts";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
@@ -10,19 +11,22 @@ import { another, kill, pidOf, stateOf } from "./processes.ts";
 
 const brokers = ["kafka", "kafka-2", "kafka-3"] as const;
 type Broker = (typeof brokers)[number];
-/** Its node.id. */
+/** The node.id of the broker. */
 const numberOf = (broker: Broker): number => brokers.indexOf(broker) + 1;
 
-/** Every event goes through it. */
+/** The topic whose leaders are read: every event goes through it. */
 const LOOKED_AT = topics.eventsRaw.name;
-/** One that is asked may be the one that stands still. */
+/** The broker that is asked may be the paused one. */
 const ANSWER_MS = 3_000;
-/** A session is 4 s; a machine with other work takes its time. */
+/** A session is 4 s; a busy machine needs longer. */
 const MOVED_MS = 60_000;
 const IN_SYNC_MS = 120_000;
-/** How long it is away at least once others lead: clients find them, and more events come. */
+/**
+ * The least time of an absence after others lead: clients find the new leaders, and more events
+ * come.
+ */
 const AWAY_MS = 6_000;
-/** Beyond the 10 s after which a reader leaves a broker, and followers their leader. */
+/** Beyond the 10 s after which readers leave a broker, and followers leave their leader. */
 const CUT_OFF_MS = 20_000;
 
 const seconds = (since: number): string => `${((performance.now() - since) / 1_000).toFixed(1)} s`;
@@ -44,7 +48,7 @@ const allInSync = (places: Places): Promise<string> => {
 const ledBy = async (places: Places, broker: Broker): Promise<readonly number[]> =>
   (await places.ask()).flatMap(({ partition, leader }) => (leader === numberOf(broker) ? [partition] : []));
 
-/** Answers how long it took. */
+/** Returns how long it took. */
 const othersLead = (places: Places, broker: Broker, led: readonly number[]): Promise<string> => {
   const began = performance.now();
   return until(`others lead what ${broker} led`, MOVED_MS, async () => {
@@ -58,10 +62,13 @@ const acknowledgedSince = (scene: Scene): (() => number) => {
   return () => scene.load.acknowledged() - before;
 };
 
-/** Answers what it did, once others lead. */
+/** Does the damage; returns what was done, once others lead. */
 type Harm = (scene: Scene, broker: Broker, moved: () => Promise<string>) => Promise<string>;
 
-/** One broker is away: others lead its partitions, events come all the same, and it catches up. */
+/**
+ * While a broker is away, others lead its partitions and events are still stored; then it catches
+ * up.
+ */
 const away = async (scene: Scene, broker: Broker, harm: Harm): Promise<Proof> => {
   const places = placesOf(scene.target);
   try {
@@ -123,8 +130,8 @@ const one = (name: string, harm: Harm): Fault => ({
 });
 
 /**
- * Nothing reaches a broker, neither clients nor followers, and it reaches all: it keeps its session
- * with the controllers, so no election ends this, and what it leads stands until the heal.
+ * Clients and followers cannot reach the broker, but it reaches everything. It keeps its session
+ * with the controllers, so there is no election, and its partitions wait until the heal.
  */
 const cutOff: Fault = {
   name: "cut a broker off",
@@ -143,7 +150,8 @@ const cutOff: Fault = {
       const events = acknowledged();
       const { swallowed } = proxy.damage();
       proxy.weather({});
-      // What was swallowed never comes, as with a router that is back.
+      // The swallowed bytes never arrive, as behind a router that restarted, so connections are
+      // reset.
       proxy.reset();
       const inSync = await allInSync(places);
       return {

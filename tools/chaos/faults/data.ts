@@ -1,4 +1,4 @@
-// Bad and lost data: garbage in topics, one device that is nearly all traffic, an emptied Redis.
+// Faults of data: garbage in topics, one device that causes nearly all traffic, an emptied Redis.
 import { randomBytes } from "node:crypto";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { readGroups } from "../hosting.ts";

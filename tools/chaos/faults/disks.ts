@@ -1,9 +1,9 @@
-// A full disk under one folder: the proof is that the system itself says ENOSPC, and that who
-// writes there says so too.
+// A full disk under one folder. The proof is that the system reports ENOSPC, and that the process
+// which writes there logs it.
 import { empty, fill, type MountedFolder } from "../stage/mounts.ts";
 import { between, type Fault, pause } from "./fault.ts";
 
-/** Whose log is looked into for its own words. */
+/** The processes that write to each folder, whose logs must report the error. */
 const writers: Readonly<Record<MountedFolder, readonly string[]>> = {
   kafka: ["kafka"],
   clickhouse: ["clickhouse", "worker-money"],

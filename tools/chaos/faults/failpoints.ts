@@ -1,5 +1,5 @@
-// Members that die at a named step of the runner, zombies that wake after their group has gone on,
-// and members that come and go.
+// Workers that die at a named step of the runner, zombies that wake after their group went on
+// without them, and workers that join and leave.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
@@ -24,8 +24,8 @@ interface Member {
   readonly joined: () => Promise<void>;
 }
 /**
- * One more worker beside those of the stack, which would start it again with the same failpoint. It
- * shares the partitions of its group.
+ * Starts one more worker beside those of the stack, because the stack would restart its own with
+ * the same failpoint. The new one shares the partitions of its group.
  */
 const member = async ({ target }: Scene, group: string, failpoint?: string): Promise<Member> => {
   const port = await freePort();
@@ -47,7 +47,7 @@ const member = async ({ target }: Scene, group: string, failpoint?: string): Pro
   });
   closeSync(output);
   const died = new Promise<NodeJS.Signals | null>((resolve) => child.once("exit", (_code, signal) => resolve(signal)));
-  // It must not outlive this process.
+  // The worker must not outlive this process.
   const end = () => child.kill("SIGKILL");
   process.once("exit", end);
   void died.then(() => process.off("exit", end));
@@ -88,8 +88,8 @@ const zombie: Fault = {
       await one.joined();
       one.child.kill("SIGSTOP");
       const generation = await sizeOf(scene, group);
-      // Its session is 10 s: a peer takes its partitions over, and it knows nothing of that when it
-      // wakes.
+      // Its session is 10 s. Another member takes over its partitions, which it does not know when
+      // it wakes.
       const after = await until("the group has gone on without it", JOIN_MS, async () => {
         const now = await sizeOf(scene, group);
         if (now >= generation) throw new Error(`${now} members`);
@@ -124,7 +124,7 @@ const storm: Fault = {
         sizes.push(await sizeOf(scene, group));
         await pause(between(scene.random, 200, 1_500));
       } finally {
-        // In order, so that the group hears of it at once; now and then it is killed.
+        // Usually it stops in order, so that the group knows at once; sometimes it is killed.
         one.child.kill(scene.random() < 0.3 ? "SIGKILL" : "SIGTERM");
       }
       await one.died;

@@ -1,14 +1,14 @@
-// What a fault is: it does its damage under load, heals it, and proves that it took effect.
+// The type of a fault: it does its damage under load, heals it, and proves that it took effect.
 
 import type { Finding } from "../laws/law.ts";
 import type { Generator } from "../load/generator.ts";
 import type { Load } from "../load/load.ts";
 import type { Target } from "../target.ts";
 
-/** A cycle of which a fault has no proof is void. */
+/** A cycle without a proven fault is void. */
 export interface Proof {
   readonly took: boolean;
-  /** One line: process numbers, bytes swallowed, rows deleted. */
+  /** One line, for example process numbers, swallowed bytes or deleted rows. */
   readonly what: string;
 }
 export interface Scene {
@@ -16,33 +16,33 @@ export interface Scene {
   readonly random: () => number;
   readonly load: Load;
   readonly generator: Generator;
-  /** What a fault has found out for a law by itself. */
+  /** Adds a finding of the fault to a law. */
   readonly find: (law: string, finding: Finding) => void;
-  /** The fault rewinds this group on purpose. */
+  /** The fault rewinds this group on purpose, so the watcher must accept it. */
   readonly forgive: (group: string) => void;
-  /** Until every group has read what lies in the log now. */
+  /** Resolves when every group has read everything that the log has now. */
   readonly quiet: () => Promise<void>;
   readonly tell: (text: string) => void;
 }
 export interface Fault {
   readonly name: string;
-  /** Its number in the list of faults of docs/design/laws.md, "Faults". */
+  /** The number in docs/design/laws.md, "Faults". */
   readonly id: string;
   /**
-   * proxies: only where every service has one before it; folders: only where a small file system
-   * can be mounted; cluster: only where the log is three brokers.
+   * proxies: every service needs a proxy in front; folders: small file systems must be mountable;
+   * cluster: the log must have three brokers.
    */
   readonly needs?: "proxies" | "folders" | "cluster";
-  /** The proxy whose weather it makes: one at a time. */
+  /** The service whose proxy the fault uses; each proxy serves one fault at a time. */
   readonly before?: string;
   /**
-   * It stops the load and waits for quiescence before and after; at most one of this kind in a
-   * cycle, and last.
+   * The fault stops the load and waits for quiescence before and after. A cycle has at most one
+   * such fault, at its end.
    */
   readonly isAlone?: boolean;
-  /** How often it is drawn; 1 by default. */
+  /** How often the fault is drawn; 1 by default. */
   readonly weight?: number;
-  /** Resolves when its damage is healed: processes may still be catching up. */
+  /** Resolves when the damage is healed; processes may still be catching up. */
   readonly run: (scene: Scene) => Promise<Proof>;
 }
 

@@ -1,11 +1,11 @@
-// Bad weather between the product and one of its stores; the proof is what the proxy has done to
-// the bytes.
+// Bad weather between the product and one of its stores. The proof is the damage that the proxy
+// counted.
 import type { Damage, Weather } from "../stage/weather.ts";
 import type { FrontedServer } from "../target.ts";
 import { between, type Fault, pause } from "./fault.ts";
 
 const every: readonly FrontedServer[] = ["kafka", "postgres", "clickhouse", "redis", "registry"];
-/** Who is asked all the time; the registry is asked at the start of a process alone. */
+/** Services with constant traffic; the registry is only used when a process starts. */
 const busy = every.filter((name) => name !== "registry");
 
 interface Storm {
@@ -15,7 +15,7 @@ interface Storm {
   readonly weather: (random: () => number) => Weather;
   readonly seen: (damage: Damage) => number;
   readonly lasts: readonly [number, number];
-  /** Existing connections are reset when it begins. */
+  /** Existing connections are reset when the weather begins. */
   readonly breaks?: boolean;
 }
 const storms: readonly Storm[] = [
@@ -44,7 +44,8 @@ const storms: readonly Storm[] = [
     lasts: [2_000, 8_000],
     breaks: true,
   },
-  // The work was done, its acknowledgement is lost: the place sweeps over the whole of an answer.
+  // The server did the work but its acknowledgement is lost; the place of the cut moves over the
+  // whole answer.
   {
     name: "lost acknowledgements before",
     id: "F-10",
@@ -94,8 +95,8 @@ const fault = (storm: Storm, name: FrontedServer): Fault => ({
     await pause(ms);
     const damage = proxy.damage();
     proxy.weather({});
-    // What was swallowed never comes: connections that wait for it are broken, as a router does
-    // that comes back.
+    // The swallowed bytes never arrive, so waiting connections are reset, as by a router that
+    // restarts.
     if (damage.swallowed > 0) proxy.reset();
     const seen = storm.seen(damage);
     const done = Object.entries(damage).flatMap(([what, count]) => (count > 0 ? [`${what} ${count}`] : []));

@@ -1,13 +1,13 @@
-// Kill -9, orderly stops and pauses of every process; their proof is another process number, the
-// exit, or state T in /proc.
+// Kills, orderly stops and pauses of every process. The proof is a new process number, the exit, or
+// state T in /proc.
 import { readFileSync } from "node:fs";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { kept, unless } from "../laws/law.ts";
 import { between, type Fault, type Proof, pause, type Scene } from "./fault.ts";
 
-/** A worker that was killed while its group rebalanced waits for a session of 30 s twice. */
+/** A worker killed during a rebalance waits twice for a session of 30 s. */
 const BACK_MS = 90_000;
-/** Processes that are named by the product, and those of the stack. */
+/** Processes of the product, and servers of the stack. */
 const edges = ["ingest"];
 const workers = ["worker-chain", "worker-money", "keeper"];
 const stores = ["kafka", "clickhouse", "postgres", "redis", "registry"];
@@ -96,7 +96,8 @@ const stop = (name: string, low: number, high: number): Fault => ({
       await pause(ms);
       return { took: true, what: `${name} ${pid} in state ${state} for ${(ms / 1_000).toFixed(1)} s` };
     } finally {
-      // It may have been killed as one that hangs; then there is nothing to wake.
+      // The stack may have killed the paused process because it hangs; then there is nothing to
+      // wake.
       try {
         process.kill(pid, "SIGCONT");
       } catch {}
@@ -104,7 +105,7 @@ const stop = (name: string, low: number, high: number): Fault => ({
   },
 });
 
-/** docs/design/laws.md L4; a process that is asked to stop has 20 s. */
+/** docs/design/laws.md L4: a process has 20 s to stop. */
 const ORDERLY_MS = 20_000;
 const orderly = (name: string): Fault => ({
   name: `stop ${name} in order`,
@@ -146,7 +147,7 @@ export const processFaults: readonly Fault[] = [
   kill("redis", "F-06"),
   kill("registry", "F-07"),
   killStores,
-  // Beyond the session of stages (10 s): while it sleeps the group goes on without it.
+  // Beyond the session of stages (10 s), so that the group goes on without the paused member.
   stop("worker-chain", 3_000, 14_000),
   stop("worker-money", 3_000, 12_000),
   stop("ingest", 2_000, 8_000),

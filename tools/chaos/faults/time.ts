@@ -1,5 +1,5 @@
-// Going back: replays, rewinds, rows and partitions that are deleted and brought back; the state
-// hash before and after is the proof and the law.
+// Faults that repeat the past: replays, rewinds, and deleted rows and partitions that a replay
+// restores. The state hash before and after is the proof and the law.
 
 import { execFile } from "node:child_process";
 import { rollupTables } from "../../../modules/figures/rollups/table.ts";
@@ -18,10 +18,7 @@ const COMMAND_MS = 240_000;
 
 const hashOf = ({ target }: Pick<Scene, "target">): Promise<StateHash> => stateHash(target.pool, target.clickhouse);
 
-/**
- * The command line as an operator types it. Answers what it printed; throws with what it said on
- * stderr.
- */
+/** Runs the command line as an operator would. Returns its output; throws with its stderr. */
 const tributary = ({ target }: Scene, ...args: readonly string[]): Promise<string> =>
   new Promise((resolve, reject) => {
     const env = { PATH: searchPath(), TRIBUTARY_HOME: target.home };
@@ -34,7 +31,7 @@ const tributary = ({ target }: Scene, ...args: readonly string[]): Promise<strin
   });
 
 const short = ({ hash }: StateHash): string => hash.slice(0, 12);
-/** Notes for a law whether two states are equal. */
+/** Records for a law whether two states are equal. */
 const compare = (scene: Scene, laws: readonly string[], before: StateHash, after: StateHash, what: string): void => {
   const differing = differingTables(before, after).map((table) => `${table} differs after ${what}`);
   for (const law of laws) scene.find(law, unless(differing, `H ${short(before)} before and after ${what}`));
@@ -55,7 +52,7 @@ const replay = async (scene: Scene, hours: number): Promise<number> => {
     signal: AbortSignal.timeout(COMMAND_MS),
   });
   const report = (await response.json()) as ReplayAnswer;
-  // Records that cannot be read are logged as errors; they were dead letters before, and stay so.
+  // Unreadable records are reported as errors; they were dead letters before and still are.
   const failed = (report.errors ?? []).filter(({ message }) => !UNREADABLE.test(message));
   if (response.status !== 200 || failed.length > 0)
     throw new Error(`the replay answered ${response.status}: ${JSON.stringify(report)}`);
@@ -76,10 +73,7 @@ const replays: Fault = {
   },
 };
 
-/**
- * Deletes behind the back of everything, proves that it is gone, and brings it back with one
- * replay.
- */
+/** Deletes data past the product, proves that it is gone, and restores it with one replay. */
 const lost = (name: string, remove: (scene: Scene) => Promise<string>): Fault => ({
   name,
   id: "R2",
@@ -88,8 +82,8 @@ const lost = (name: string, remove: (scene: Scene) => Promise<string>): Fault =>
     const before = await hashOf(scene);
     let removed = "";
     let gone: readonly string[] = [];
-    // Twice, with nothing new between: what the first replay left behind (tokens, notes of what was
-    // seen) must not swallow the second one.
+    // Done twice without new events in between: notes that the first replay left, such as tokens
+    // and ids seen, must not make the second one skip rows.
     for (let n = 0; n < 2; n += 1) {
       removed = await remove(scene);
       gone = differingTables(before, await hashOf(scene));
@@ -107,8 +101,8 @@ const partition = lost("a partition dropped and replayed", async ({ target }) =>
   return `the ClickHouse partition ${month!.month} and all rollups`;
 });
 /**
- * Entries of the ledger stay: one that is new to the store brings its lines as new ones, and lines
- * that were left of it would refuse them.
+ * Ledger entries are not deleted: a replayed entry inserts its lines too, and lines that still
+ * exist would refuse them.
  */
 const scattered = postgresTables.filter(({ name }) => name !== ledger.name);
 const rows = lost("rows deleted and replayed", async ({ target, random }) => {
@@ -119,7 +113,7 @@ const rows = lost("rows deleted and replayed", async ({ target, random }) => {
   });
   const connection = await target.pool.connect();
   try {
-    // Past the triggers that would refuse it: this is the hand of an accident.
+    // Bypasses the triggers that forbid deletes, as an accident would.
     await connection.query("set session_replication_role = replica");
     for (const { name: table } of scattered)
       await connection.query(`delete from ${table} where abs(hashtextextended(${table}::text, ${seed})) % 20 = 0`);
@@ -144,10 +138,7 @@ const emptied = lost("all tables emptied and replayed", async ({ target }) => {
   return `every row of ${emptied} tables and all of Redis`;
 });
 
-/**
- * What `tributary rewind` moves: a stage with those that are hosted behind it, or a sink with those
- * beside it.
- */
+/** The names that `tributary rewind` accepts: each moves a whole group of stages or sinks. */
 const rewound = [...stageGroups.map(({ chain }) => chain.name), ...sinkGroups.map(({ sinks }) => sinks[0]!.name)];
 interface RewindPlan {
   readonly partitions: readonly { readonly partition: number; readonly committed: number; readonly target: number }[];

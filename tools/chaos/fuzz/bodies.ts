@@ -1,9 +1,9 @@
-// Bodies of the kinds that hurt a parser, a walk or a hash: each is legal JSON, or nearly.
+// Bodies that are expensive for a parser, a walk or a hash. Each is valid JSON, or nearly.
 
 /** Numbers from 0 to 1, the same for the same seed. */
 export type Random = () => number;
 export interface HurtingBody {
-  /** What it tries, in a few words. */
+  /** The attack in a few words. */
   readonly kind: string;
   readonly body: Buffer;
 }
@@ -20,7 +20,7 @@ const short = (n: number): string => n.toString(36);
 const objectOf = (count: number, key: (n: number) => string, value: (n: number) => string | number): string =>
   `{${Array.from({ length: count }, (_, n) => `${JSON.stringify(key(n))}:${value(n)}`).join(",")}}`;
 
-/** The n-th piece of JSON of a body; a piece is a value. */
+/** The n-th piece of JSON of a body; each piece is a value. */
 type Kind = (about: BodyInput) => (n: number) => string;
 
 const shuffled = (random: Random, count: number): readonly number[] => {
@@ -113,10 +113,10 @@ const pieces: Readonly<Record<string, Kind>> = {
   nothing: () => () => "null",
 };
 
-/** Under these names a value of props goes through rules of its own. */
+/** Props with these names go through rules of their own. */
 const NAMES = ["email", "phone", "name", "address", "order_id", "revenue", "currency", "svc_click_id", "url", "x"];
 
-/** Values up to that size, with commas between. */
+/** Values up to that size, separated by commas. */
 const filled = (piece: (n: number) => string, bytes: number): string => {
   const all: string[] = [];
   for (let size = 0, n = 0; size < bytes; n += 1) {
@@ -129,7 +129,7 @@ const filled = (piece: (n: number) => string, bytes: number): string => {
 const eventOf = ({ clientId, now }: BodyInput, props: string, n = 0): string =>
   `{"t":"install","ts":${now - n},"cid":${clientId},"did":"d${n}","props":${props}}`;
 
-/** Where the pieces stand: what hurts in one place is refused in another. */
+/** The places for the pieces: a value that hurts in one place is refused in another. */
 const places: Readonly<Record<string, (about: BodyInput, piece: (n: number) => string, bytes: number) => string>> = {
   "an event each": (about, piece, bytes) =>
     `{"events":[${filled((n) => eventOf(about, `{"x":${piece(n)}}`, n), bytes)}]}`,
@@ -148,7 +148,7 @@ const places: Readonly<Record<string, (about: BodyInput, piece: (n: number) => s
     `{"events":[${filled(piece, bytes)}],"events":[${eventOf(about, "{}")}]}`,
 };
 
-/** The body as it is, or with one thing wrong. */
+/** The body unchanged, or with one error. */
 const damages: readonly (readonly [string, (body: string, random: Random) => string])[] = [
   ["cut", (body, random) => body.slice(0, between(random, 0, body.length))],
   [
@@ -164,7 +164,7 @@ const damages: readonly (readonly [string, (body: string, random: Random) => str
   ["garbage behind", (body) => `${body}]}]}]}`],
 ];
 
-/** At most about `bytes` long; every draw is of `random`. */
+/** At most about `bytes` long; every draw uses `random`. */
 export const hurtingBody = (random: Random, bytes: number, clientId = 1, now = Date.now()): HurtingBody => {
   const about = { random, clientId, now };
   const [kind, piece] = pick(random, Object.entries(pieces));

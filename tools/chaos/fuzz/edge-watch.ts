@@ -1,16 +1,16 @@
-// Looks at the edge's process every second: its resident memory, and the longest that its event
+// Samples the edge's process every second: its resident memory, and the longest time that its event
 // loop was blocked.
 
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
 export interface Sample {
-  /** Since the watch began. */
+  /** Time since the watch began. */
   readonly atMs: number;
   readonly rssMb: number;
-  /** Wall time: on a busy machine most of it is waiting for a core. */
+  /** Wall time, which on a busy machine is mostly waiting for a core. */
   readonly lagMs: number;
-  /** So much of it at least was its own work: without all waiting for a core. */
+  /** The part of the lag that was at least its own work: the lag less all waiting for a core. */
   readonly blockedMs: number;
 }
 export interface EdgeWatch {
@@ -24,17 +24,17 @@ const LAG = /^nodejs_eventloop_lag_max_seconds\S* ([\d.e-]+)/m;
 const rssMb = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1_024;
 
-/** The longest since the last time that it was asked. */
+/** The longest lag since the last call. */
 export const longestLagMs = async (opsUrl: string): Promise<number> => {
   const answer = await fetch(`${opsUrl}/metrics`, { signal: AbortSignal.timeout(20_000) });
   return Number(LAG.exec(await answer.text())?.[1] ?? 0) * 1_000;
 };
 
-/** How long the main thread of a process has waited for a core so far. */
+/** The total time that the main thread of a process has waited for a core. */
 const waitedMs = (pid: number): number =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[1]) / 1_000_000;
 
-/** `pid` is undefined while the process does not run: what it was asked then is left out. */
+/** `pid` returns undefined while the process does not run; that sample is left out. */
 export const watchEdge = (
   opsUrl: string,
   pid: () => number | undefined,

@@ -1,19 +1,20 @@
-// One connection as a hostile sender uses it: bytes, pauses and an end, and all that comes back.
+// One connection of a hostile sender: it sends bytes, pauses and an end, and collects everything
+// that comes back.
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
 export interface Address {
   readonly port: number;
-  /** Of this sender: an address of the loopback network, so that each counts for itself. */
+  /** The loopback address of this sender, so that limits by address count each sender alone. */
   readonly from: string;
 }
 /** A number is a pause in ms. */
 export type Step = string | Buffer | number;
 export interface Conversation {
   readonly steps: readonly Step[];
-  /** What the sender does after the last step. */
+  /** The sender's action after the last step. */
   readonly ending: "wait" | "end" | "destroy";
-  /** How long it waits for an end, at most. */
+  /** The longest time that it waits for an end. */
   readonly patienceMs: number;
 }
 export interface ExchangeResult {
@@ -22,10 +23,10 @@ export interface ExchangeResult {
 }
 
 const MOST_KEPT = 1_000_000;
-/** An answer is whole, and no other one follows, after so long a silence. */
+/** After this silence an answer is complete, and no other one follows. */
 const QUIET_MS = 1_500;
 
-/** Never rejects: a connection that breaks has said what it has said. */
+/** Never rejects: a broken connection returns what was received until then. */
 export const converse = (
   { port, from }: Address,
   { steps, ending, patienceMs }: Conversation,

@@ -1,4 +1,4 @@
-// What a run of the fuzz found, as verdicts: each has its figure, and whether it is as promised.
+// Results of a fuzz run as verdicts: each has a figure, and says whether the promise was kept.
 import type { Sample } from "./edge-watch.ts";
 import type { AttackResult } from "./senders.ts";
 
@@ -8,12 +8,12 @@ export interface Verdict {
   readonly figure: string;
 }
 
-/** docs/design/laws.md, "Answers to any input": and 503 only with the time to come again. */
+/** docs/design/laws.md, "Answers to any input"; a 503 must also say when to retry. */
 const ALLOWED = new Set([100, 200, 204, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 503]);
-/** Of our own code, and of the stores: none of it is for a sender. */
+/** Signs of our own code and of the stores, which no sender may see. */
 const INSIDE = /\bat [\w.<>]+ \(|node_modules|\/dist\/|\bSELECT |ECONNREFUSED|kafkajs|ClickHouse|postgres/;
 
-/** What is wrong with the answers to an attack; null when nothing is. */
+/** The first error in the answers to an attack, or null. */
 export const wrongWith = ({ said }: AttackResult): string | null => {
   for (const { statuses, text } of said) {
     const odd = statuses.find((status) => !ALLOWED.has(status));
@@ -25,7 +25,7 @@ export const wrongWith = ({ said }: AttackResult): string | null => {
   return null;
 };
 
-/** Batch ids of what was accepted. */
+/** The ids of accepted batches. */
 export const acceptedIn = ({
   said,
 }: AttackResult): readonly { readonly batchId: string; readonly accepted: number }[] =>
@@ -35,7 +35,7 @@ export const acceptedIn = ({
       .filter(({ accepted }) => accepted > 0),
   );
 
-/** How often each was answered. */
+/** How often each status was answered. */
 export const statusText = (statuses: ReadonlyMap<number, number>): string =>
   [...statuses]
     .sort(([a], [b]) => a - b)
@@ -45,10 +45,10 @@ export const statusText = (statuses: ReadonlyMap<number, number>): string =>
 export const quantile = (times: readonly number[], share: number): number =>
   [...times].sort((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
 
-/** A quiet machine answers in a few ms, of which twice is still nothing. */
+/** A quiet machine answers within a few ms, and twice of that is still fast. */
 const FLOOR_MS = 50;
 const SLOWER = 2;
-/** Law 8: never for a second. In CPU time 200 ms are held by tests/bench/blocking.test.ts. */
+/** Law 8 allows less than a second; tests/bench/blocking.test.ts holds 200 ms of CPU time. */
 const MOST_BLOCKED_MS = 1_000;
 const MOST_GROWTH_MB = 50;
 
@@ -69,7 +69,10 @@ const medianRss = (samples: readonly Sample[]): number =>
     0.5,
   );
 
-/** The last third of the storm against the one before it: the first one is what warms up. */
+/**
+ * Compares the last third of the storm with the middle one; in the first third the process warms
+ * up.
+ */
 export const flat = (samples: readonly Sample[]): Verdict => {
   const third = Math.floor(samples.length / 3);
   const [middle, last] = [medianRss(samples.slice(third, 2 * third)), medianRss(samples.slice(2 * third))];

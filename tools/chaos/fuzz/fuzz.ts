@@ -1,4 +1,5 @@
-// `npm run fuzz`: what hurts is sent to a live edge, by seed; then every promise is asked.
+// `npm run fuzz`: sends hostile input to a live edge, drawn from a seed, and then checks every
+// promise.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { repositoryRoot } from "../../../infra/embedded/home.ts";
@@ -48,7 +49,7 @@ const numberOf = (option: string, text: string, most: number): number => {
   return number;
 };
 
-/** Answers its exit code. */
+/** Returns the exit code. */
 export const fuzz = async (args: readonly string[]): Promise<number> => {
   const text = { type: "string" } as const;
   const options = {

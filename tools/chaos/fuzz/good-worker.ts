@@ -1,4 +1,5 @@
-// The good tenants on a thread of their own, so that making hostile bodies is no time of theirs.
+// The good tenants on a thread of their own, so that the time for making hostile bodies is not in
+// their times.
 import { parentPort, workerData } from "node:worker_threads";
 import { type Sender, startGood } from "./senders.ts";
 

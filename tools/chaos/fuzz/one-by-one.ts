@@ -1,4 +1,4 @@
-// Hurting bodies one after the other, so that each has its own figure.
+// Sends hostile bodies one after the other, so that each has a figure of its own.
 import { print, table } from "../../../infra/runtime/output.ts";
 import { randomFrom } from "../../../infra/runtime/random.ts";
 import type { Target } from "../target.ts";
@@ -9,10 +9,10 @@ import { quantile, statusText, type Verdict } from "./findings.ts";
 import { progress } from "./progress.ts";
 import { MOST_BYTES, type Sender } from "./senders.ts";
 
-/** A token may send 100 a minute. */
+/** A token may send 100 requests a minute. */
 export const BODIES_A_TOKEN = 90;
 
-/** Lists those that blocked the loop longest. */
+/** Lists the bodies that blocked the event loop longest. */
 export const oneByOne = async (
   target: Target,
   senders: readonly Sender[],

@@ -1,4 +1,4 @@
-// Where a run of the fuzz is, on stderr.
+// Prints the progress of a fuzz run to stderr.
 import { tell } from "../../../infra/runtime/output.ts";
 
 export const progress = (text: string): void => tell(`${new Date().toISOString().slice(11, 19)} ${text}`);

@@ -1,13 +1,13 @@
-// The grammar of what a hostile sender does: bodies, encodings, headers, lies about lengths, slow
-// and broken connections. Every choice is drawn from one source of chance.
+// The attacks of a hostile sender: bodies, encodings, headers, wrong lengths, slow and broken
+// connections. Every choice is drawn from one random source.
 import { gzipSync } from "node:zlib";
 import { between, hurtingBody, pick, type Random } from "./bodies.ts";
 import type { Conversation, Step } from "./exchange.ts";
 
 export interface Attack {
-  /** What it does, in a few words. */
+  /** The attack in a few words. */
   readonly name: string;
-  /** One after the other would be no attack: all at once. */
+  /** All of them run at once, because one after the other would be no attack. */
   readonly conversations: readonly Conversation[];
 }
 export interface Attacker {
@@ -76,7 +76,7 @@ const wrongGzip: Readonly<Record<string, (body: Buffer, random: Random) => Buffe
   "garbage behind a gzip": (body) => Buffer.concat([gzipSync(body, { level: 1 }), Buffer.from("garbage")]),
 };
 
-/** Heads that are odd by themselves; each is followed by nothing. */
+/** Request heads that are odd by themselves; nothing follows them. */
 const heads: Readonly<Record<string, (attacker: Attacker) => string>> = {
   "a thousand headers": ({ token }) => head(token, ...Array.from({ length: 1_000 }, (_, n) => `X-${n}: 1`)),
   "headers of 100 KB": ({ token }) => head(token, `X: ${"x".repeat(100_000)}`),
@@ -271,7 +271,7 @@ const draws: readonly (readonly [weight: number, Draw])[] = [
 
 const TOTAL = draws.reduce((sum, [weight]) => sum + weight, 0);
 
-/** The next thing that this sender does. */
+/** Draws the next attack of this sender. */
 export const drawAttack = (attacker: Attacker): Attack => {
   let at = attacker.random() * TOTAL;
   for (const [weight, draw] of draws) {

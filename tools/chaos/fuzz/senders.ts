@@ -1,4 +1,4 @@
-// Who sends: good tenants at a steady pace, whose answers are timed, and hostile ones.
+// Good tenants that send at a steady rate, with timed answers, and hostile ones.
 import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,7 +7,7 @@ import { randomFrom } from "../../../infra/runtime/random.ts";
 import { type Address, converse, type ExchangeResult } from "./exchange.ts";
 import { type Attack, drawAttack } from "./requests.ts";
 
-/** Of one body: the limit of an edge is 25 MiB. */
+/** The most bytes of one body; the limit of an edge is 25 MiB. */
 export const MOST_BYTES = 24 * 1024 * 1024;
 
 export interface Sender {
@@ -17,16 +17,16 @@ export interface Sender {
   readonly address: Address;
 }
 export interface Good {
-  /** Of every answer since the last call, ms. */
+  /** Milliseconds of every answer since the last call. */
   readonly times: () => readonly number[];
-  /** Of answers that were not 200, and of requests without one. */
+  /** Counts of answers other than 200, and of requests without an answer. */
   readonly refused: Readonly<Record<string, number>>;
-  /** Ids of events that were accepted. */
+  /** Ids of accepted events. */
   readonly accepted: readonly string[];
   readonly stop: () => Promise<void>;
 }
 
-/** 86 requests a minute: the limit of a token is never the reason. */
+/** 86 requests a minute, so that the limit of a token is never reached. */
 const EVERY_MS = 700;
 const EVENTS_EACH = 50;
 const DEADLINE_MS = 15_000;
@@ -55,7 +55,7 @@ const post = ({ address, token }: Sender, agent: Agent, body: string): Promise<n
     sent.once("error", reject).end(body);
   });
 
-/** Starts at once. `prefix` begins the ids of its events. */
+/** Starts at once. The ids of its events begin with `prefix`. */
 export const startGood = (sender: Sender, prefix: string): Good => {
   const agent = new Agent({ keepAlive: true });
   let times: number[] = [];
@@ -102,10 +102,10 @@ export const startGood = (sender: Sender, prefix: string): Good => {
 export interface GoodReport {
   readonly times: readonly number[];
   readonly refused: readonly string[];
-  /** Events. */
+  /** Number of accepted events. */
   readonly accepted: number;
 }
-/** All good tenants, on a thread of their own. */
+/** Starts all good tenants on a thread of their own. */
 export const startGoods = (senders: readonly Sender[], prefix: string) => {
   const worker = new Worker(new URL("./good-worker.js", import.meta.url), { workerData: { senders, prefix } });
   const ask = async (what: "times" | "stop"): Promise<GoodReport> => {
@@ -117,14 +117,14 @@ export const startGoods = (senders: readonly Sender[], prefix: string) => {
   return { report: () => ask("times"), stop: () => ask("stop") };
 };
 
-/** What an attack was answered; `place` draws it again: `--only <place>`. */
+/** The answers to an attack; `--only <place>` draws it again. */
 export interface AttackResult {
   readonly place: string;
   readonly attack: Attack;
   readonly said: readonly ExchangeResult[];
 }
 
-/** The n-th attack of a sender, whatever came before it. */
+/** The n-th attack of a sender does not depend on earlier ones. */
 export const attackOf = (sender: Sender, seed: number, n: number, mostBytes: number): Attack =>
   drawAttack({
     token: sender.token,
@@ -133,7 +133,7 @@ export const attackOf = (sender: Sender, seed: number, n: number, mostBytes: num
     mostBytes,
   });
 
-/** `port` where it is not the one of the sender's edge. */
+/** `port` if it is not the port of the sender's edge. */
 export const runAttack = async (
   { address }: Sender,
   { conversations }: Attack,
@@ -144,13 +144,13 @@ interface Storm {
   readonly seed: number;
   readonly mostBytes: number;
   readonly onAttacked: (attacked: AttackResult) => void;
-  /** Names of the attacks that are under way, by place. */
+  /** Names of the attacks under way, by place. */
   readonly underWay: Map<string, string>;
-  /** Of the edge that the next attack goes to. */
+  /** The port of the edge for the next attack. */
   readonly port: () => number;
 }
 
-/** Attack after attack, `lanes` at once, until stopped. */
+/** Sends attacks until stopped, `lanes` at a time. */
 export const startHostile = (sender: Sender, lanes: number, storm: Storm) => {
   const { seed, mostBytes, onAttacked, underWay, port } = storm;
   let isStopping = false;

@@ -1,4 +1,4 @@
-// The edge that is fuzzed, with what it takes to store an event, and the tenants that send to it.
+// The edge under test with the processes that store an event, and the tenants that send to it.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { startStack } from "../../../infra/embedded/supervisor.ts";
@@ -15,7 +15,7 @@ import type { Sender } from "./senders.ts";
 const needed = ["ingest", "ingest-standby", "worker-chain", "worker-money"];
 const services = ["kafka", "postgres", "clickhouse", "redis", "registry"] as const;
 
-/** What runs in the folder, or what it takes to store an event, started there. */
+/** Opens the stack that runs in the folder, or starts the processes that store an event there. */
 export const openEdgeStack = async (
   home: string,
 ): Promise<{ readonly target: Target; readonly close: () => Promise<void> }> => {
@@ -44,7 +44,7 @@ export const openEdgeStack = async (
   };
 };
 
-/** Tenants take turns over the demo clients; each has a token and an address of its own. */
+/** Spreads the tenants over the demo clients; each has its own token and address. */
 export const openSenders = async (target: Target, count: number) => {
   const { clients } = target.run().demo as unknown as { readonly clients: readonly { readonly id: number }[] };
   const pool = openPool(target.env.POSTGRES_URL!, { name: "tributary-fuzz", max: 1 });

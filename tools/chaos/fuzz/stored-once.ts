@@ -1,16 +1,16 @@
-// Whether what was answered 200 is in the tables, once.
+// Checks that every accepted event is in the tables, exactly once.
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import type { Target } from "../target.ts";
 import type { Verdict } from "./findings.ts";
 
-/** A batch of a hostile sender that was answered 200. */
+/** A batch of a hostile sender that was accepted with 200. */
 export interface AcceptedBatch {
   readonly batchId: string;
   readonly accepted: number;
   readonly token: string;
 }
 
-/** So many of them are asked for by their receipts. */
+/** The number of batches whose receipts are read. */
 const RECEIPTS = 300;
 const SETTLE_MS = 180_000;
 
@@ -28,7 +28,7 @@ export const storedOnce = async (target: Target, prefix: string, accepted: numbe
     if (now.ids < accepted) throw new Error(`${now.ids} of ${accepted}`);
     return now;
   }).catch(count);
-  // A request without an answer may have been stored all the same.
+  // A request without an answer may still have been stored.
   const isKept = stored.rows === stored.ids && stored.ids >= accepted;
   return { says, isKept, figure: `${accepted} accepted, ${stored.ids} stored in ${stored.rows} rows` };
 };
@@ -37,7 +37,7 @@ interface Receipt {
   readonly accepted: number;
   readonly events: Readonly<Record<string, number>>;
 }
-/** Of a sample of what hostile senders were answered 200 for. */
+/** Checks a sample of the batches that hostile senders had accepted with 200. */
 export const receipts = async (target: Target, batches: readonly AcceptedBatch[]): Promise<Verdict> => {
   const step = Math.max(1, Math.floor(batches.length / RECEIPTS));
   const asked = batches.filter((_, n) => n % step === 0);

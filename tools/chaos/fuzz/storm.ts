@@ -1,4 +1,4 @@
-// Ten tenants, four of them good and measured, six of them hostile.
+// The storm: ten tenants, of which four are good and measured, and six hostile.
 import { setTimeout as sleep } from "node:timers/promises";
 import { print } from "../../../infra/runtime/output.ts";
 import type { Target } from "../target.ts";
@@ -14,18 +14,21 @@ interface Settings {
 }
 const GOOD = 4;
 const HOSTILE = 6;
-/** Tenants of a storm. */
+/** The number of tenants in a storm. */
 export const TENANTS = GOOD + HOSTILE;
 const LANES = 2;
-/** Of each round, so that what else the machine does weighs on both alike. */
+/**
+ * The length of the phases of a round. Phases alternate, so that other load on the machine affects
+ * both alike.
+ */
 const CALM_MS = 20_000;
 const STORM_MS = 60_000;
 const LEAST_ROUNDS = 4;
 const WARM_UP_MS = 15_000;
-/** What was under way before a change of phase is not counted. */
+/** Requests that were under way before a change of phase are not counted. */
 const CHANGE_MS = 3_000;
 const TELL_MS = 10_000;
-/** What is under way then is named. */
+/** If the loop was blocked longer than this, the attacks under way are printed. */
 const TOLD_BLOCK_MS = 300;
 
 interface StormCounts {
@@ -36,11 +39,11 @@ interface StormCounts {
 }
 const MOST_WRONG = 20;
 
-/** Hostile senders in the storm attack the edge, in the calm the one beside it. */
+/** Hostile senders attack the edge in the storm, and the edge beside it in the calm. */
 const edges = { storm: "ingest", calm: "ingest-standby" } as const;
 type Phase = keyof typeof edges;
 
-/** Senders that attack by turns, and what they were answered. */
+/** Starts the hostile senders and counts their answers. */
 const openHostile = (
   target: Target,
   hostile: readonly Sender[],
@@ -134,7 +137,7 @@ export const storm = async (
   const measures = openMeasures(target, goods, hostile);
   const rounds = Math.max(LEAST_ROUNDS, Math.round((minutes * 60_000) / STORM_MS));
   progress(`seed ${seed}: ${rounds} rounds; in the calm of each ${HOSTILE} hostile tenants attack another edge`);
-  // The times of an edge that warms up are not those of a calm one.
+  // An edge that warms up is slower than a calm one.
   await sleep(WARM_UP_MS);
   for (let round = 0; round < rounds; round += 1) {
     await measures.pass("calm", CALM_MS);

@@ -1,4 +1,4 @@
-// Every law of the suite in the order of their ids, and how they are asked.
+// Every law of the suite in the order of their ids, and the function that checks them.
 import { conservation, tenants } from "./conservation.ts";
 import type { Evidence, Finding, Law } from "./law.ts";
 import { liveness } from "./liveness.ts";
@@ -9,9 +9,7 @@ const laws: readonly Law[] = [...conservation, ...replays, ...money, ...order, .
 
 export type Judgement = Finding & { readonly id: string; readonly says: string };
 
-/**
- * Asks every law; one that cannot be asked because its question fails is broken, never left out.
- */
+/** Checks every law; a law whose check throws is broken, and never left out. */
 export const judge = async (evidence: Evidence): Promise<readonly Judgement[]> => {
   const found: Judgement[] = [];
   for (const { id, says, check } of laws) {

@@ -1,4 +1,4 @@
-// C: what was answered is stored, what is stored was sent, and the sums add up.
+// C: every acknowledged event is stored, every stored event was sent, and the sums agree.
 
 import { openObjects } from "../../../infra/objects/open.ts";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
@@ -136,7 +136,7 @@ export const conservation: readonly Law[] = [
     says: "dead letters in = reprocessed + discarded + waiting + parked, and dlq_depth of health says waiting + parked",
     check: async ({ target, log }) => {
       if (log.letters.length === 0) return open("no dead letter yet");
-      // The index and the answer of health follow within seconds.
+      // The index and the figure of health follow within seconds.
       return until("the index of dead letters is whole", INDEXED_MS, async () => {
         const states = await target.rows<{ state: string; kind: string; n: number }>(
           "select state, kind, count(*)::int as n from dead_letters group by state, kind",

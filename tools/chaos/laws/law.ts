@@ -1,4 +1,4 @@
-// What a law of the suite is: an id, a sentence, and a check that looks at the data alone.
+// The type of a law: an id, a sentence, and a check that only reads data.
 import type { Generator } from "../load/generator.ts";
 import type { Journal } from "../load/journal.ts";
 import type { LogPicture } from "../log-picture.ts";
@@ -6,35 +6,35 @@ import type { Target } from "../target.ts";
 import type { WatchResult } from "../watcher.ts";
 
 /**
- * `open`: nothing of this cycle could prove or break it; `missing`: the part it speaks of does not
- * exist yet; `elsewhere`: a test of its own proves it.
+ * `open`: nothing in this cycle could prove or break the law; `missing`: its part of the product
+ * does not exist yet; `elsewhere`: a test proves it.
  */
 export type Verdict = "kept" | "broken" | "open" | "missing" | "elsewhere";
 export interface Finding {
   readonly verdict: Verdict;
-  /** One line: what was counted, or the first things that are wrong. */
+  /** One line: the counts, or the first errors. */
   readonly evidence: string;
 }
-/** What the laws look at, gathered at quiescence. */
+/** The data that laws check, collected at quiescence. */
 export interface Evidence {
   readonly target: Target;
   readonly generator: Generator;
   readonly journal: Journal;
   readonly log: LogPicture;
-  /** Reads on in the log: what `log` shows grows. */
+  /** Reads the log further; `log` grows by that. */
   readonly readOn: () => Promise<unknown>;
-  /** Sender ids of this session begin with it, those of this cycle with the other. */
+  /** Prefixes of sender ids: of this session, and of this cycle. */
   readonly session: string;
   readonly cycle: string;
   readonly watched: WatchResult;
   /** No other sender uses this installation. */
   readonly isOurs: boolean;
   /**
-   * What faults of this cycle found out by themselves, by law: the hash before and after a replay,
-   * offsets of a rewind.
+   * Findings of the faults of this cycle by law, for example the hash before and after a replay, or
+   * the offsets of a rewind.
    */
   readonly findings: ReadonlyMap<string, readonly Finding[]>;
-  /** How long quiescence took after the last heal, and what it waited for. */
+  /** Time from the last heal to quiescence. */
   readonly quietMs: number;
   readonly events: readonly StoredEvent[];
 }
@@ -63,13 +63,13 @@ export const open = (evidence: string): Finding => ({ verdict: "open", evidence 
 const broken = (evidence: string): Finding => ({ verdict: "broken", evidence });
 const SHOWN = 3;
 
-/** Kept when the list of what is wrong is empty; else the first entries are shown. */
+/** Kept if `wrong` is empty; else its first entries are the evidence. */
 export const unless = (wrong: readonly string[], otherwise: string): Finding =>
   wrong.length === 0
     ? kept(otherwise)
     : broken(`${wrong.length}: ${wrong.slice(0, SHOWN).join("; ")}${wrong.length > SHOWN ? " ..." : ""}`);
 
-/** A law that is listed and cannot be asked here: it must not be forgotten in silence. */
+/** A law that cannot be checked here; it is listed so that it is not forgotten. */
 export const elsewhere = (id: string, says: string, where: string): Law => ({
   id,
   says,
@@ -80,7 +80,7 @@ export const missing = (id: string, says: string, part: string): Law => ({
   says,
   check: () => ({ verdict: "missing", evidence: `not provable yet: ${part}` }),
 });
-/** A law of which a fault brings the proof: the worst of what it found. */
+/** A law that only a fault can prove: the worst of its findings. */
 export const foundBy = (id: string, says: string, fault: string): Law => ({
   id,
   says,

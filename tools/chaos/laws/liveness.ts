@@ -1,10 +1,10 @@
-// L: after the last heal everything is read again in time, nothing grows without bound, and a dead
-// store is reported.
+// L: after the last heal everything is read in time, nothing grows without bound, and a dead store
+// is reported.
 import { elsewhere, foundBy, kept, type Law, open, unless } from "./law.ts";
 
 /** docs/design/laws.md L1. */
 const QUIET_WITHIN_MS = 60_000;
-/** modules/running/installation/product.ts: what a process of the product may take. */
+/** The most memory of a process (modules/running/installation/product.ts). */
 const MOST_MEMORY_MB = 700;
 
 export const liveness: readonly Law[] = [

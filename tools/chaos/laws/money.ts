@@ -1,17 +1,20 @@
-// M: entries balance, every conversion has its one outcome, and the commissions are those that the
-// sender works out for itself.
+// M: entries balance, every conversion has one outcome, and commissions equal those that the sender
+// computes itself.
 import type { Sale } from "../load/generator.ts";
 import { type Evidence, elsewhere, type Law, missing, unless } from "./law.ts";
 
-/** A percentage of cents, rounded half to even; written apart from domain/money.ts on purpose. */
+/**
+ * A percentage of cents, rounded half to even. It is written again on purpose and does not use
+ * domain/money.ts.
+ */
 const shareOf = (cents: bigint, percent: bigint): bigint => {
   const [whole, rest] = [(cents * percent) / 100n, (cents * percent) % 100n];
   return rest > 50n || (rest === 50n && whole % 2n === 1n) ? whole + 1n : whole;
 };
 
 /**
- * Orders of this cycle by what they must have earned: sold and not refunded, of sales whose terms
- * do not depend on others.
+ * The commission that each order of this cycle must have earned: nothing if refunded. Sales whose
+ * terms depend on others are left out.
  */
 const expectedOf = ({
   generator,
@@ -20,7 +23,7 @@ const expectedOf = ({
 }: Evidence): ReadonlyMap<string, { readonly sale: Sale; readonly earned: bigint }> => {
   const stored = new Set(events.filter(({ t }) => t === "purchase").map(({ order_id: order }) => order));
   const taken = new Set(events.filter(({ t }) => t === "refund").map(({ order_id: order }) => order));
-  // Of an order that fraud rules held back another law says what becomes of it.
+  // Orders that a fraud rule held back are covered by another law.
   const odd = new Set(events.filter(({ fraud_band: band }) => band !== "ok").map(({ order_id: order }) => order));
   const found = new Map<string, { sale: Sale; earned: bigint }>();
   for (const [order, sale] of generator.sales) {
@@ -31,7 +34,7 @@ const expectedOf = ({
 };
 
 const count = (of: string, where: string): string => `select '${of}' as what, count(*)::int as n from ${where}`;
-/** Each of these must be nothing. */
+/** Each count must be 0. */
 const asked = async ({ target }: Evidence, ...questions: readonly string[]): Promise<readonly string[]> => {
   const rows = await target.rows<{ what: string; n: number }>(questions.join(" union all "));
   return rows.filter(({ n }) => n > 0).map(({ what, n }) => `${n} ${what}`);
@@ -127,7 +130,7 @@ export const money: readonly Law[] = [
     id: "M10",
     says: "every conversion has one commission outcome, and every reading of it is of the newest record",
     check: async (evidence) => {
-      // Of others' orders something may be under way.
+      // Orders of other senders may still be under way.
       const ours = `select client_id, conversion_id from conversions where order_id like '${evidence.session}%'`;
       const entries =
         "select from ledger_entries e where e.client_id = c.client_id and e.conversion_id = c.conversion_id";
@@ -138,8 +141,8 @@ export const money: readonly Law[] = [
           `(${ours}) c where not exists (${entries} and (e.kind in ('earned', 'none')
             or (e.kind = 'adjustment' and e.conversion_version = 1)))`,
         ),
-        // A change is what opens a line or takes back from it; volume tiers may move what other
-        // sales earned beside it.
+        // A change opens a line or takes back from it; volume tiers may also move the commissions
+        // of other sales.
         count(
           "changes without their one entry",
           `(select 1 from (${ours}) c join ledger_entries using (client_id, conversion_id) group by client_id, change_id

@@ -1,5 +1,5 @@
 // R and I: one id has one content and one row, versions count changes, offsets never jump, and
-// going back changes nothing.
+// repeating the past changes nothing.
 import { type Evidence, elsewhere, foundBy, kept, type Law, missing, open, unless } from "./law.ts";
 
 /** Versions of an event are 1, 2, ... without a gap, and the table shows the newest. */
@@ -63,8 +63,7 @@ export const replays: readonly Law[] = [
           .filter(({ t, merged_into: merged }) => t === "purchase" && merged === null)
           .map((event) => [event.event_id, event.credit_status === "attributed" ? event.partner_id : null]),
       );
-      // A line that was refunded as a whole is still shown as credited to the partner whose sale it
-      // was.
+      // A line that was refunded as a whole is still shown as credited to the partner of its sale.
       const settled = await target.rows<{ event_id: string; partner_id: number }>(
         `select event_id::text as event_id, partner_id from conversions where order_id like '${session}%'`,
       );

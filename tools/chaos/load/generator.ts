@@ -1,11 +1,11 @@
-// Events from a seed: page views, sales, their second copies and refunds, ids sent twice, forged
-// clicks, nonsense; every amount of a tenant is a multiple of its own prime.
+// Draws events from a seed: page views, sales with second copies and refunds, repeated ids, forged
+// clicks and nonsense. Every amount of a tenant is a multiple of its own prime.
 import { clickIdKey, mint } from "../../../domain/click-id.ts";
 
 export interface Tenant {
   readonly id: number;
   readonly slug: string;
-  /** No amount of another tenant is a multiple of it, so money that strays shows itself. */
+  /** Amounts of other tenants are no multiples of it, so money in the wrong account shows. */
   readonly prime: number;
   readonly links: readonly { readonly code: string; readonly linkId: number }[];
 }
@@ -26,31 +26,34 @@ export interface SentEvent {
     readonly [name: string]: unknown;
   };
 }
-/** What the sender knows of a sale: what it must earn once, however often it comes. */
+/**
+ * A sale as the sender knows it: the commission that it must earn once, however often it is sent.
+ */
 export interface Sale {
   readonly order: string;
   readonly tenant: Tenant;
   readonly cents: bigint;
-  /** Percent of the commission; null where it depends on what else was sold (tiers). */
+  /** Percent of the commission; null if it depends on other sales (tiers). */
   readonly percent: bigint | null;
 }
 export interface Generator {
   /** The next events of one tenant, for one request. */
   readonly next: (tenant: Tenant, count: number) => readonly SentEvent[];
-  /** Everything sent so far, by its id. */
+  /** Everything sent so far, by event id. */
   readonly sent: ReadonlyMap<string, SentEvent>;
   readonly sales: ReadonlyMap<string, Sale>;
-  /** Orders of which a refund was sent. */
+  /** Orders for which a refund was sent. */
   readonly refunded: ReadonlySet<string>;
-  /** From now on most page views come from one device of one tenant; false: no more. */
+  /** While hot, most page views come from one device of one tenant. */
   readonly heat: (isHot: boolean) => void;
-  /** Ids begin with it from now on. */
+  /** Ids begin with `prefix` from now on. */
   readonly begin: (prefix: string) => void;
 }
 
 /**
- * Of the demo clients; what their contracts pay, worked out here once more and apart from the
- * pipeline (modules/running/installation/seed.ts).
+ * Primes of the demo clients and the percentages of their contracts
+ * (modules/running/installation/seed.ts), written here again so that they do not depend on the
+ * pipeline.
  */
 const primes: Readonly<Record<string, number>> = { "aurora-music": 101, "casa-verde": 103, "viento-travel": 107 };
 const percentOfLink: Readonly<Record<string, bigint>> = {
@@ -76,7 +79,7 @@ export const tenantsOf = (demo: {
 
 const decimal = (cents: bigint): string => `${cents / 100n}.${String(cents % 100n).padStart(2, "0")}`;
 
-/** Draws events, and remembers what must become of them. */
+/** Draws events and remembers the outcome that each must have. */
 class EventGenerator implements Generator {
   readonly sent = new Map<string, SentEvent>();
   readonly sales = new Map<string, Sale>();
@@ -116,8 +119,8 @@ class EventGenerator implements Generator {
     const prefix = this.#prefix;
     const kind = this.#random();
     const earlier = this.#pick(this.#recent.get(tenant.id) ?? []);
-    // The same event again, as from a sender that did not hear the answer: within the request, or
-    // from one before.
+    // The same event again, as from a sender that missed the answer: within one request, or from an
+    // earlier one.
     if (kind < 0.03 && batch.length > 0) return this.#pick(batch)!;
     if (kind < 0.07 && earlier !== undefined) return earlier.event;
     const base = this.#base(tenant);
@@ -136,8 +139,8 @@ class EventGenerator implements Generator {
   #base(tenant: Tenant): Omit<SentEvent, "t" | "props"> {
     const random = this.#random;
     this.#number += 1;
-    // Some come late, by up to three weeks, some by a clock that is up to 23 h fast; few hours are
-    // touched, for each is counted again.
+    // Some events are up to three weeks late, some have a clock up to 23 h fast. Few hours are
+    // touched, because each touched hour is computed again.
     const skew = random();
     const aside =
       skew < 0.03
@@ -182,9 +185,9 @@ class EventGenerator implements Generator {
 
   #clickId(linkId: number, ts: number, forged: boolean): string {
     const bytes = Uint8Array.from({ length: 8 }, () => Math.floor(this.#random() * 256));
-    // A click from the future is never believed, however fast the sender's clock is.
+    // A click from the future is never accepted, however fast the sender's clock is.
     const good = mint(linkId, Math.min(ts, this.#now()) - 10 * MINUTE_MS, bytes, this.#key);
-    // Its last characters are of the MAC: no partner may be credited for it.
+    // The last characters belong to the MAC, so no partner may be credited for this click.
     return forged ? `${good.slice(0, -4)}${good.endsWith("AAAA") ? "BBBB" : "AAAA"}` : good;
   }
 

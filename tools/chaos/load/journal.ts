@@ -1,31 +1,31 @@
-// What was meant to be sent is on the disk before it is sent, what came of it after: the one
-// witness that no fault can reach.
+// Writes each request to the disk before it is sent, and its outcome afterwards: the only record
+// that no fault can damage.
 import { createHash } from "node:crypto";
 import { closeSync, fdatasyncSync, openSync, readFileSync, writeSync } from "node:fs";
 
-/** `unknown`: no answer, so it may be stored or not (the Jepsen rule). */
+/** `unknown`: there was no answer, so the request may be stored or not (the Jepsen rule). */
 type Outcome = "ok" | "fail" | "unknown";
 
-/** An answer to one request: how many events it took and refused. */
+/** The answer to one request: how many events were accepted and refused. */
 interface RequestResult {
   readonly submitted: number;
   readonly accepted: number;
   readonly rejected: number;
-  /** Entries of `errors`. */
+  /** Number of entries in `errors`. */
   readonly errors: number;
 }
 export interface Ending {
   readonly outcome: Outcome;
-  /** Ids of those events of an `ok` request that were refused. */
+  /** Ids of the refused events of an `ok` request. */
   readonly refused?: readonly string[];
   readonly said?: RequestResult;
 }
 export interface Journal {
   readonly file: string;
-  /** Synced to the disk when it returns; only then may the request be sent. */
+  /** Returns once the record is synced to the disk; only then may the request be sent. */
   readonly intend: (op: string, body: string, ids: readonly string[]) => void;
   readonly end: (op: string, ending: Ending) => void;
-  /** Event ids by the best that is known of any request that held them. */
+  /** The best outcome of each event over all requests that held it. */
   readonly outcomes: () => ReadonlyMap<string, Outcome>;
   readonly answers: () => readonly RequestResult[];
   readonly close: () => void;
@@ -42,7 +42,7 @@ interface Line {
 const strength: Readonly<Record<Outcome, number>> = { fail: 0, unknown: 1, ok: 2 };
 
 /**
- * Opens a journal, reading what an earlier run has left in it: an operation without an ending is
+ * Opens a journal and reads the records of an earlier run; an operation without an ending is
  * `unknown`.
  */
 export const openJournal = (file: string): Journal => {

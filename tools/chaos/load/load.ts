@@ -1,18 +1,18 @@
-// Sends what the generator makes, request after request, and writes down each before and after.
-// What is not answered is tried again, or given up.
+// Sends the events of the generator, one request after the other, and writes each to the journal
+// before and after. A request without an answer is repeated or given up.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Generator, SentEvent, Tenant } from "./generator.ts";
 import type { Ending, Journal } from "./journal.ts";
 
 export interface LoadShape {
-  /** Events of a request. */
+  /** Events in a request. */
   readonly batch: number;
   readonly pauseMs: number;
-  /** Requests go to every edge in turn, not to the first that answers. */
+  /** Requests go to every edge in turn instead of the first that answers. */
   readonly spreads: boolean;
 }
 export interface LoadSettings extends LoadShape {
-  /** Where the edge listens now; asked before each request, tried in order. */
+  /** Addresses of the edges; read before each request and tried in order. */
   readonly urls: () => readonly string[];
   readonly tokens: ReadonlyMap<number, readonly string[]>;
   readonly tenants: readonly Tenant[];
@@ -22,20 +22,17 @@ export interface LoadSettings extends LoadShape {
 }
 export interface Load {
   readonly answers: () => Readonly<Record<string, number>>;
-  /** Events of answered requests so far. */
+  /** Accepted events so far. */
   readonly acknowledged: () => number;
-  /** Called once, right after the next 200 is in the journal, with the ids that it took. */
+  /** Runs once, right after the next 200 is in the journal, with the ids of the accepted events. */
   readonly afterNextOk: (then: (ids: readonly string[]) => void) => void;
   readonly pace: (pauseMs: number) => void;
-  /**
-   * Resolves when the request under way has ended. Rejects when an answer was not what the contract
-   * allows.
-   */
+  /** Resolves when the request under way has ended. Rejects if an answer broke the contract. */
   readonly stop: () => Promise<void>;
 }
 
 const DEADLINE_MS = 12_000;
-/** How often the sender of a batch without an answer tries it again rather than giving it up. */
+/** The share of batches without an answer that are sent again instead of given up. */
 const PATIENCE = 0.8;
 
 interface Answer {
@@ -70,11 +67,11 @@ const post = async (url: string, token: string, body: string): Promise<Answer> =
 const endingOf = (answer: Answer, submitted: number): Ending => {
   const { status, accepted, rejected, refused, errors } = answer;
   if (status === 200) return { outcome: "ok", refused, said: { submitted, accepted, rejected, errors } };
-  // A 5xx says that it could not be stored, not that it was not.
+  // A 5xx says that the edge could not store it, but it may be stored all the same.
   return { outcome: status < 500 ? "fail" : "unknown" };
 };
 
-/** Sends bodies, writes each down before and after, and counts the answers. */
+/** Sends bodies, writes each to the journal before and after, and counts the answers. */
 const openAttempts = (journal: Journal) => {
   const answers: Record<string, number> = {};
   let acknowledged = 0;
@@ -87,7 +84,7 @@ const openAttempts = (journal: Journal) => {
     const isRefused = new Set(refused);
     then?.(events.map(({ event_id: id }) => id).filter((id) => !isRefused.has(id)));
   };
-  /** Whether the events were stored, as far as the answer says. */
+  /** True if the answer says that the events are stored. */
   const attempt = async (op: string, url: string, token: string, events: readonly SentEvent[]): Promise<boolean> => {
     const body = JSON.stringify({ events });
     journal.intend(

@@ -1,5 +1,5 @@
-// The clients that a run sends as: copies of the demo shops with names of their own, archived at
-// its end, so that no figure of another client moves.
+// Clients of a run: copies of the demo shops with names of their own, archived at the end, so that
+// no figure of another client changes.
 import type pg from "pg";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import type { ReferenceChanges } from "../../../modules/catalog/reference/entities.ts";
@@ -9,7 +9,7 @@ import { untilInForce } from "../../../modules/running/installation/seed.ts";
 import { type Tenant, tenantsOf } from "./generator.ts";
 
 const ACTOR = "chaos";
-/** A change that a busy database makes too slowly is refused whole, and may be tried again. */
+/** A busy database refuses a change that takes too long, as a whole, so it may be tried again. */
 const SAVING_MS = 60_000;
 const save = (pool: pg.Pool, changes: ReferenceChanges): Promise<SavedChange> =>
   until("a change of reference data is saved", SAVING_MS, () => writeReference(pool, ACTOR, changes));
@@ -19,7 +19,7 @@ export interface OwnClients {
   readonly archive: () => Promise<void>;
 }
 
-/** The same shop and terms; what must be unique in an installation bears the name of the run. */
+/** The same shop and terms; values that are unique in an installation carry the name of the run. */
 const renamed = (changes: ReferenceChanges, name: string): ReferenceChanges => ({
   ...changes,
   clients: changes.clients!.map((one) => ({
@@ -41,7 +41,7 @@ const archivedBy = (changes: ReferenceChanges, { idOf }: SavedChange): Reference
   rules: changes.rules!.map((one) => ({ rule_id: idOf("rules", one.rule_id), status: "inactive", archived: true })),
 });
 
-/** Saves them, and waits until they are in force. */
+/** Saves the clients and waits until they are in force. */
 export const openOwnClients = async (pool: pg.Pool, name: string): Promise<OwnClients> => {
   const saved: { readonly slug: string; readonly changes: ReferenceChanges; readonly change: SavedChange }[] = [];
   const archive = async (): Promise<void> => {

@@ -1,4 +1,4 @@
-// Who sends in a run: clients of its own, and tokens that open the edge to them until its end.
+// The senders of a run: clients of its own, with tokens that the edge accepts until the run ends.
 import { openPool } from "../../../infra/postgres/sql.ts";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { createToken, revokeToken } from "../../../modules/access/tokens/tokens.ts";
@@ -14,11 +14,11 @@ export interface Senders {
   readonly tokens: ReadonlyMap<number, readonly string[]>;
   /** Revokes the tokens and archives the clients. */
   readonly leave: () => Promise<void>;
-  /** For an installation that ends with the run. */
+  /** Closes without tidying up, for an installation that ends with the run. */
   readonly close: () => Promise<void>;
 }
 
-/** Answers once every edge knows them. `name` marks what they are called. */
+/** Resolves once every edge accepts the tokens. `name` marks the names of the clients. */
 export const openSenders = async (target: Target, name: string): Promise<Senders> => {
   const pool = openPool(target.env.POSTGRES_URL!, { name: "tributary-chaos-senders", max: 1 });
   const tokens = new Map<number, readonly string[]>();
@@ -56,7 +56,7 @@ export const openSenders = async (target: Target, name: string): Promise<Senders
   }
 };
 
-/** Within a second; sooner it would be refused. */
+/** A new token is known within a second; until then it would be refused. */
 const known = (target: Target, newest: string): Promise<void> =>
   until("the edge knows the newest token", 15_000, async () => {
     const headers = { authorization: `Bearer ${newest}`, "content-type": "application/json" };

@@ -1,4 +1,4 @@
-// A loopback port that is free now.
+// Finds a loopback port that is free now.
 import { createServer } from "node:net";
 
 export const freePort = (): Promise<number> =>

@@ -1,10 +1,10 @@
-// File systems of limited size under the folders that servers write to, so that a full disk is a
-// real one; only inside a mount space of our own.
+// Small file systems under the folders of servers, so that a full disk is a real one. They need a
+// mount space of our own.
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** What each may hold, MiB: a short run fits in, and what is left is filled by one file. */
+/** Size of each file system in MiB: a short run fits in, and one file can fill the rest. */
 const SIZES = { kafka: 700, clickhouse: 500, objects: 100, spool: 60 } as const;
 export type MountedFolder = keyof typeof SIZES;
 const mountedFolders = Object.keys(SIZES) as readonly MountedFolder[];
@@ -12,8 +12,8 @@ const FILLER = "filler-of-the-disk";
 const MIB = 1024 * 1024;
 
 /**
- * The words before a command that give it a mount space of its own; null where the system does not
- * permit that, or has no such thing.
+ * The words before a command that run it in a mount space of its own; null if the system does not
+ * permit that, or has none.
  */
 export const ownMountSpace = (): readonly string[] | null => {
   const words = ["unshare", "-m"];
@@ -24,8 +24,8 @@ export const ownMountSpace = (): readonly string[] | null => {
 };
 
 /**
- * To be called before the stack starts, in a mount space of our own. They go with the last process
- * of it.
+ * Must be called before the stack starts, in a mount space of our own. The mounts end with its last
+ * process.
  */
 export const mountFolders = (home: string): void => {
   for (const name of mountedFolders) {
@@ -36,7 +36,7 @@ export const mountFolders = (home: string): void => {
   }
 };
 
-/** Fills what is left until the system says ENOSPC; answers what it took, MiB. */
+/** Fills the file system until the system reports ENOSPC. Returns the MiB written. */
 export const fill = (home: string, name: MountedFolder): { readonly mib: number; readonly error: string } => {
   const chunk = Buffer.alloc(MIB, 1);
   const file = join(home, name, FILLER);

@@ -1,5 +1,4 @@
-// Stands between the clients of a TCP service and the service, and lets bad weather happen to their
-// connections (weather.ts).
+// A TCP proxy in front of a service, which applies bad weather to its connections (weather.ts).
 
 import { connect, createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -14,7 +13,7 @@ export interface TcpProxy {
   readonly close: () => Promise<void>;
 }
 
-/** Connects `client` with the service, and passes the bytes of both directions in their order. */
+/** Connects `client` with the service, and passes the bytes of both directions on in order. */
 const joinLine = (
   sky: Sky,
   random: () => number,
@@ -45,7 +44,7 @@ const joinLine = (
   join(upstream, client, true);
 };
 
-/** Listens on a loopback port; calls `target` for the port of the service at each connection. */
+/** Listens on a loopback port; calls `target` for the service's port at each connection. */
 export const openProxy = async (target: () => number, random: () => number): Promise<TcpProxy> => {
   const sky = openSky();
   const sockets = new Set<Socket>();

@@ -1,5 +1,5 @@
-// A stack of its own for the suite: a proxy before every service, then servers, tables, demo
-// clients and the whole product.
+// A stack for the suite: a proxy in front of every service, servers, tables, demo clients and the
+// whole product.
 
 import { emptyHome, openHome, readJson } from "../../../infra/embedded/home.ts";
 import { type Stack, startStack } from "../../../infra/embedded/supervisor.ts";
@@ -17,14 +17,14 @@ export interface Stage {
 
 const services = ["kafka", "postgres", "clickhouse", "redis", "registry"] as const;
 const moreBrokers = ["kafka-2", "kafka-3"] as const;
-/** A second worker of each group; a second edge is there already. */
+/** A second worker of each group; the product has a second edge already. */
 const moreWorkers = apps.flatMap((app) => (app.login === "worker" ? [{ ...app, name: `${app.name}-2` }] : []));
 
 interface StageSettings {
   readonly random: () => number;
-  /** Hears every sentence of the supervisor. */
+  /** Gets every line of the supervisor. */
   readonly tell: (text: string) => void;
-  /** We are in a mount space of our own, so disks may be small. */
+  /** The process is in a mount space of its own, so disks may be small. */
   readonly isMounted?: boolean;
   /** Three brokers, and two workers a group. */
   readonly isCluster?: boolean;

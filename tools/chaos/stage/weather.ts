@@ -1,11 +1,11 @@
-// What can be wrong with a line between a client and a server, and how the bytes pass under it:
-// delay, little bandwidth, silence, single bytes, answers cut short, flipped bits.
+// The faults of a network line, and how bytes pass under them: delay, little bandwidth, silence,
+// single bytes, answers cut short, and flipped bits.
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
- * What is wrong with the line; nothing by default. Bytes are counted from the server to the client,
- * over all connections since the weather changed.
+ * Faults of a line; none by default. Bytes are counted from the server to the client, over all
+ * connections since the weather changed.
  */
 export interface Weather {
   readonly latencyMs?: number;

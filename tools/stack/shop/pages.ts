@@ -1,5 +1,5 @@
-// The pages of the demo shop: a catalogue with a route change inside the page, a checkout, a form
-// for leads. Beside each stands what just happened.
+// The pages of the demo shop: a catalogue that changes its route without a load, a checkout, and a
+// form for leads. Each shows beside it what just happened.
 
 interface Product {
   readonly id: string;
@@ -20,7 +20,9 @@ button { font: inherit; padding: .4rem 1rem } label { display: block; margin: .5
 table { border-collapse: collapse }
 td, th { text-align: left; padding: .15rem .5rem .15rem 0; vertical-align: top }`;
 
-/** Draws what the shop's own server reads from the stores; everything as text, never as markup. */
+/**
+ * Draws the data that the shop's server reads from the stores, always as text and never as markup.
+ */
 const PANEL = `
 const draw = (table, rows) => table.replaceChildren(...rows.map((cells) => {
   const row = document.createElement("tr");
@@ -72,7 +74,7 @@ const show = () => {
   section.append(Object.assign(document.createElement("h2"), { textContent: product.title }), button);
   svc("event", "view_product", { product_id: product.id, price: product.price, currency: "MXN" });
 };
-// A change of the route without a load: the page says so itself.
+// The route changes without a load, so the page reports it itself.
 document.querySelector("#list").onclick = (event) => {
   const link = event.target.closest("a");
   if (link === null) return;
@@ -112,7 +114,7 @@ const contact = `
 <label>Phone <input type="tel" name="phone"></label><button>Ask for a plan</button></form>
 <p>E-mail and phone leave this page as hashes.</p>`;
 
-/** The page of a path; undefined: there is none. `snippet`: that of the client. */
+/** The page of a path, or undefined if there is none. `snippet` is the pixel of the client. */
 export const pageOf = (path: string, snippet: string): string | undefined => {
   if (path === "/" || PRODUCTS.some(({ id }) => path === `/product/${id}`)) return frame("Shop", snippet, catalogue);
   if (path === "/checkout") return frame("Cart", snippet, checkout);

@@ -1,4 +1,4 @@
-// What became of the newest visits of the demo shop, as the stores have it.
+// The results of the newest visits of the demo shop, as the stores have them.
 import type pg from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
@@ -9,9 +9,9 @@ const SHOWN = 25;
 
 type Row = readonly (string | null)[];
 export interface ShopResult {
-  /** Time, what it was, its value, and what came of it: who was credited, or why no one. */
+  /** Time, event, value and result: the credited partner, or the reason for no credit. */
   readonly events: readonly Row[];
-  /** Order, kind of the entry, partner, amount, how it was computed. */
+  /** Order, kind of entry, partner, amount, and how it was computed. */
   readonly commissions: readonly Row[];
 }
 
@@ -45,7 +45,7 @@ const eventsOf = async (clickhouse: Clickhouse, clientId: number): Promise<reado
     at,
     t,
     value === null || currency === null ? null : `${toDecimal(value, currency)} ${currency}`,
-    // Its id proves a later sale all the same (docs/links.md), which is no credit for the visit.
+    // The click id still proves a later sale (docs/links.md), but the visit itself is not credited.
     filtered !== ""
       ? `not counted as a click: ${filtered}`
       : [status, method ?? reason].filter((word) => word !== null && word !== "").join(": "),

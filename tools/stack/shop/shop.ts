@@ -1,5 +1,5 @@
-// The demo shop of `npm start`: pages with the pixel's snippet, for this machine alone. The links
-// of its client lead here while it is open.
+// The demo shop of `npm start`: pages with the pixel's snippet, on this machine only. The links of
+// its client lead here while it is open.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
@@ -12,7 +12,7 @@ import { happened } from "./shop-result.ts";
 
 export interface ShopOptions {
   readonly clientId: number;
-  /** Of the pixel's host. */
+  /** The address of the pixel host. */
   readonly pixelUrl: string;
   readonly clickhouseUrl: string;
   readonly postgresUrl: string;
@@ -22,7 +22,7 @@ export interface DemoShop {
   readonly close: () => Promise<void>;
 }
 
-/** Its active campaigns send visitors to the shop: it has another port at each start. */
+/** Points the client's active campaigns to the shop, which has another port at each start. */
 const leadLinksTo = async (pool: ReturnType<typeof openPool>, clientId: number, url: string): Promise<void> => {
   const campaigns = await transaction(pool, [clientId], (tx) => activeCampaigns(tx, clientId), { isReadOnly: true });
   if (campaigns.length > 0)

@@ -1,5 +1,5 @@
-// How fast the platform API reads beside live traffic, over months of history: each read by itself,
-// then by fifty people and by fifty programs at once, and a rule that is tried on thirty days.
+// How fast the platform API reads beside live traffic over months of history: each read by itself,
+// then by fifty people and by fifty programs at once, and the trial of a rule over thirty days.
 import { setTimeout as sleep } from "node:timers/promises";
 import { table } from "../infra/runtime/output.ts";
 import { randomFrom } from "../infra/runtime/random.ts";
@@ -16,7 +16,9 @@ const READ_MS = 150;
 const SIMULATE_MS = 3_000;
 const WARM_UP_SECONDS = 15;
 
-/** How users ask: so many reads at once, and so long between their answers and the next ones. */
+/**
+ * The behaviour of users: reads at once, and the pause between their answers and the next reads.
+ */
 interface Model {
   readonly name: string;
   readonly readsAtOnce: number;
@@ -25,8 +27,8 @@ interface Model {
 const THINK_MS = 7_000;
 const models: readonly Model[] = [
   {
-    // A page asks for three things at once, and is looked at before the next one is opened: for
-    // seven seconds on average, distributed as those of TPC-W, whose longest is ten times that.
+    // A page makes three reads at once, and a person looks at it for seven seconds on average. The
+    // pauses are distributed as in TPC-W, and the longest is ten times the average.
     ...{ name: "50 people", readsAtOnce: 3 },
     thinkMs: (random) => Math.min(-Math.log(1 - random()) * THINK_MS, 10 * THINK_MS),
   },
@@ -59,7 +61,7 @@ const readFor = async (asking: Asking): Promise<ByName> => {
   return measured;
 };
 
-/** One after the other, each six seconds. */
+/** Runs trials one after the other, each for six seconds. */
 const simulateFor = async (asking: Asking): Promise<Measured> => {
   const { name, path, init } = trial(asking);
   const measured: ByName = new Map();
@@ -83,10 +85,10 @@ const cellsOf = ({ name, asked, others, p50, p95, p99, most }: ReturnType<typeof
 ];
 const HEADS = ["read", "asked", "200", "p50 ms", "p95 ms", "p99 ms", "target p95", "kept"];
 
-/** Ten digits that no body of an earlier run bears: bodies are fewer than ten a second. */
+/** Ten digits that no earlier run used: bodies are fewer than ten a second. */
 const newSerial = (): number => Math.floor(Date.now() / 100) % 10 ** 10;
 
-/** Prints what was measured beside so many live events a second, and answers it. */
+/** Prints and returns the figures beside `rate` live events a second. */
 const measureBeside = async (rate: number, asking: Asking) => {
   const { world, kept, reads, model, seconds } = asking;
   const live =
@@ -122,9 +124,9 @@ const measureBeside = async (rate: number, asking: Asking) => {
 type Options = Readonly<Partial<Record<"home" | "days" | "events" | "seconds" | "rate", string>>>;
 
 /**
- * `--days` of history (730) of `--events` each (100,000), kept in `--home` for the next time;
- * `--seconds` measured (60, 0: each read by itself alone), first without and then beside `--rate`
- * live events a second (5,000, 0: without alone).
+ * `--days` of history (730) with `--events` each (100,000), kept in `--home` for the next run.
+ * Measures for `--seconds` (60; 0: each read by itself only), first without and then beside
+ * `--rate` live events a second (5,000; 0: only without).
  */
 export const run = async (options: Options): Promise<void> => {
   const [seconds, rate] = [Number(options.seconds ?? 60), Number(options.rate ?? 5_000)];

@@ -1,5 +1,5 @@
 // What archiving an event costs, and how fast a window comes back: by a restore, and as memory that
-// Redis has lost.
+// Redis lost.
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -36,18 +36,21 @@ const cpuNsOf = (pid: number): number =>
     0,
   );
 
-/** A worker that hosts the archive alone, second by second, while the log grows at `rate`. */
+/**
+ * Measures a worker that only hosts the archive, second by second, while the log grows at `rate`.
+ */
 const steady = async (world: World, rate: number, seconds: number): Promise<void> => {
   const { stack } = world;
   const kafka = openKafka({ brokers: stack.env.KAFKA_BROKERS!, clientId: "bench" });
-  // Records that come again within a block would be compressed to nothing.
+  // Repeated records within a block would compress to nothing, so the sample is large.
   for (let [events, firstSerial] = [0, 0]; events < SAMPLE_RECORDS; ) {
     const filled = await generate({ ...fillOf(world), seconds: 1, rate: 0, firstSerial });
     events += filled.accepted;
     firstSerial = filled.lastSerial;
   }
   const sample: OutputMessage[] = [];
-  // As many of each partition: each has its own seconds of a minute, and none may be empty.
+  // The same number from each partition: each closes its files at its own seconds of a minute, and
+  // none may be empty.
   const left = new Map<number, number>();
   await kafka.replay({
     topics: [archiving.topic],
@@ -99,7 +102,7 @@ const steady = async (world: World, rate: number, seconds: number): Promise<void
   process.stdout.write(`${save("archive-steady", { rate, seconds, row, cpuMs, rss })}\n`);
 };
 
-/** Figures of an archive with a gap would be worth nothing. */
+/** Figures of an archive with a gap would be useless. */
 const checked = async ({ stack, home }: World): Promise<void> => {
   const admin = await openKafka({ brokers: stack.env.KAFKA_BROKERS!, clientId: "bench" }).admin();
   const objects = openObjects(pathToFileURL(join(home, "objects")).href);
@@ -127,9 +130,9 @@ const fillOf = (world: World) => ({
 });
 
 /**
- * `--rate` events a second: what a worker costs in each of `--seconds` (120) behind a minute that
- * is not counted. Without it: `--seconds` of filling the log (20). Each part is timed from its
- * start to lag 0, from the moment that its process is ready.
+ * With `--rate` events a second: the cost of a worker in each of `--seconds` (120), after a minute
+ * that is not counted. Without it: `--seconds` of filling the log (20). Each part is timed from the
+ * moment that its process is ready until its lag is 0.
  */
 export const run = async (options: { seconds?: string; rate?: string }): Promise<void> => {
   if (options.rate !== undefined) {
@@ -151,7 +154,7 @@ export const run = async (options: { seconds?: string; rate?: string }): Promise
   const rows: (string | number)[][] = [];
   const timed = async (what: string, app: string, events: number, done: () => Promise<boolean>): Promise<void> => {
     const started = performance.now();
-    // Without what starting cost: code is compiled once, events come for years.
+    // The cost of starting is left out: code is compiled once, and events come for years.
     const cpuBefore = cpuUsOf(stack.pid(app)!);
     let rss = 0;
     while (!(await done())) {

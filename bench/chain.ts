@@ -1,5 +1,5 @@
-// The whole pipeline, edge to ClickHouse and ledger, at a steady rate: does lag grow, how old is an
-// event when it can be read, what does each process cost.
+// The whole pipeline at a steady rate, from the edge to ClickHouse and the ledger: whether lag
+// grows, how old an event is when it can be read, and what each process costs.
 
 import { openClickhouse } from "../infra/clickhouse/client.ts";
 import { scopeOf } from "../infra/clickhouse/query.ts";
@@ -15,18 +15,18 @@ import { footprintOf, perEvent } from "./load/footprint.ts";
 import { generate, openWorld } from "./world.ts";
 
 /**
- * Enough for the first lags to settle; the JVM compiles for a minute longer, and costs 8 us an
- * event meanwhile.
+ * Enough for the first lags to settle. The JVM compiles for another minute, and an event costs 8 us
+ * more meanwhile.
  */
 const WARM_UP_SECONDS = 10;
 const EVENTS_PER_BODY = 1_000;
 /**
- * As often as a worker asks for its own. A sample is 45 requests, which are on the broker's bill:
- * once a second they were half of all that it answered.
+ * As often as a worker reads its own lag. A sample is 45 requests, which the broker pays for: once
+ * a second they were half of all its answers.
  */
 const SAMPLE_MS = 5_000;
 
-/** Without the copy of the log, which waits for its next file on purpose. */
+/** Without the copy of the log, which waits on purpose until its next file is full. */
 const readers = pipeline.nodes.flatMap((node) =>
   node.is === "edge" || (node.is === "sink" && !writesRows(node))
     ? []
@@ -41,8 +41,8 @@ interface Options {
 }
 
 /**
- * `--rate` events a second (10,000), `--seconds` measured (60), behind `--warm` that are not (10);
- * `--brokers 3`: three copies of each record.
+ * `--rate` events a second (10,000), measured for `--seconds` (60) after `--warm` seconds (10);
+ * `--brokers 3` keeps three copies of each record.
  */
 export const run = async (options: Options): Promise<void> => {
   const seconds = Number(options.seconds ?? 60);

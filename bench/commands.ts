@@ -1,5 +1,5 @@
-// How long twenty commands take that change nothing, and how soon they name a server that hangs: on
-// a stack of its own with a thousand sales, each as `npx tributary` runs it.
+// How long twenty commands take that change nothing, and how soon they name a server that hangs.
+// Runs on a stack of its own with a thousand sales; each command runs as with `npx tributary`.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { needsOf } from "../apps/cli/commands.ts";
@@ -46,7 +46,7 @@ interface Timed {
   readonly code: number;
 }
 
-/** The shell counts the CPU of the process and of what it started. The stack answers meanwhile. */
+/** The shell measures the CPU of the command. Asynchronous, because this process runs the stack. */
 const typed = async (home: string, command: string): Promise<Timed> => {
   const script = 'TIMEFORMAT="%R %U %S"; exec 3>&2; { time "$@" >/dev/null 2>&1; } 2>&3; echo $?';
   const words = [process.execPath, "scripts/tributary.mjs", ...command.split(" ")];
@@ -83,7 +83,7 @@ const sell = async ({ stack, home }: World): Promise<void> => {
 interface Hung extends Timed {
   readonly server: ServiceName;
 }
-/** Each command with each server that it needs: the slowest. */
+/** Runs each command with each server that it needs, and keeps the slowest. */
 const whileHanging = async (world: World): Promise<ReadonlyMap<string, Hung>> => {
   const slowest = new Map<string, Hung>();
   for (const server of SERVERS) {
@@ -112,7 +112,7 @@ export const run = async ({ runs = "3" }: { readonly runs?: string }): Promise<v
     await sell(world);
     const found: (Timed & { readonly command: string })[] = [];
     for (const command of commands) found.push({ command, ...(await measured(world.home, command, Number(runs))) });
-    // It would restart what hangs.
+    // The keeper would restart the server that hangs.
     await world.stack.stop("keeper");
     const hanging = await whileHanging(world);
     const rows = found.map(({ command, wallMs, cpuMs, code }) => {

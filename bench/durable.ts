@@ -1,5 +1,5 @@
 // What it costs to survive a power cut: the log with a sync for each send and partition, and the
-// spool of an edge, whose appends share theirs.
+// spool of an edge, whose appends share a sync.
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,12 +12,12 @@ import { openSpool } from "../infra/spool/spool.ts";
 import type { OutputMessage } from "../stream/messages.ts";
 import { cpuUsOf, quantile, save } from "./figures.ts";
 
-/** An event of the first chain is about this long (docs/performance.md). */
+/** The length of an event of the first chain, roughly (docs/performance.md). */
 const EVENT_BYTES = 480;
 const DEVICES = 5_000;
 const PARTITIONS = 12;
 /**
- * `batch` events a call, `callers` of them at once: a sender of large batches, some of middle size,
+ * `callers` calls at once with `batch` events each: a sender of large batches, some of middle size,
  * and many of single events.
  */
 const shapes = [
@@ -36,7 +36,8 @@ interface Measured {
   readonly ourUs: number;
   readonly brokerUs: number | null;
   /**
-   * Of the spool: one for all appends that came together. The log's cannot be counted from here.
+   * Of the spool: one for all appends that came together. Syncs of the log cannot be counted from
+   * here.
    */
   readonly syncsPerSecond: number | null;
 }
@@ -94,8 +95,8 @@ const measure = async (
 };
 
 /**
- * Our own client knows no such setting: an operator makes it, and takes it back, with Kafka's
- * tools. Here a process of its own does, since ours has corrected the library.
+ * Our own client cannot set this: operators do it with Kafka's tools. A process of its own does it
+ * here, because ours has a patched kafkajs.
  */
 const makeTopic = async (brokers: string, topic: string, setting: string): Promise<void> => {
   const [name, value] = setting.split("=");
@@ -172,8 +173,8 @@ const measureSpool = async (
 };
 
 /**
- * `--seconds` a measurement (10). "our us" is this process: making the messages, and the client or
- * the spool.
+ * `--seconds` a measurement (10). "our us" is the CPU of this process: it makes the messages and
+ * runs the client or the spool.
  */
 export const run = async (options: { seconds?: string }): Promise<void> => {
   const seconds = Number(options.seconds ?? 10);

@@ -1,12 +1,11 @@
-// What a bench measures with: CPU and memory of processes from /proc, quantiles, and the file of
+// The measures of a bench: CPU and memory of processes from /proc, quantiles, and the file of
 // results.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 
 /**
- * Linux counts CPU time in ticks of 10 ms (getconf CLK_TCK is 100 on every platform that we run
- * on).
+ * Linux counts CPU time in ticks of 10 ms: getconf CLK_TCK is 100 on every platform that we use.
  */
 const TICK_US = 10_000;
 
@@ -14,7 +13,7 @@ export const quantile = (values: readonly number[], q: number): number => {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;
 };
-/** Of two in the middle what lies between them: the upper one would flatter rates. */
+/** The mean of the two in the middle, because the upper one would flatter rates. */
 export const median = (values: readonly number[]): number => {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = (sorted.length - 1) / 2;
@@ -36,14 +35,14 @@ const all = (): readonly number[] =>
     .map(Number);
 
 /**
- * CPU microseconds of a process, its children that live (a Postgres has one a connection) and those
- * that have ended.
+ * CPU microseconds of a process, of its children (Postgres has one for each connection), and of
+ * children that have ended.
  */
 export const cpuUsOf = (pid: number): number => {
   const children = all().filter((other) => statOf(other)?.parent === pid);
   return [pid, ...children].reduce((sum, one) => sum + (statOf(one)?.ticks ?? 0), 0) * TICK_US;
 };
-/** Resident memory in MiB, of the process alone. */
+/** Resident memory of the process alone, in MiB. */
 export const rssMiBOf = (pid: number): number => {
   try {
     return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1_024;
@@ -52,15 +51,15 @@ export const rssMiBOf = (pid: number): number => {
   }
 };
 
-/** Load of the last minute: what else the machine did, before a bench adds its own. */
+/** Load of the last minute before the bench adds its own. */
 let loadBefore = Number.NaN;
 export const noteLoad = (): void => {
   loadBefore = loadavg()[0]!;
 };
 
-/** Everything that a figure depends on, beside the figure. */
+/** The conditions of a run, stored with its figures. */
 const circumstances = () => ({
-  // With -dirty where the code that ran is in no commit.
+  // With -dirty if the code that ran is in no commit.
   commit: execFileSync("git", ["describe", "--always", "--dirty", "--exclude", "*"], { encoding: "utf8" }).trim(),
   machine: `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`,
   node: process.version,
@@ -70,7 +69,7 @@ const circumstances = () => ({
 
 export const RESULTS = "bench/results";
 
-/** Keeps a result with its circumstances; answers its file. */
+/** Stores a result with its conditions; returns its file. */
 export const save = (name: string, result: object): string => {
   mkdirSync(RESULTS, { recursive: true });
   const file = `${RESULTS}/${new Date().toISOString().slice(0, 19).replaceAll(":", "")}-${name}.json`;

@@ -1,5 +1,5 @@
-// How many events a second one ingest process takes after the log's acknowledgement, or two of
-// them, and the same from a tutorial twin on the same broker.
+// How many events a second one ingest process takes, or two of them, with the log's
+// acknowledgement; the same for a tutorial twin on the same broker.
 import { UsageError } from "../infra/runtime/command-errors.ts";
 import { apps } from "../modules/running/installation/product.ts";
 import { cpuUsOf, rssMiBOf, save } from "./figures.ts";
@@ -10,12 +10,15 @@ import { CONNECTIONS, visits, WARM_UP_SECONDS } from "./load/visits.ts";
 import { generate, openWorld, type World } from "./world.ts";
 
 const BODIES_WARM_UP_SECONDS = 5;
-/** 15,000 single events a second are 900,000 requests a minute; each has what one may have. */
+/**
+ * 15,000 single events a second are 900,000 requests a minute, spread over tokens within their
+ * limit.
+ */
 const TOKENS = 300;
 const REQUESTS_A_MINUTE = 10_000;
 let serial = 0;
 
-/** The processes that are measured as one: ours, one or two of them, or a peer. */
+/** Processes that are measured as one: one or two of ours, or a peer. */
 interface Taker {
   readonly who: string;
   readonly targets: readonly Target[];
@@ -23,7 +26,7 @@ interface Taker {
 
 const cpuOf = (targets: readonly Target[]): number => targets.reduce((sum, { pid }) => sum + cpuUsOf(pid), 0);
 
-/** Bodies of many events, three under way at each process. */
+/** Sends bodies of many events, with three under way at each process. */
 const measureBodies = async (
   world: World,
   { who, targets }: Taker,
@@ -60,10 +63,10 @@ const measureBodies = async (
     refusedBodies: sum((one) => one.refusedBodies),
   };
 };
-/** Two generators send no event twice. */
+/** Keeps the serial numbers of two generators apart, so that they send no event twice. */
 const SERIALS_APART = 100_000_000;
 
-/** Requests of one event, as many as are answered and then half of that. */
+/** Sends requests of one event: as many as are answered, and then half of that. */
 const measureSingle = async (world: World, target: Target, seconds: number): Promise<readonly Measured[]> => {
   const order = {
     port: Number(new URL(target.url).port),
@@ -122,7 +125,7 @@ interface Asked {
   readonly processes: number;
 }
 
-/** The second one is started like the first, though it stands by elsewhere. */
+/** Both processes start alike here, although the second one is the standby in an installation. */
 const HOSTS = ["ingest", "ingest-standby"] as const;
 const hosts = (processes: number) => {
   const [first, second] = HOSTS.map((wanted) => apps.find(({ name }) => name === wanted)!);
@@ -131,7 +134,7 @@ const hosts = (processes: number) => {
 
 /**
  * `--seconds` a run (20), `--runs` (3), `--bodies` events a body (10000,1000,1), `--processes` of
- * ours that take bodies side by side (1), `--peer name=command`. Prints medians over the runs.
+ * ours side by side (1), `--peer name=command`. Prints medians over the runs.
  */
 export const run = async (options: {
   seconds?: string;
@@ -147,7 +150,7 @@ export const run = async (options: {
     processes: Number(options.processes ?? 1),
   };
   if (asked.processes !== 1 && asked.processes !== 2) throw new UsageError("--processes: must be 1 or 2");
-  // Where only some of ours is asked for, nothing stands beside it.
+  // The twin only runs beside a whole measurement of ours.
   const isAll = options.bodies === undefined && asked.processes === 1;
   const peers = [...(isAll ? [tutorialTwin] : []), ...(options.peer ?? []).map(peerNamed)];
   const world = await openWorld(hosts(asked.processes), { tokens: TOKENS, requestsAMinute: REQUESTS_A_MINUTE });

@@ -1,5 +1,5 @@
-// Our newest figures of taking events, beside the tutorial twin and beside peers that were measured
-// in the same run; says which peers this machine has.
+// Our newest figures of taking events, beside the tutorial twin and the peers of the same run, and
+// the peers that this machine has.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,9 @@ interface Result {
   readonly seconds: number;
   readonly runs: readonly Measured[];
 }
-/** Programs that take events over HTTP and write them to Kafka, by the names of their commands. */
+/**
+ * Programs that take events over HTTP and write them to Kafka, with the names of their commands.
+ */
 const known: Readonly<Record<string, readonly string[]>> = {
   vector: ["vector"],
   bento: ["bento", "benthos", "redpanda-connect"],
@@ -38,14 +40,14 @@ const installedHere = (): readonly Installed[] =>
 
 const isPeer = ({ who }: Measured): boolean => !who.startsWith("tributary");
 
-/** What `npm run bench -- peers` prints of a folder of results. */
+/** The output of `npm run bench -- peers` for a folder of results. */
 export const peersText = (folder: string, installed: readonly Installed[]): string => {
   const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith("-ingest.json")) : [];
   const results = files
     .sort()
     .reverse()
     .map((file) => ({ file, result: JSON.parse(readFileSync(join(folder, file), "utf8")) as Result }));
-  // Where some bodies of ours alone were measured since, nothing stands beside them.
+  // A newer result without a peer is passed over.
   const found = results.find(({ result }) => result.runs.some(isPeer)) ?? results[0];
   if (found === undefined) return `${folder} has no result of taking events yet: npm run bench -- ingest`;
   const { file, result } = found;

@@ -1,5 +1,5 @@
 // What every pure step costs an event, as a multiple of JSON.parse of the same event in the same
-// process: absolute times differ from machine to machine, this hardly.
+// process: absolute times differ by machine, these ratios hardly do.
 import { setImmediate } from "node:timers/promises";
 import { identifyFor, pepperOf } from "../domain/device-id.ts";
 import { reference } from "../domain/reference/reference.ts";
@@ -39,21 +39,21 @@ import { bodyOf, MANY_DEVICES } from "./load/events.ts";
 const SECRET = "a secret of forty characters or so, made up";
 const EVENTS = 1_000;
 const PARTITIONS = 12;
-/** Passes of each step; the fastest counts, for whatever else the machine does only adds. */
+/** Passes of each step; the fastest counts, because other work on the machine only adds time. */
 const PASSES = 5;
 const ROUNDS_A_PASS = 10;
 /**
- * Not counted: V8 collects what the step before left while this one runs, on threads whose CPU is
- * the process's too. Right behind the money steps a parse cost 4.9 us in place of 1.3.
+ * Rounds that are not counted: V8 still collects the garbage of the step before, on threads that
+ * count as this process. Right after the money steps a parse took 4.9 us instead of 1.3.
  */
 const ROUNDS_BEFORE = 3;
 
 interface Step {
   readonly name: string;
-  /** Works on all events once; answers how many there were. */
+  /** Processes all events once; returns their number. */
   readonly run: () => number;
 }
-/** CPU microseconds an event, and the same as a multiple of the first step. */
+/** CPU microseconds an event, and their ratio to the first step. */
 export interface Cost {
   readonly name: string;
   readonly us: number;
@@ -87,7 +87,7 @@ const facts = {
 };
 const arrival = { receivedAt: noon, sender: String(clientId), address: "192.0.2.1", header: () => "bench" };
 
-/** The events of a body as the log holds them. */
+/** The events of a body in the form in which the log holds them. */
 const admitted = (purchases: number) => {
   const { bytes } = bodyOf({ clientId, events: EVENTS, purchases, devices: MANY_DEVICES, seed: 7, now: noon });
   const all = [...admitBatch(acceptsBatch(bytes), arrival, facts)].flatMap((one) =>
@@ -111,10 +111,7 @@ const givenOf = (topic: AnyTopic, values: readonly Buffer[]): readonly StageInpu
 const encoded = (topic: AnyTopic, events: readonly Recorded<any>[]): readonly Buffer[] =>
   events.map((event) => wire.encode(topic, event, nowhere));
 
-/**
- * A stage over events with nothing remembered: facts, state, processor, and the writing of what
- * leaves the chain.
- */
+/** A stage over events without memory: facts, state, processor, and the encoding of its output. */
 const folding = async (
   hosted: HostedStage,
   given: readonly StageInput[],
@@ -220,14 +217,14 @@ const cpuUs = ({ run }: Step): number => {
   return (user + system) / events;
 };
 
-/** Every step beside the parse of its own pass, so that a machine that slows down slows both. */
+/** Measures every step beside the parse of its own pass, so that a slower machine slows both. */
 export const measure = async (): Promise<readonly Cost[]> => {
   const steps = await stepsOf();
   const best = new Map(steps.map(({ name }) => [name, Number.POSITIVE_INFINITY]));
   for (let pass = 0; pass <= PASSES; pass++)
     for (const step of steps) {
       const us = cpuUs(step);
-      // The first pass warms up.
+      // The first pass only warms up.
       if (pass > 0) best.set(step.name, Math.min(best.get(step.name)!, us));
       await setImmediate();
     }
@@ -235,7 +232,7 @@ export const measure = async (): Promise<readonly Cost[]> => {
   return [...best].map(([name, us]) => ({ name, us, ratio: us / parse }));
 };
 
-/** Prints a table; `--json` alone the ratios, as bench/pure.ratios.json keeps them. */
+/** Prints a table; with `--json` only the ratios, in the form of bench/pure.ratios.json. */
 export const run = async (options: { readonly json?: boolean }): Promise<void> => {
   const costs = await measure();
   const ratios = Object.fromEntries(costs.map(({ name, ratio }) => [name, Number(ratio.toFixed(2))]));

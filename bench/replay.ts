@@ -17,7 +17,7 @@ import { generate, openWorld } from "./world.ts";
 
 const EVENTS_PER_BODY = 1_000;
 const HOUR_MS = 3_600_000;
-/** Of live traffic that is looked at, at least. */
+/** The least time of live traffic that is measured. */
 const LIVE_MS = 15_000;
 const readers = pipeline.nodes.flatMap((node) =>
   node.is === "edge" || node.name === "archive" ? [] : [{ group: groupNamed(node.name), topic: node.from.name }],
@@ -25,8 +25,8 @@ const readers = pipeline.nodes.flatMap((node) =>
 const sinks = replayableSinks(pipeline).map(({ name }) => name);
 
 /**
- * Of what was received in a span, from received to stored. A replay that began before the span
- * writes none of it.
+ * The time from received to stored of the events of a span. A replay that began before the span
+ * writes none of them.
  */
 const freshnessOf = async (clickhouse: Clickhouse, from: number, to: number) => {
   const answer = await clickhouse.query({
@@ -38,14 +38,14 @@ from events where received_at >= fromUnixTimestamp64Milli({from:Int64})
     format: "JSONEachRow",
   });
   const [row] = await answer.json<{ events: string; ms: [number | null, number | null] }>();
-  // Of nothing there are no quantiles.
+  // Without events there are no quantiles.
   const [p50Ms, p95Ms] = row!.ms.map((ms) => ms ?? Number.NaN);
   return { events: Number(row!.events), p50Ms: p50Ms!, p95Ms: p95Ms! };
 };
 
 /**
- * `--seconds` of filling as fast as events are taken (20), `--rate` of the live traffic beside the
- * second replay (a third of what was sustained).
+ * Fills the log for `--seconds` as fast as it takes events (20). `--rate` is that of the live
+ * traffic beside the second replay (a third of the sustained rate).
  */
 export const run = async (options: { seconds?: string; rate?: string }): Promise<void> => {
   const seconds = Number(options.seconds ?? 20);

@@ -1,4 +1,4 @@
-// A store is built again from the log: how fast so many events come back, what they cost each
+// Builds a store again from the log: how fast that many events come back, what they cost each
 // process, and whether memory stays flat.
 import { spawn } from "node:child_process";
 import { setTimeout } from "node:timers/promises";
@@ -14,19 +14,19 @@ import { generate, openWorld, type World } from "./world.ts";
 
 const TOPIC = topics.eventsAttributed.name;
 const GROUP = groupNamed("analytics");
-/** Real events, of which the others are copies under ids of their own. */
+/** Real events; all others are copies of them with ids of their own. */
 const SAMPLE = 20_000;
 const A_SEND = 2_000;
 const SENDS_AT_ONCE = 4;
 const SAMPLED_EVERY_MS = 1_000;
 const SAMPLED_BY = ["ingest", "worker-chain", "worker-money"] as const;
-/** For settle to answer what it was asked. */
+/** Time for settle to process its input. */
 const SETTLED_MS = 4_000;
 const PROCESSES = ["worker-money", "clickhouse", "kafka", "postgres"] as const;
 
 const appOf = (name: string) => apps.find((app) => app.name === name)!;
 
-/** Events of the edge, the chain and settle, as they lie in the log. */
+/** Events as the edge, the chain and settle write them to the log. */
 const sampled = async (world: World, kafka: Kafka): Promise<readonly OutputMessage[]> => {
   const sample: OutputMessage[] = [];
   const order = {
@@ -46,12 +46,12 @@ const sampled = async (world: World, kafka: Kafka): Promise<readonly OutputMessa
 };
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/;
-/** The last digits of its id are the number of the copy. */
+/** The last digits of an id are the number of the copy. */
 const DIGITS = 12;
 
-/** `count` copies of the sample, each event with an id of its own. */
+/** Writes `count` copies of the sample, each event with an id of its own. */
 const fill = async (kafka: Kafka, sample: readonly OutputMessage[], count: number): Promise<void> => {
-  // The id of an event stands behind its key, which holds the id of the device.
+  // In the bytes of an event its id follows its key, which holds the id of the device.
   const ends = sample.map(({ value }) => {
     const text = value!.toString("latin1");
     return text.search(UUID) + 36;
@@ -79,7 +79,7 @@ const fill = async (kafka: Kafka, sample: readonly OutputMessage[], count: numbe
   await producer.close();
 };
 
-/** The command of the product, as an operator types it. */
+/** Runs the command as an operator would. */
 const rewound = ({ stack }: World): Promise<void> =>
   new Promise((resolve, reject) => {
     const env = { ...process.env, ...stack.env, TRIBUTARY_HOME: stack.home };
@@ -88,7 +88,7 @@ const rewound = ({ stack }: World): Promise<void> =>
     child.once("exit", (code) => (code === 0 ? resolve() : reject(new Error(`rewind ended with ${code}`))));
   });
 
-/** `--events` in the log (2,000,000), all of them read again by the group of the event sinks. */
+/** The group of the event sinks reads `--events` of the log again (2,000,000). */
 export const run = async (options: { readonly events?: string }): Promise<void> => {
   const events = Number(options.events ?? 2_000_000);
   const world = await openWorld(SAMPLED_BY.map(appOf));
@@ -103,7 +103,7 @@ export const run = async (options: { readonly events?: string }): Promise<void> 
     await fill(kafka, sample, events);
     const filled = (performance.now() - filling) / 1_000;
     const marks = await admin.watermarks(TOPIC);
-    // As after a loss: the group has read everything, and the stores hold none of it.
+    // The state after a loss: the group has read everything, and the stores hold none of it.
     await admin.setOffsets(GROUP, TOPIC, new Map(marks.map(({ partition, high }) => [partition, high])));
     await stack.start(appOf("worker-money"));
     const pids = PROCESSES.map((name) => ({ name, pid: stack.pid(name)! }));

@@ -1,5 +1,5 @@
-// How fast the hosted chain (enrich, score, attribute) works off what lies in the log: all on one
-// partition, as one hot device makes it, and spread.
+// How fast the hosted chain (enrich, score, attribute) reads a full log: all events on one
+// partition, as one hot device causes, and spread over all.
 
 import { openKafka } from "../infra/kafka/kafka.ts";
 import { table } from "../infra/runtime/output.ts";
@@ -13,8 +13,8 @@ const GROUP = groupNamed("enrich");
 const POLL_MS = 100;
 
 /**
- * `--seconds` of filling the log before each run (8). The worker is started when the log is full,
- * and timed from its first commit to lag 0.
+ * `--seconds` of filling the log before each run (8). The worker starts when the log is full, and
+ * is timed from its first commit until its lag is 0.
  */
 export const run = async (options: { seconds?: string }): Promise<void> => {
   const seconds = Number(options.seconds ?? 8);

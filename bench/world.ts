@@ -1,5 +1,5 @@
-// The embedded stack in a folder of its own, fresh for each bench, with the apps that the question
-// asks for.
+// The embedded stack in a folder of its own, new for each bench, with the apps that the bench
+// needs.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,25 +17,25 @@ export interface World {
   readonly stack: Stack;
   readonly home: string;
   readonly clientId: number;
-  /** One token may send 100 requests a minute, unless the bench asks for more. */
+  /** One token may send 100 requests a minute, unless the bench sets more. */
   readonly tokens: readonly string[];
-  /** With which the embedded identity provider gives tokens of users. */
+  /** With this secret the embedded identity provider issues tokens of users. */
   readonly loginSecret: string;
   readonly stop: () => Promise<void>;
 }
-/** Enough for batches at any rate; single events need a token for every 100 a minute. */
+/** Enough for batches at any rate; single events need one token for every 100 a minute. */
 const TOKENS = 60;
 
 export const openWorld = async (
   apps: readonly App[],
   more: {
     readonly tokens?: number;
-    /** Of each of them; by default what a token has. */
+    /** The limit of each token; by default the normal one. */
     readonly requestsAMinute?: number;
     readonly services?: readonly ServiceName[];
-    /** A folder that stays, with its data; else one that is removed in the end. */
+    /** A folder that stays with its data; without it a folder that is removed at the end. */
     readonly home?: string | undefined;
-    /** Of the log; by default 1. */
+    /** Brokers of the log; 1 by default. */
     readonly brokers?: Brokers;
   } = {},
 ): Promise<World> => {
@@ -61,13 +61,13 @@ export const openWorld = async (
     await stack.stop();
     if (more.home === undefined) rmSync(home, { recursive: true, force: true });
   };
-  // Who ends a bench ends its servers too, and their data.
+  // A signal that ends the bench ends its servers too, and removes their data.
   for (const signal of ["SIGINT", "SIGTERM"] as const)
     process.once(signal, () => void stop().finally(() => process.exit(1)));
   return { stack, home, clientId, tokens, loginSecret: secretsOf(openHome(home)).login, stop };
 };
 
-/** Runs the generator as a process of its own, so that its CPU is on its own bill. */
+/** Runs the generator as a process of its own, so that its CPU is measured apart. */
 export const generate = (order: LoadOrder): Promise<LoadResult> =>
   new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [new URL("./load/generator.js", import.meta.url).pathname], {

@@ -1,4 +1,4 @@
-// How fast a stored file becomes events in the log, and what memory that takes: rows are admitted,
+// How fast a stored file becomes events in the log, and the memory for it: rows are admitted,
 // claimed, sent and counted.
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -14,13 +14,13 @@ import { openWorld } from "../world.ts";
 interface Measured {
   readonly rowsPerSecond: number;
   readonly uploadUs: number;
-  /** The highest of a look each half second. */
+  /** The highest of samples each half second. */
   readonly rssMiB: number;
 }
 const LOOK_MS = 500;
 const CHUNK_ROWS = 2_000;
 
-/** Sales of orders of one line, each with a device and an amount. */
+/** Sales with one line each, every one of another device and amount. */
 function* csv(run: number, rows: number): Generator<Buffer> {
   const day = new Date().toISOString().slice(0, 10);
   yield Buffer.from("order_id,revenue,currency,product_id,quantity,ts,did\n");
@@ -33,7 +33,7 @@ function* csv(run: number, rows: number): Generator<Buffer> {
   }
 }
 
-/** `--events` rows of a file (1,000,000), `--runs` (1). Prints medians over the runs. */
+/** A file of `--events` rows (1,000,000), `--runs` times (1). Prints medians over the runs. */
 export const run = async (options: { events?: string; runs?: string }): Promise<void> => {
   const rows = Number(options.events ?? 1_000_000);
   const runs = Number(options.runs ?? 1);

@@ -1,4 +1,4 @@
-// How many signed leads a second one API process stores, each answered after its commit.
+// How many signed leads a second one API process stores; each is answered after its commit.
 import { createHmac } from "node:crypto";
 import { Agent, request } from "node:http";
 import { table } from "../../infra/runtime/output.ts";
@@ -46,7 +46,7 @@ const push = (url: string, { id, hmac_secret: secret }: Shop): Promise<number> =
   });
 };
 
-/** The shops take turns: one of them may send 100,000 a minute. */
+/** The shops take turns, because one shop may only send 100,000 leads a minute. */
 const load = async (url: string, shops: readonly Shop[], seconds: number) => {
   const until = performance.now() + seconds * 1_000;
   const times: number[] = [];

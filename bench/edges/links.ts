@@ -1,4 +1,4 @@
-// How many visitors a second one process of tracking links sends on.
+// How many visitors of tracking links one process redirects a second.
 import { measure } from "./visited.ts";
 
 /** `--seconds` a run (20). */

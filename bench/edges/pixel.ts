@@ -1,4 +1,4 @@
-// How many requests of one event a second one process of pixels answers, each of another device.
+// How many requests of one event a pixel process answers a second, each from another device.
 import { measure } from "./visited.ts";
 
 /** `--seconds` a run (20). */

@@ -1,5 +1,5 @@
-// How many visitors a second one process of an edge answers, each stored in the log first, and how
-// long they wait at half of that.
+// How many visitors one process of an edge answers a second, each stored in the log first, and how
+// long they wait at half of that rate.
 import { table } from "../../infra/runtime/output.ts";
 import { apps } from "../../modules/running/installation/product.ts";
 import { cpuUsOf, rssMiBOf, save } from "../figures.ts";
@@ -9,7 +9,7 @@ import { openWorld, type World } from "../world.ts";
 
 type Asked = Pick<VisitOrder, "path" | "eventsOf" | "isPostback">;
 
-/** `asked`: what each visitor of that app asks for. `seconds` a run (20). */
+/** `asked` has the request of each visitor. `seconds` a run (20). */
 export const measure = async (
   app: "links" | "pixel" | "ingest",
   asked: (world: World) => Asked | Promise<Asked>,
@@ -17,7 +17,7 @@ export const measure = async (
 ): Promise<void> => {
   const seconds = Number(options.seconds ?? 20);
   const hosts = apps.filter(({ name }) => name === app);
-  // Visitors of the bench share an address: each says its own.
+  // Visitors of the bench share an address, so each sends its own in a header.
   const world = await openWorld(hosts.map((one) => ({ ...one, env: { TRUSTED_PROXIES: "loopback" } })));
   const rows: (readonly (string | number)[])[] = [];
   const runs: object[] = [];

@@ -1,5 +1,5 @@
-// The test event of all benches: 17 fields, about 683 bytes of JSON, in bodies that are built once
-// and made new by patching a serial number and the time.
+// The test event of all benches: 17 fields, about 683 bytes of JSON. Bodies are built once, and
+// each send only patches the serial number and the time.
 import { randomFrom } from "../../infra/runtime/random.ts";
 
 export interface BodyShape {
@@ -13,9 +13,8 @@ export interface BodyShape {
   readonly now: number;
 }
 /**
- * A body to send again and again: `renew` writes another serial into every event id and order id,
- * so that no two sends hold the same event, and lets each event have happened as long before `now`
- * as it had.
+ * A body for many sends: `renew` writes another serial into every event id and order id, so that no
+ * two sends hold the same event, and moves the time of each event to the same age before `now`.
  */
 export interface Body {
   readonly bytes: Buffer;
@@ -26,8 +25,8 @@ export const MANY_DEVICES = 20_000;
 const DIGITS = 10;
 const PLACE = "0".repeat(DIGITS);
 /**
- * How long before its body each of a hundred events happened: nine in ten were gathered for up to
- * ten seconds, one in ten was held back by its device for up to ten minutes.
+ * Ages of a hundred events when their body is sent: nine in ten are up to ten seconds old, and one
+ * in ten waited on its device for up to ten minutes.
  */
 const AGES_MS = Array.from({ length: 100 }, (_, n) => (n % 10 === 0 ? n * 6_000 : n * 100));
 

@@ -1,5 +1,5 @@
-// What the stores hold and what they were asked so far; the difference of two moments, divided by
-// the events between them, is bytes and requests an event.
+// The size of the stores and their requests so far. The difference of two moments, divided by the
+// events between them, gives bytes and requests an event.
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Redis } from "ioredis";
@@ -7,11 +7,11 @@ import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import type { World } from "../world.ts";
 
-/** By name, bytes and counts, each growing. */
+/** Growing bytes and counts by name. */
 export type Footprint = Readonly<Record<string, number>>;
 
 const isSegment = (file: string): boolean => file.endsWith(".log");
-/** Bytes of the files below a folder; what vanishes meanwhile counts nothing. */
+/** Bytes of the files below a folder; a file that is deleted meanwhile counts nothing. */
 const bytesBelow = (folder: string, counts: (path: string) => boolean = () => true): number => {
   let bytes = 0;
   for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true }))
@@ -81,6 +81,6 @@ export const footprintOf = async ({ stack: { env }, home }: World): Promise<Foot
   ...(await redisNow(env.REDIS_URL!)),
 });
 
-/** By name, an event. */
+/** By name, for each event. */
 export const perEvent = (before: Footprint, after: Footprint, events: number): Footprint =>
   Object.fromEntries(Object.entries(after).map(([name, value]) => [name, (value - (before[name] ?? 0)) / events]));

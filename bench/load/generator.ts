@@ -1,6 +1,5 @@
-// A process of its own that posts bodies as fast as asked, and says at the end what was answered
-// and what it cost. Its order comes as JSON on stdin: thousands of tokens are too long for an
-// argument.
+// A process that posts bodies at the requested rate, and reports answers and costs at the end. Its
+// order is JSON on stdin, because thousands of tokens are too long for an argument.
 import { json } from "node:stream/consumers";
 import { Pool } from "undici";
 import { quantile } from "../figures.ts";
@@ -13,10 +12,10 @@ export interface LoadOrder {
   readonly clientId: number;
   readonly eventsPerBody: number;
   readonly purchases: number;
-  /** By default many. */
+  /** Many by default. */
   readonly devices?: number;
   readonly seconds: number;
-  /** Events a second; 0: as fast as answers come. */
+  /** Events a second; 0 sends as fast as answers come. */
   readonly rate: number;
   readonly inFlight: number;
   readonly firstSerial: number;
@@ -54,8 +53,7 @@ const started = performance.now();
 const end = started + order.seconds * 1_000;
 
 /**
- * Waits for this send's turn at the asked rate; a late generator does not catch up in a burst
- * beyond its lanes.
+ * Waits for the turn of this send; a late generator does not catch up in a burst beyond its lanes.
  */
 const turn = async (): Promise<boolean> => {
   const due = order.rate === 0 ? 0 : started + ((sent * order.eventsPerBody) / order.rate) * 1_000;

@@ -1,5 +1,5 @@
-// Months of history of one client, written straight into ClickHouse and Postgres: what questions
-// are asked of, without the hours that the pipeline would need to make it.
+// Months of history of one client, written directly into ClickHouse and Postgres: data for
+// questions, without the hours that the pipeline would need.
 import type pg from "pg";
 import { dayOf, startOfDay } from "../../domain/calendar.ts";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
@@ -25,15 +25,15 @@ export interface HistoryOf {
 }
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
-/** Made by the real mapping; a day is copies of them under other ids, times and devices. */
+/** Events made by the real mapping; a day has copies of them with other ids, times and devices. */
 const MAPPED = 10_000;
-/** Of the mapped events each 50th is a sale, and of these three of four are credited. */
+/** Each 50th mapped event is a sale, and three of four sales are credited. */
 const SALES_APART = 50;
 const SALES_OF_MAPPED = MAPPED / SALES_APART;
-/** Written by one statement. */
+/** One statement writes this many days. */
 const DAYS_AT_ONCE = 10;
 const DEVICES = 900_000;
-/** Tables of which one day is kept to be copied. */
+/** Tables of which one day is kept as the source of copies. */
 const COPIED = ["events", "rollups", "rollup_dimensions"] as const;
 
 const dayNumber = (day: number): number => Math.floor(day / DAY_MS);
@@ -44,9 +44,8 @@ const orderOf = (day: number, sale: number): string => `bench-${dayNumber(day)}-
 const deviceOf = (day: number, number: number): string => `d${(number * 7_919 + dayNumber(day) * 131) % DEVICES}`;
 
 /**
- * The `days` before today, of America/Mexico_City; figures of the last one are computed as the
- * keeper does it, those of the others are the same under other days. Answers an order and its
- * event.
+ * Writes the `days` before today, in America/Mexico_City. The figures of the last day are computed
+ * as the keeper does it; the other days get copies of them. Returns one order and its event.
  */
 export const writeHistory = async (of: HistoryOf): Promise<{ readonly order: string; readonly event: string }> => {
   const last = startOfDay(dayOf(Date.now())) - DAY_MS;
@@ -67,7 +66,7 @@ const inParts = async (from: number, to: number, write: (from: number, to: numbe
   for (let n = from; n < to; n += DAYS_AT_ONCE) await write(n, Math.min(n + DAYS_AT_ONCE, to));
 };
 
-/** One sale of the mapping: the same in both stores. */
+/** A sale of the mapping, with the same values in both stores. */
 const saleOf = (n: number, holders: number) => ({
   isCredited: n % 4 !== 0,
   holder: (n * 17) % holders,
@@ -129,7 +128,7 @@ const writeLastDay = async (of: HistoryOf, day: number): Promise<void> => {
 const backBy = (from: number, to: number): string =>
   `(select number + ${from} as back from numbers(${to - from})) as backs`;
 
-/** The events of the days `from` to `to` before the last one, whose first ones are there. */
+/** The events of days `from` to `to` before the last one; the first days must be there. */
 const eventsOf = ({ eventsADay }: HistoryOf, last: number, from: number, to: number): string => {
   const day = `(toInt64(${last}) - back * ${DAY_MS})`;
   const days = `toUInt32(intDiv(${day}, ${DAY_MS}))`;
@@ -153,7 +152,7 @@ const copyDays = async (of: HistoryOf, last: number, from: number, to: number): 
     });
 };
 
-/** The sales of these days, as `saleOf` has them, each with its order. */
+/** The sales of these days with the values of `saleOf`, each with its order. */
 const salesOf = (of: HistoryOf, last: number, from: number, to: number): Sql => {
   const { clientId, partners, campaigns, eventsADay } = of;
   const each = SALES_APART * (DAY_MS / eventsADay);
@@ -170,7 +169,7 @@ const salesOf = (of: HistoryOf, last: number, from: number, to: number): Sql => 
       generate_series(0, ${eventsADay / SALES_APART - 1}::int) n`;
 };
 
-/** Each has its order, and where it is credited its conversion, its commission and its entry. */
+/** Each sale has its order, and a credited one its conversion, commission and entry. */
 const writeSales = async (of: HistoryOf, last: number, from: number, to: number): Promise<void> => {
   const all = salesOf(of, last, from, to);
   const credited = sql`select s.*, extract(year from at at time zone 'America/Mexico_City')::int as year,

@@ -1,9 +1,9 @@
-// What one run of the ingest bench measures of a process that takes bodies of events, and the table
-// of many runs.
+// The measures of one run of the ingest bench on a process that takes bodies of events, and the
+// table of many runs.
 import { table } from "../../infra/runtime/output.ts";
 import { median } from "../figures.ts";
 
-/** CPU is in microseconds an event. */
+/** CPU in microseconds an event. */
 export interface Measured {
   readonly who: string;
   readonly batch: number;
@@ -19,7 +19,7 @@ export interface Measured {
 
 const headers = "who,batch,events/s,edge us,broker us,generator us,p50 ms,p99 ms,RSS MiB,refused".split(",");
 
-/** Medians over the runs of each process and size of body. */
+/** Medians over the runs, by process and size of body. */
 export const tableOf = (all: readonly Measured[]): string => {
   const kinds = [...new Set(all.map(({ who, batch }) => `${who}|${batch}`))];
   const rows = kinds.map((kind) => {

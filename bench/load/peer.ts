@@ -1,5 +1,5 @@
-// A process that stands beside our edge in a bench: it takes the same bodies at the same path and
-// writes to the same broker.
+// A process that is measured beside our edge: it takes the same bodies at the same path and writes
+// to the same broker.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
@@ -13,7 +13,7 @@ export interface Target {
 }
 export interface Peer {
   readonly name: string;
-  /** A line for the shell, in which $KAFKA_BROKERS, $REGISTRY_URL, $TOPIC and $PORT are known. */
+  /** A line for the shell, which knows $KAFKA_BROKERS, $REGISTRY_URL, $TOPIC and $PORT. */
   readonly command: string;
 }
 export interface Running extends Target {
@@ -27,7 +27,7 @@ export const tutorialTwin: Peer = {
   command: `"${process.execPath}" "${twin}" "$KAFKA_BROKERS" "$REGISTRY_URL" "$TOPIC" "$PORT"`,
 };
 
-/** `name=command`, as `--peer` has it. */
+/** Reads `name=command`, the form of `--peer`. */
 export const peerNamed = (text: string): Peer => {
   const [, name, command] = /^([\w .-]+)=(.+)$/s.exec(text) ?? [];
   if (name === undefined || command === undefined)
@@ -53,7 +53,7 @@ const answers = (port: number): Promise<void> =>
 
 const READY_MS = 60_000;
 
-/** Gives it a topic of 12 partitions and waits until it listens. Throws when it does not. */
+/** Makes a topic of 12 partitions for it and waits until it listens. Throws if it does not. */
 export const startPeer = async ({ name, command }: Peer, env: Readonly<Record<string, string>>): Promise<Running> => {
   const topic = `bench.${name.replaceAll(" ", "-")}`;
   const admin = await openKafka({ brokers: env.KAFKA_BROKERS!, clientId: "bench" }).admin();
@@ -65,7 +65,7 @@ export const startPeer = async ({ name, command }: Peer, env: Readonly<Record<st
     TOPIC: topic,
     PORT: String(port),
   };
-  // Its process takes the place of the shell, so that its CPU is what is measured.
+  // `exec` replaces the shell by the program, so that its CPU is measured.
   const child = spawn("sh", ["-c", `exec ${command}`], {
     env: { ...process.env, ...given },
     stdio: ["ignore", "ignore", "inherit"],

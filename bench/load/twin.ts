@@ -1,6 +1,6 @@
-// What the tutorials build: express.json, one await of the registry client's encode an event,
-// kafkajs with its defaults. The line that ours is held against. Its schema holds the same fields,
-// props as one text.
+// The pipeline of tutorials: express.json, one await of the registry client's encode for each
+// event, and kafkajs with its defaults. Ours is compared with it. Its schema holds the same fields,
+// with props as one text.
 import { SchemaRegistry } from "@kafkajs/confluent-schema-registry";
 import express from "express";
 import { Kafka } from "kafkajs";

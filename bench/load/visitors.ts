@@ -1,20 +1,20 @@
-// Visitors of a tracking link, or of pages with a pixel, a network with its postbacks, or senders
-// of single events, as a process of its own: asks over kept connections and says how many were
-// answered, and how long they waited. Its order comes as JSON on stdin.
+// Visitors of a tracking link or of pages with a pixel, a network with its postbacks, or senders of
+// single events, as a process of its own. It uses kept connections and reports answers and waiting
+// times. Its order is JSON on stdin.
 import { connect } from "node:net";
 import { json } from "node:stream/consumers";
 import { quantile } from "../figures.ts";
 import { bodyOf, MANY_DEVICES } from "./events.ts";
 
-/** `rate` 0: as many as are answered. */
+/** `rate` 0 sends as many as are answered. */
 export interface VisitOrder {
   readonly port: number;
   readonly path: string;
-  /** The client of the event that each visitor posts; null: it follows a link. */
+  /** The client of the event that each visitor posts; null for visitors of a link. */
   readonly eventsOf: number | null;
-  /** Each posts a sale, as a source of the path has them, instead. */
+  /** Each posts a sale in the form of a source instead. */
   readonly isPostback?: boolean;
-  /** Each posts a batch of one event by one of these instead. */
+  /** Each posts a batch of one event with one of these tokens instead. */
   readonly tokens?: readonly string[];
   readonly connections: number;
   readonly rate: number;
@@ -26,7 +26,7 @@ export interface VisitResult {
   readonly seconds: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** CPU of these visitors, all of them together. */
+  /** CPU of all these visitors together. */
   readonly cpuUs: number;
 }
 
@@ -51,7 +51,7 @@ const LINK_TAIL = "\r\nAccept: text/html,*/*;q=0.8\r\n\r\n";
 const POST_TAIL = "\r\nOrigin: https://shop.example\r\nContent-Type: text/plain;charset=UTF-8\r\nContent-Length: ";
 const JSON_TAIL = "\r\nContent-Type: application/json\r\nContent-Length: ";
 
-/** Each from an address of its own: one address alone may ask 600 times a second. */
+/** Each request comes from another address, because one address may only send 600 a second. */
 const request = (): string => {
   visitors += 1;
   const head = `${HEAD}${(visitors >> 16) & 255}.${(visitors >> 8) & 255}.${visitors & 255}`;
@@ -71,7 +71,7 @@ const postback = (head: string): string => {
   return `POST ${path}${head}${JSON_TAIL}${body.length}\r\n\r\n${body}`;
 };
 
-/** Built once, and made new by another serial in the ids of event and order. */
+/** Batches are built once; each send writes another serial into the ids of event and order. */
 const BATCHES = 1_000;
 const batches = Array.from({ length: tokens === undefined ? 0 : BATCHES }, (_, n) => {
   const shape = { clientId: eventsOf ?? 0, events: 1, purchases: 0.02, devices: MANY_DEVICES, now: Date.now() };
@@ -89,7 +89,7 @@ const WANTED = isAnsweredInJson ? "200" : eventsOf === null ? "302" : "204";
 const STATUS_AT = "HTTP/1.1 ".length;
 const BLANK_LINE = 0x0d0a0d0a;
 const CLOSING_BRACE = 0x7d;
-/** All connections read into it, one after the other: the answers are looked at where they lie. */
+/** All connections read into one buffer, one after the other, and answers are parsed in place. */
 const room = Buffer.allocUnsafe(64 * 1024);
 
 const began = performance.now();
@@ -103,13 +103,14 @@ const visit = (): Promise<void> =>
       const now = performance.now();
       if (now >= end) return void socket.end();
       if (rate > 0 && now < due) return void setTimeout(next, due - now);
-      // The wait counts from when it should have been asked: a slow host cannot slow its visitors.
+      // The wait counts from the moment at which the request was due, so that a slow host cannot
+      // slow its visitors.
       asked = rate > 0 ? due : now;
       due += rate > 0 ? (connections * 1_000) / rate : 0;
       socket.write(request(), "latin1");
     };
-    // A postback or a batch is answered in JSON, and so is a problem; what others asked for has no
-    // body. A connection has one request under way.
+    // A postback, a batch and a problem are answered in JSON; the other answers have no body. A
+    // connection has one request under way.
     const onRead = (length: number): boolean => {
       if (status === "") status = room.toString("latin1", STATUS_AT, STATUS_AT + 3);
       const isWhole = length >= 4 && room.readUInt32BE(length - 4) === BLANK_LINE;

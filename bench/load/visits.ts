@@ -1,10 +1,13 @@
-// Runs visitors (visitors.ts) as a process of their own, so that their CPU is on their own bill.
+// Runs visitors (visitors.ts) as a process of their own, so that their CPU is measured apart.
 import { spawn } from "node:child_process";
 import type { VisitOrder, VisitResult } from "./visitors.ts";
 
-/** V8 and the broker compile meanwhile. */
+/** V8 and the broker compile during this time. */
 export const WARM_UP_SECONDS = 15;
-/** Each waits for the log with its request: few of them measure that wait and not the host. */
+/**
+ * A request waits for the log: with few connections that wait would be measured instead of the
+ * host.
+ */
 export const CONNECTIONS = 512;
 
 export const visits = (order: VisitOrder): Promise<VisitResult> =>

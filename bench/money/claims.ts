@@ -1,4 +1,5 @@
-// Claims as a worker reads them, and what the stages of money need to work them off without a log.
+// Claims as a worker reads them, and the parts that the money stages need to process them without a
+// log.
 import { derivedId } from "../../domain/ids.ts";
 import { reference } from "../../domain/reference/reference.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
@@ -61,7 +62,7 @@ export const control: Control = {
   rest: () => undefined,
 };
 
-/** The n-th claim: a purchase as an edge would have admitted it. */
+/** The n-th claim: a purchase in the form in which an edge admits it. */
 export const claimOf = (
   n: number,
   { order, partner = partnerId }: { readonly order: string; readonly partner?: number },

@@ -1,5 +1,5 @@
 // What a conversion costs from its claim to the ledger: settle, commission and the sinks of money
-// in this process, and Postgres beside it, in batches as large as those of a steady rate.
+// in this process, with Postgres beside it, in batches as large as those of a steady rate.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,14 +26,14 @@ import { claimOf, control, logPorts, PARTNERS, stagePorts } from "./claims.ts";
 
 /** Two in a hundred of 16,700 events a second. */
 const CONVERSIONS_A_SECOND = 334;
-/** Stages of money fetch so often (`durableReading`); sinks once a second. */
+/** Money stages fetch this often (`durableReading`); sinks once a second. */
 const FETCHES_A_SECOND = 2;
 const WARM_SECONDS = 10;
 
-/** What a reader has not taken yet, by partition. */
+/** Messages that a reader has not read yet, by partition. */
 type Waiting = readonly InputMessage[][];
 
-/** A log of one process: each reader of a topic finds what has come since it took the last. */
+/** A log within one process: each reader of a topic gets the messages since its last read. */
 const openLog = () => {
   const readers = new Map<string, { readonly offsets: number[]; readonly all: Waiting[] }>();
   return {
@@ -56,13 +56,13 @@ const openLog = () => {
   };
 };
 
-/** CPU microseconds, of this process and of Postgres. */
+/** CPU microseconds of this process and of Postgres. */
 interface Spent {
   readonly worker: number;
   readonly postgres: number;
 }
 
-/** Works off what waits, partition after partition or all of them joined. */
+/** Processes the waiting messages, one partition after the other or all of them joined. */
 const workOff = async ({ reads, waiting, process: process_, isJoined }: Reader, postgres: number): Promise<Spent> => {
   const batches = waiting.flatMap((messages, partition) =>
     messages.length === 0 ? [] : { topic: reads.name, partition, messages: messages.splice(0) },
@@ -131,7 +131,7 @@ const countersOf = async (admin: Pool): Promise<Counters> => {
   return rows[0]!;
 };
 
-/** What comes in `--seconds` (60) at `--rate` conversions a second, worked off at once. */
+/** Processes `--seconds` (60) of `--rate` conversions a second, without waiting. */
 export const run = async (options: { readonly seconds?: string; readonly rate?: string }): Promise<void> => {
   const seconds = Number(options.seconds ?? 60);
   const each = Math.round(Number(options.rate ?? CONVERSIONS_A_SECOND) / FETCHES_A_SECOND);
@@ -163,7 +163,7 @@ export const run = async (options: { readonly seconds?: string; readonly rate?: 
       }
       await workOffAll(sinks);
     };
-    // V8 compiles, and the tables leave the state in which a scan is the cheapest plan.
+    // V8 compiles, and the tables grow beyond the size at which a scan is the cheapest plan.
     for (let warm = 0; warm < WARM_SECONDS; warm += 1) await second();
     spent.clear();
     const from = n;
@@ -185,7 +185,7 @@ export const run = async (options: { readonly seconds?: string; readonly rate?: 
       walBytes: per("walBytes"),
       walSyncs: per("walSyncs"),
     };
-    // What Postgres does between the statements, such as a checkpoint, is in the sum alone.
+    // Work of Postgres between the statements, for example a checkpoint, is only in the sum.
     const lines = [...us, { name: "sum", worker, postgres }].map((one) => [
       one.name,
       one.worker.toFixed(1),

@@ -1,5 +1,5 @@
-// What one claim costs as its order grows to 2,000 lines, and one conversion as its partner comes
-// to have a million: no servers, but memory is packed and read back as Postgres holds it.
+// What one claim costs as its order grows to 2,000 lines, and one conversion as its partner grows
+// to a million: without servers, but memory is packed and read as Postgres stores it.
 import { setImmediate } from "node:timers/promises";
 import { packed, unpacked } from "../../infra/postgres/packed-values.ts";
 import { table } from "../../infra/runtime/output.ts";
@@ -17,10 +17,12 @@ import { claimOf, control, stagePorts } from "./claims.ts";
 const LINES = 2_000;
 const CONVERSIONS = 1_000_000;
 const A_BATCH = 500;
-/** Figures are of windows of so many conversions: the last ones should cost what the first did. */
+/**
+ * Figures are means over this many conversions; the last ones should cost the same as the first.
+ */
 const WINDOW = 100_000;
 
-/** As Postgres would keep it; `keeps` leaves out what is never met again in this bench. */
+/** Stores memory as Postgres would. `keeps` leaves out keys that this bench never reads again. */
 const storing = (keeps: (key: string) => boolean) => {
   const values = new Map<string, { readonly version: number; readonly stored: Buffer }>();
   const bytes = { states: 0, outcomes: 0, read: 0 };
@@ -66,7 +68,7 @@ const cpuUsOf = async (process_: ProcessBatch, topic: AnyTopic, values: readonly
   return user + system;
 };
 
-/** One order, line after line, `batch` claims at a time. */
+/** Adds lines to one order, `batch` claims at a time. */
 const growingOrder = async (batch: number) => {
   const { memory, bytes } = storing(() => true);
   const settle = running("settle", memory, () => undefined);
@@ -88,9 +90,9 @@ const growingOrder = async (batch: number) => {
   };
 };
 
-/** Orders of one line each, all of one partner. */
+/** Makes orders of one line each, all for one partner. */
 const growingPartner = async () => {
-  // An order of one line, its conversion and its customer are met once.
+  // Keys of an order, its conversion and its customer are used only once here.
   const { memory, bytes } = storing((key) => key.includes("|period:"));
   let made: Buffer[] = [];
   const settle = running("settle", memory, (messages) => {

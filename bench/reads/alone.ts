@@ -1,17 +1,17 @@
-// What each read costs by itself: one user, nothing else asked, and the CPU of each server by read.
+// What each read costs by itself: one user, no other reads, and the CPU of each server.
 import { table } from "../../infra/runtime/output.ts";
 import { cpuUsOf, median } from "../figures.ts";
 import type { PortalWorld } from "./portal-world.ts";
 import { ask, type ByName, type Read, trial } from "./reads.ts";
 
 const TIMES = 10;
-/** Slow ones are asked less often. */
+/** Slow reads are repeated less often. */
 const MOST_MS = 3_000;
 const SERVERS = ["api", "postgres", "clickhouse"] as const;
 
 /**
- * Asks each read, and a rule on thirty days, some times one after the other; prints the dearest
- * first, and answers all.
+ * Runs each read, and a rule over thirty days, several times one after the other. Prints the
+ * slowest first and returns all.
  */
 export const measureAlone = async (portal: PortalWorld, reads: readonly Read[]) => {
   const { world, users } = portal;

@@ -1,5 +1,5 @@
-// A world with months of history in it and fifty people who may look at it: made once, or found in
-// a folder that an earlier bench has kept.
+// An installation with months of history and fifty people who may read it: made once, or reused
+// from the folder of an earlier bench.
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { readJson, writeJson } from "../../infra/embedded/home.ts";
 import { demoToken } from "../../infra/embedded/servers/login.ts";
@@ -11,14 +11,14 @@ import { openWorld, type World } from "../world.ts";
 
 const USERS = 50;
 const PARTNERS = 20;
-/** The place of the partner and the campaign that are asked about: each 20th sale is theirs. */
+/** The index of the partner and the campaign that are read about: each 20th sale is theirs. */
 export const SELLS = 1;
 type Role = "admin" | "client_manager" | "viewer" | "partner" | "client_user";
 export interface User {
   readonly role: Role;
   readonly token: string;
 }
-/** What the history is about; kept beside it. */
+/** The subjects of the history, stored beside it. */
 export interface Kept {
   readonly clientId: number;
   readonly partners: readonly number[];
@@ -35,7 +35,7 @@ export interface PortalWorld {
   readonly users: readonly User[];
 }
 
-/** Of fifty people: those who work with the figures all day, and those who look at their own. */
+/** The roles of fifty people: some work with all figures, others read their own. */
 const roleOf = (n: number): Role =>
   (["client_manager", "client_manager", "admin", "viewer", "partner", "client_user"] as const)[n % 6]!;
 
@@ -103,8 +103,8 @@ const makeHistory = async (world: World, days: number, eventsADay: number): Prom
 };
 
 /**
- * Opens the world in `home`, or in a folder of its own that goes with it. What an earlier one has
- * kept there is taken as it is, whatever is asked for.
+ * Opens the installation in `home`, or in a folder that is removed at the end. Data of an earlier
+ * run there is used as it is, whatever the options say.
  */
 export const openPortalWorld = async (
   home: string | undefined,

@@ -1,4 +1,4 @@
-// Which reads are asked of the platform API, and how one is asked and timed.
+// The reads of the platform API that are measured, and how one is sent and timed.
 import type { ServedRoute } from "../../apps/api/route.ts";
 import { routesOf } from "../../apps/api/routes.ts";
 import { hintsOf, namesIn, pathOf, queryFor, type Rows } from "../../tests/support/from-contract.ts";
@@ -12,10 +12,7 @@ export interface Read {
 const dayBefore = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
 const YEAR = `from=${dayBefore(360)}&to=${dayBefore(0)}`;
 
-/**
- * Every read that is about something in this history: of the 30 days that it takes by itself, and
- * of a year.
- */
+/** Every read that has data in this history, over its default of 30 days and over a year. */
 export const readsOf = async ({ clientId, partners, campaigns, ...kept }: Kept): Promise<readonly Read[]> => {
   const rows: Rows = {
     ...{ client: clientId, partner: partners[SELLS]!, campaign: campaigns[SELLS]! },
@@ -37,7 +34,7 @@ export const readsOf = async ({ clientId, partners, campaigns, ...kept }: Kept):
     });
 };
 
-/** Purchases of one country, one of 250 events, tried on the thirty days that a trial takes. */
+/** Purchases of one country, one of 250 events, over the thirty days of a trial. */
 export const trial = ({ kept, users }: PortalWorld) => {
   const { token } = users.find(({ role }) => role === "admin")!;
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
@@ -48,14 +45,14 @@ export const trial = ({ kept, users }: PortalWorld) => {
   };
 };
 
-/** Milliseconds, and answers by status where it is not 200. */
+/** Milliseconds, and counts of answers other than 200 by status. */
 export interface Measured {
   readonly ms: number[];
   readonly others: Record<string, number>;
 }
 export type ByName = Map<string, Measured>;
 
-/** Asks once and waits for the whole answer. */
+/** Sends one request and waits for the whole answer. */
 export const ask = async (measured: ByName, name: string, url: string, init: RequestInit): Promise<void> => {
   const began = performance.now();
   const answer = await fetch(url, init);

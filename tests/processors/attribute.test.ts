@@ -1,4 +1,4 @@
-// Who is credited for an event, why no other partner is, and where the event goes.
+// Which partner is credited for an event, why no other is, and where the event goes.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
@@ -36,7 +36,7 @@ import { bytesOf, stateFrom } from "../support/remembered.ts";
 
 const key = clickIdKey("a secret of these tests", 1);
 const keys = clickKeysOf([key]);
-/** A click this long before noon. */
+/** A click `elapsedMs` before noon. */
 const clickBefore = (elapsedMs: number, onLink = linkId): string =>
   mint(onLink, noon - elapsedMs, new Uint8Array(8), key);
 const noClicks: Journey = { clicks: [] };

@@ -1,5 +1,4 @@
-// The worked examples of docs/attribution.md, read from the page itself: what stands there is what
-// is decided.
+// Runs the worked examples of docs/attribution.md, read from the page itself.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
@@ -61,7 +60,7 @@ const names = new Map<number | null, string>([
 const boletin = campaign({ patterns: [{ kind: "utm_source", value: "boletin", partner_id: norteId }] });
 const norteRule = rule({ when: { field: "coupon", op: "eq", value: "NORTE" }, ...crediting(norteId) });
 
-/** `click 2 days before`, `click 1 day after`: when that click was. */
+/** The time of a click, from `click 2 days before` or `click 1 day after`. */
 const momentOf = (text: string): number => {
   const [, days, side] = /(\d+) days? (before|after)$/.exec(text) ?? [];
   return noon + (side === "after" ? 1 : -1) * Number(days) * dayMs;

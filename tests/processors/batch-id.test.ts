@@ -1,4 +1,4 @@
-// A batch id says what its sender was answered, and cannot be forged.
+// A batch id holds the answer that its sender got, and cannot be forged.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { batchIdKey, batchTag, mintBatchId, readBatchId } from "../../processors/admit/batch-id.ts";

@@ -1,5 +1,5 @@
-// Contracts that change, that count together or apart, and the entries of tiers that were won and
-// lost.
+// Contracts that change, that count together or apart, and the entries of tiers that were reached
+// and lost again.
 import { describe, expect, test } from "vitest";
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { LedgerEntry } from "../../schemas/generated.ts";
@@ -7,7 +7,7 @@ import { dayMs, noon } from "../support/builders.ts";
 import { type Happening, history, sumOf, takenBack, written } from "../support/contract-builders.ts";
 import { committed, terms } from "../support/money-builders.ts";
 
-/** `contractOf` chooses by the number of the happening, as facts do by time. */
+/** `contractOf` chooses by the index of the happening, as facts choose by time. */
 const entriesOf = (happenings: readonly Happening[], contractOf: (n: number) => Contract): readonly LedgerEntry[] =>
   committed(history(happenings), ({ data }) => terms({ contract: contractOf(Number(data.change_id.slice(4))) }));
 const amountsOf = (happenings: readonly Happening[], contractOf: (n: number) => Contract): readonly bigint[] =>

@@ -1,5 +1,4 @@
-// The worked examples of docs/commissions.md, read from the page itself: what stands there is what
-// is paid.
+// Runs the worked examples of docs/commissions.md, read from the page itself.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { toDecimal, toMinor } from "../../domain/money.ts";
@@ -18,7 +17,7 @@ interface Row {
 interface Example {
   readonly section: string;
   readonly contract: string;
-  /** The contract that follows it, and its first day in June. */
+  /** The contract that follows, and its first day in June. */
   readonly next: { readonly from: string; readonly contract: string } | null;
   readonly rows: readonly Row[];
 }

@@ -1,5 +1,5 @@
-// What a month pays whose sales were made under several contracts, against an oracle that knows
-// nothing of the order in which they came.
+// What a month pays whose sales fall under several contracts, compared with an oracle that ignores
+// the order of arrival.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { divideHalfEven } from "../../domain/money.ts";
@@ -23,7 +23,7 @@ import { change, committed, terms } from "../support/money-builders.ts";
 import { bytesOf, metBy } from "../support/remembered.ts";
 
 const tier = fc.record({ from: fc.integer({ min: 1, max: 900 }), rate: fc.integer({ min: 0, max: 40 }) });
-/** Two steps, the second above the first and paying more, as a retroactive table must. */
+/** Two steps; the second begins higher and pays more, which a retroactive table requires. */
 const tables = fc
   .record({
     first: fc.integer({ min: 0, max: 20 }),
@@ -44,7 +44,7 @@ const tables = fc
         ];
     return { type: "tiered", tier_mode, tiers };
   });
-/** One after the other, each from another day on. */
+/** Contracts one after the other, each from another day. */
 const successions = fc
   .array(tables, { minLength: 1, maxLength: 3 })
   .map((all) =>
@@ -63,7 +63,9 @@ const byOf = (sold: readonly Sold[], all: readonly Contract[]) => (event: Record
 const happeningsOf = (sold: readonly Sold[]): readonly Happening[] =>
   sold.map(({ sale, review }) => ({ sale, over: { review } }));
 
-/** What a month earns: every contract its part, above earlier sales, or at the tier of all. */
+/**
+ * The earnings of a month by contract: its part above earlier sales, or at the tier of all sales.
+ */
 const partsEarn = (sold: readonly Sold[], all: readonly Contract[]): readonly bigint[] => {
   const unitsOf = (of: readonly Sold[], { tiers }: Contract): bigint =>
     of.reduce((sum, { sale }) => sum + (tiers[0]!.rate_ppm === null ? 1_000_000n : sale), 0n);
@@ -85,7 +87,7 @@ const partsEarn = (sold: readonly Sold[], all: readonly Contract[]): readonly bi
 };
 const sum = (parts: readonly bigint[]): bigint => parts.reduce((all, part) => all + part, 0n);
 const monthEarns = (sold: readonly Sold[], all: readonly Contract[]): bigint => sum(partsEarn(sold, all));
-/** What a month earns without the sales under review: never a cent more than with them. */
+/** The earnings of a month without the sales under review, at most as much as with them. */
 const clearEarns = (sold: readonly Sold[], clear: readonly Sold[], all: readonly Contract[]): bigint =>
   smaller(monthEarns(clear, all), monthEarns(sold, all));
 const onAccount = (entries: readonly LedgerEntry[], name: string): bigint =>
@@ -246,7 +248,10 @@ describe("a month that was sold under several contracts with caps", () => {
   });
 });
 
-/** As it was remembered when each contract counted for itself: one count of 61, another of 62. */
+/**
+ * Memory in the format of before, in which each contract counted alone: one count of 61, another of
+ * 62.
+ */
 const countOf = (over: object) => ({
   ...{ paid_minor: "0", units: "0", adjusted_minor: "0", adjusted_held_minor: "0", adjustments: 0, scale: null },
   ...over,
@@ -275,7 +280,7 @@ const tieredBy = (tier_mode: string, contract_id = 61): Contract => ({
   contract_id,
 });
 
-/** What changes make of values that were remembered before. */
+/** The entries of changes on top of remembered values. */
 const goOn = (values: Readonly<Record<string, object>>, ...changes: readonly [Recorded<Conversion>, Contract][]) => {
   const kept = new Map(
     Object.entries(values).map(([key, value]) => [key, Buffer.from(JSON.stringify(value)) as Uint8Array]),

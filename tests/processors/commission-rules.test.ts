@@ -1,5 +1,4 @@
-// What commission makes of histories in which events, copies, refunds and contracts meet: each test
-// is a history that was once paid wrong.
+// Histories in which events, copies, refunds and contracts meet. Each one was paid wrong once.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { type Contract, type ReferenceRows, reference } from "../../domain/reference/reference.ts";
@@ -13,7 +12,7 @@ import { type Happening, history, sumOf, written } from "../support/contract-bui
 import { change, committed, refund, sale, settled, terms } from "../support/money-builders.ts";
 import { metBy } from "../support/remembered.ts";
 
-/** What is booked for claims, with the facts that these reference rows give. */
+/** The entries of claims, under the facts of these reference rows. */
 const booked = async (
   claims: readonly Recorded<Claim>[],
   rows: Partial<ReferenceRows> = {},

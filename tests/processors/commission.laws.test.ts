@@ -1,5 +1,5 @@
-// What holds for every contract and every history of sales and refunds: the money laws M1, M3, M7,
-// M10, M11 and M12.
+// Laws for every contract and every history of sales and refunds: the money laws M1, M3, M7, M10,
+// M11 and M12.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { digitsOf } from "../../domain/currencies.ts";
@@ -134,7 +134,7 @@ describe("for every contract and every history", () => {
     holds((_, { cap }, entries) => {
       if (cap === null) return;
       const paid = new Map<string, bigint>();
-      // A change and the adjustment beside it are booked at once.
+      // A change and its adjustment are booked together.
       for (const [n, one] of entries.entries()) {
         const period = capPeriodOf(cap.period, one.occurred_at);
         paid.set(period, (paid.get(period) ?? 0n) + one.amount_minor);
@@ -322,7 +322,7 @@ describe("tiers without a cap", () => {
     const borders = [
       [Date.UTC(2026, 6, 1, 6), 2026, 7],
       [Date.UTC(2026, 0, 1, 6), 2026, 1],
-      // The last summer with clocks set forward.
+      // The last summer with daylight saving time.
       [Date.UTC(2022, 6, 1, 5), 2022, 7],
     ] as const;
     const one = contract({

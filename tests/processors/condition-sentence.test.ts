@@ -1,4 +1,4 @@
-// What a condition is called in words.
+// The sentence that describes a condition.
 import { expect, test } from "vitest";
 import { maxLeaves, parseCondition } from "../../domain/conditions/condition.ts";
 import { phraseOf } from "../../domain/conditions/sentence.ts";

@@ -1,4 +1,4 @@
-// What a rule's condition means, and what is refused before it is saved.
+// The meaning of a rule's condition, and the conditions that are refused before they are saved.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { maxDepth, maxLeaves, parseCondition } from "../../domain/conditions/condition.ts";
@@ -27,7 +27,7 @@ const problemsOf = (condition: unknown): readonly string[] => {
 const isPage = { field: "t", op: "eq", value: "page_view" };
 const isMobile = { field: "device", op: "eq", value: "mobile" };
 
-/** JSON with some letters of its texts written as escapes, which mean the same. */
+/** JSON in which some letters are written as escapes, with the same meaning. */
 const escaped = (text: string, places: readonly number[]): string => {
   const letters = [...text];
   for (const place of places) {
@@ -233,7 +233,7 @@ describe("dates are those of Mexico City", () => {
     ["gt", "2026-06-15", "2026-06-16", true],
     ["lt", "2026-06-15", "2026-06-14", true],
     ["lt", "2026-06-15", "2026-06-15", false],
-    // Summer time still held there in 2021: midnight was at 05:00Z.
+    // Mexico still had summer time in 2021, so midnight was at 05:00Z.
     ["gte", "2021-07-01", "2021-07-01T05:00:00Z", true],
     ["gte", "2021-07-01", "2021-07-01T04:59:59Z", false],
     ["gt", "2026-06-15T12:00:00Z", "2026-06-15T12:00:00+00:00", false],
@@ -298,7 +298,7 @@ const anySubject = fc.record({
   enrichment: fc.record({ device: fc.constantFrom("mobile", "desktop"), country: fc.constantFrom(null, "MX", "ES") }),
   props: fc.record({ n: fc.constantFrom(1, 5, "5") }),
 });
-/** The meaning in the plainest words, leaf by leaf. */
+/** The meaning, evaluated leaf by leaf in the simplest code. */
 const plainly = (condition: Condition, given: Given): boolean => {
   if ("all" in condition) return condition.all.every((part) => plainly(part, given));
   if ("any" in condition) return condition.any.some((part) => plainly(part, given));

@@ -1,5 +1,5 @@
-// Which events are choices of consent, and how far a refusal travels: to the table of choices, and
-// nowhere else.
+// Which events are choices of consent, and how far a refused event travels: to the table of choices
+// and nowhere else.
 import { describe, expect, test } from "vitest";
 import { chosenBy } from "../../domain/personal/consent.ts";
 import { attribute } from "../../processors/attribute/attribute.ts";
@@ -15,7 +15,7 @@ import { attributed, choice, fraud, noon, received, recorded, referenceWith } fr
 
 const nowhere = { built: null, placeOf: () => ({ country: null, region: null, city: null, asn: null, error: null }) };
 
-/** What enrich and attribute make of an event; null: it ends in one of them. */
+/** The result of enrich and attribute; null if one of them drops the event. */
 const passed = (event: EventReceived): EventAttributed | null => {
   const facts = { ...nowhere, ...identityKeysOf("a secret of these tests") } as never;
   const outcome = enrich(recorded(topics.eventsRaw, event), null, facts);

@@ -1,5 +1,4 @@
-// Sales, copies, refunds and decisions in any order: the money laws M1, M7 and M10, R3 and R11
-// hold.
+// Sales, copies, refunds and decisions in any order keep the laws M1, M7 and M10, R3 and R11.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Claim, Conversion, LedgerEntry } from "../../schemas/generated.ts";
@@ -52,7 +51,7 @@ const flags = fc.tuple(fc.constantFrom("click_flood", "flat_distribution"), fc.c
     () =>
       flag(code, weight, line),
 );
-/** Computed against a version that may have passed, or may never come. */
+/** A decision computed against a version that is outdated, or that never comes. */
 const reprocessed = fc
   .tuple(
     fc.integer({ min: 1, max: 4 }),
@@ -70,7 +69,7 @@ const reprocessed = fc
   );
 const recredited = products.map((line) => () => decide("recredit", { line, actor: "job:reprocess" }));
 
-/** Anything that can be said about one order, some of it twice. */
+/** All kinds of claims about one order, some of them twice. */
 const histories = fc
   .tuple(
     fc.array(
@@ -165,7 +164,7 @@ describe("for every sequence of claims and decisions about one order", () => {
         expect([...seen].sort((a, b) => a - b)).toEqual([...seen].map((_, n) => n + 1));
       const changes = new Set(claims.map(({ id }) => id)).size - versions.size;
       const further = [...versions.values()].reduce((sum, seen) => sum + seen.size - 1, 0);
-      // A claim about the whole order changes at most both of its lines.
+      // A claim about the whole order changes each of its two lines at most once.
       expect(further).toBeLessThanOrEqual(2 * (changes + versions.size));
     });
   });

@@ -1,5 +1,5 @@
-// What a decision makes of an order (docs/design/money.md, "Decisions"): who is credited, what is
-// held, and what it leaves alone.
+// The effect of a decision on an order (docs/design/money.md, "Decisions"): the credited partner,
+// what is held, and what stays unchanged.
 import { describe, expect, test } from "vitest";
 import { decisionOnEvent } from "../../processors/settle/decision-claim.ts";
 import { order } from "../../processors/settle/memory/order.ts";
@@ -329,7 +329,7 @@ test("a line that is credited again keeps its partner and its row", () => {
     "credited 10000 to 21",
     "reversed 4000 to 21",
   ]);
-  // The second one says what the refund took.
+  // The second version has the amount that the refund took.
   expect(credits(told).filter((one) => one.endsWith("21"))).toEqual(["v1 21", "v2 21"]);
 });
 

@@ -1,4 +1,4 @@
-// Identifiers become keyed hashes, the same ones with and without the memory of the latest.
+// Identifiers become keyed hashes, and remembering the latest ones does not change them.
 import { createHash, createHmac } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";

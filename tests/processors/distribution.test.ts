@@ -17,7 +17,7 @@ const counts = (over: Partial<PartnerCounts> = {}): PartnerCounts => ({
 });
 const found = (over: Partial<PartnerCounts>, thresholds = nightlyDefaults) =>
   findingsOf([counts(over)], thresholds).map(({ reason }) => `${reason.code} +${reason.weight}: ${reason.evidence}`);
-/** So many conversions in each hour of a span. */
+/** `inHour` gives the number of conversions in each hour of the span. */
 const spread = (from: number, to: number, inHour: (hour: number) => number): ReadonlyMap<number, number> =>
   new Map(Array.from({ length: to - from }, (_, n) => [from + n, inHour(from + n)]));
 

@@ -1,4 +1,4 @@
-// Which edges an event proves, by what evidence, how sure, and until when.
+// The identity edges that an event proves, with evidence, confidence and end.
 import { hash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { acrossPepperOf, identifierHash, identifyFor, keyedHash, pepperOf } from "../../domain/device-id.ts";

@@ -1,4 +1,4 @@
-// A remembered answer is the computed one, and only so many are kept.
+// A memoised answer equals the computed one, and the number of answers is bounded.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { memo } from "../../domain/memo.ts";

@@ -1,4 +1,4 @@
-// What enrich finds out about an event, and what it leaves alone.
+// The fields that enrich fills, and the ones that it leaves alone.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import fc from "fast-check";
@@ -32,7 +32,7 @@ const enrichmentOf = (event: Partial<EventReceived>, where: Places = world): Enr
     throw new Error(`enrich emits one event, not ${outcome.kind}`);
   return outcome.events[0]!.data.enrichment;
 };
-/** The event that goes on, or null when it does not. */
+/** The event that enrich emits, or null if it drops the event. */
 const stored = (event: Partial<EventReceived>): EventReceived | null => {
   const outcome = enrich(recorded(topics.eventsRaw, received(event)), null, facts);
   return outcome.kind === "emit" ? outcome.events[0]!.data.event : null;
@@ -108,7 +108,8 @@ describe("a look-up that fails blocks nothing", () => {
 
   test("data that breaks while it is read", () => {
     const broken = Buffer.from(data);
-    // The search tree and the metadata stay; what the leaves of the tree point to is wiped.
+    // The search tree and the metadata stay; the data that the leaves of the tree point to is
+    // wiped.
     broken.fill(0, new Reader(data).metadata.searchTreeSize + 16, broken.lastIndexOf("MaxMind.com") - 3);
     expect(enrichmentOf({ ip: "8.8.8.8" }, placesOf(broken))).toMatchObject({ country: null, errors: ["geo_failed"] });
   });

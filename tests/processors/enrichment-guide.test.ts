@@ -1,4 +1,4 @@
-// The tables of docs/enrichment.md, read from the page itself: what stands there is what runs.
+// Runs the tables of docs/enrichment.md, read from the page itself.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";

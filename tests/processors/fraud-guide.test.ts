@@ -1,4 +1,4 @@
-// The tables of docs/fraud.md, read from the page itself: what stands there is what happens.
+// Runs the tables of docs/fraud.md, read from the page itself.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { toDecimal, toMinor } from "../../domain/money.ts";
@@ -10,7 +10,7 @@ import type { Recorded } from "../../stream/flow.ts";
 import { committed, decide, flag, pixelSale, refund, sale, settled } from "../support/money-builders.ts";
 
 const page = readFileSync(new URL("../../docs/fraud.md", import.meta.url), "utf8");
-/** Cells of every table whose first header is this one. */
+/** Cells of every table with this first header. */
 const tablesOf = (header: string): readonly (readonly (readonly string[])[])[] =>
   page
     .split("\n\n")

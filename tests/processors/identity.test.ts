@@ -1,4 +1,4 @@
-// Whom a device belongs to: what an event shows, what is remembered of it, and what links no one.
+// The person of a device: what an event proves, what is remembered, and what links to no person.
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

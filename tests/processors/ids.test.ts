@@ -1,4 +1,4 @@
-// Derived ids: always the same, never shared by different parts.
+// Derived ids are always the same for the same parts, and differ for different parts.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { derivedId, prefixed, uuidOf } from "../../domain/ids.ts";

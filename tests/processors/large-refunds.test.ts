@@ -1,5 +1,4 @@
-// What refunds took stands: a claim that changes nothing of it is answered without spreading all of
-// them again.
+// A claim that changes no refund of an order is processed without spreading all refunds again.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { emptyOrder, type OrderState } from "../../processors/settle/order.ts";

@@ -1,4 +1,4 @@
-// What a pushed lead becomes: the same event each time, keys that a browser's copy has, and no
+// A pushed lead always becomes the same event, with the keys of its browser copy and without
 // personal data in plain text.
 import { expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";

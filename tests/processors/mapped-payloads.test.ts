@@ -1,4 +1,4 @@
-// Payloads of sources: where a path leads, what is coerced, and what a refusal says.
+// Payloads of sources: where a path leads, which values are coerced, and the messages of refusals.
 import { describe, expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { mapPayload, readMapping } from "../../domain/sources/map-payload.ts";

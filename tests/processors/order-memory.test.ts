@@ -1,5 +1,5 @@
-// How orders lie in memory: whether in one value or in parts, settle makes the same of them, and a
-// claim on a large order reads and writes little of it.
+// The memory of orders: settle gives the same results for one value and for parts, and a claim on a
+// large order reads and writes little.
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -15,7 +15,7 @@ import { bytesOf, metBy } from "../support/remembered.ts";
 
 const together = orderMemory(Number.POSITIVE_INFINITY);
 
-/** Memory as a stage would leave it, with what the last claim read and wrote. */
+/** Memory as a stage leaves it, with the bytes that the last claim read and wrote. */
 const remembering = (memory: MemoryOf<OrderState>) => {
   const values = new Map<string, Uint8Array>();
   return {
@@ -175,7 +175,7 @@ describe("a claim on a large order", () => {
     expect(late.read.length).toBeLessThan(4);
     expect(early.read.length).toBeLessThan(4);
     expect(take(line(MOST_LINES)).outcome).toEqual({ kind: "reject", reason: "order_too_large" });
-    // Copies, refunds of one line and decisions on one go on.
+    // Further copies, refunds of one line, and decisions on one line.
     for (const claim of [
       line(7, { did: "d9", value_minor: null }),
       refund({ product_id: "sku-8", value_minor: 1_00n }),
@@ -249,8 +249,8 @@ describe("an order of before", () => {
     const key = lines[0]!.key;
     const values = new Map<string, Uint8Array>([[key, stored]]);
     const whole = orderFrom(key, (one) => values.get(one))!;
-    // 18 products, one of them with a copy of another partner, and a custom sale; 30.00 of all was
-    // given back, 7.00 of one line, and all of a line that has not come.
+    // 18 products, one of them with a copy of another partner, and a custom sale; refunds of 30.00
+    // on the whole order, of 7.00 on one line, and of a whole line that has not come.
     expect(whole.lines.map(({ number }) => number)).toEqual(Array.from({ length: 19 }, (_, n) => n));
     expect(whole.lines.reduce((sum, { refunded_minor }) => sum + refunded_minor, 0n)).toBe(37_00n);
     expect(whole.lines[3]).toMatchObject({

@@ -1,4 +1,4 @@
-// Two spellings of one person are one text before they are hashed, here and in a browser.
+// Two spellings of one person's data become one text before they are hashed, here and in a browser.
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ const phone = (text: string): string => personalForm("phone", text);
 const kinds = ["email", "phone", "name", "address"];
 const anyText = fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" }), fc.string());
 const national = fc.stringMatching(/^[2-9]\d{9}$/);
-/** Signs that people write between digits. */
+/** Characters that people write between digits. */
 const spelled = (text: string): fc.Arbitrary<string> =>
   fc
     .array(fc.constantFrom("", "", " ", "-", ".", "\u00a0", ")"), {

@@ -1,5 +1,5 @@
-// What a person gives back: of an order, of a product of it, or of what has no order and goes by
-// its event.
+// Refunds that a person enters: of an order, of one of its products, or of an event without an
+// order.
 import { describe, expect, test } from "vitest";
 import { claimOf, linesOf, type RefundDecision, type Subject } from "../../modules/money/decisions/decide.ts";
 import { leftOf, refundable } from "../../modules/money/decisions/refundable.ts";

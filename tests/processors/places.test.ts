@@ -1,4 +1,4 @@
-// Where an address is and what network it belongs to, as far as the operator's files tell.
+// The place and the network of an address, as far as the operator's files know them.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { enrich } from "../../processors/enrich/enrich.ts";

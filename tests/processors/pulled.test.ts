@@ -1,4 +1,5 @@
-// A row of an external source as an event: the same row is the same event, and what makes it one.
+// Rows of external sources become events, and a repeated row the same event: which fields identify
+// a row.
 import { expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { readMapping } from "../../domain/sources/map-payload.ts";

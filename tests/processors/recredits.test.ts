@@ -1,5 +1,5 @@
-// A sale that is credited again, since its refunds are spread otherwise, its money or what it waits
-// for has changed, keeps the contract that was known when it was credited.
+// A sale that is credited again, because its refunds, its money or its hold changed, keeps the
+// contract that was known when it was first credited.
 import { describe, expect, test } from "vitest";
 import type { ReferenceRows } from "../../domain/reference/reference.ts";
 import { contract, hourMs, noon, partner } from "../support/builders.ts";
@@ -11,7 +11,7 @@ const rows: Partial<ReferenceRows> = { partners: [partner()], contracts: [ten] }
 const sale = (event_id: string, product_id: string, revenue = "100.00"): Written =>
   purchase({ event_id, svc_click_id: clickBefore(hourMs) }, { product_id, revenue });
 
-/** `then` comes after the contract was saved with twice the rate. */
+/** `then` arrives after the contract was saved with twice the rate. */
 const earned = async (
   first: readonly { readonly event: Written; readonly isClientSide?: boolean }[],
   then: readonly Written[],

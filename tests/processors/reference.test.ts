@@ -1,5 +1,5 @@
-// What a stage may know: reference data valid at one event time, as known at one moment. First in
-// sentences, then against a model that reads every row.
+// The reference data that a stage sees: valid at one event time, as known at one moment. First
+// examples, then a comparison with a model that reads every row.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -222,9 +222,7 @@ describe("names", () => {
 
 describe("against a model that reads every row", () => {
   const moment = fc.integer({ min: 0, max: 20 });
-  /**
-   * Rows in the order in which they were recorded; no two at one moment, as the database has it.
-   */
+  /** Rows in the order of recording; no two have the same moment, as in the database. */
   const history = <Row extends { readonly recorded_at: number }>(
     row: fc.Arbitrary<Row>,
   ): fc.Arbitrary<readonly Row[]> => fc.uniqueArray(row, { selector: ({ recorded_at }) => recorded_at, maxLength: 12 });

@@ -1,5 +1,5 @@
-// Refunds that name an event: of a sale, a lead, an install, whatever key settles it and whichever
-// comes first.
+// Refunds that name an event, of a sale, a lead or an install, for every key and in both orders of
+// arrival.
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -19,7 +19,7 @@ import { admit, clickBefore, pageView, purchase, refund as refundEvent, shop } f
 
 const idOf = (name: string): string => sentEventId(clientId, name);
 
-/** Settle with the memory of all keys, and the look-up that the keeper makes for stray refunds. */
+/** Settle with the memory of all keys, and the keeper's look-up of stray refunds. */
 const settling = () => {
   const states = new Map<string, OrderState>();
   const seen = new Set<string>();
@@ -51,7 +51,7 @@ const settling = () => {
     meet,
     rows,
     conversions,
-    /** `only`: the process dies after so many of the claims of each refund. */
+    /** The process dies after `only` of the claims of each refund. */
     lookUp: (now = noon, only = 2): void => {
       for (const [order_key, state] of [...states])
         for (const stray of strayRefunds(state)) {
@@ -242,7 +242,7 @@ describe("a refund that names an event", () => {
         [refunds[0]!, first, copy, ...refunds.slice(1)],
       ])
         expect(leftOf(claims)).toBe("7000");
-    // Another id is another refund, and one refund may be of several lines.
+    // Another id is another refund, and one refund may cover several lines.
     expect(leftOf([first, byEvent("s"), byEvent("s", "R2")])).toBe("4000");
     expect(leftOf([first, byProduct("sku2"), byEvent("s")])).toBe("7000");
   });
@@ -276,7 +276,7 @@ describe("a refund that names an event", () => {
       expect(world.left()).toBe(JSON.stringify([[idOf("s"), "7000"]]));
       expect(world.waiting()).toEqual([]);
     }
-    // The order knows nothing of it: a refund of the order waits, and a copy counts once more.
+    // The order does not know the refund: a refund of the order waits, and a copy counts again.
     const world = settling();
     world.meet(old);
     world.meet(refund({ order_key: "o:o1" }));

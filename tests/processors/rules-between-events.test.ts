@@ -1,4 +1,4 @@
-// Rules between the events of one order: every example of docs/design/money.md, run as it stands.
+// Rules between the events of one order: runs every example of docs/design/money.md.
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -66,7 +66,7 @@ const claimOf = (text: string): Recorded<Claim> => {
   });
 };
 
-/** What is left for each partner, and why it is held. */
+/** The rest for each partner, and why it is held. */
 const leftOf = (claims: readonly Recorded<Claim>[]): string => {
   const left = new Map<string, { readonly minor: bigint; readonly last: Conversion }>();
   for (const { data } of settled(...claims).conversions) {
@@ -207,7 +207,7 @@ describe("an order", () => {
     );
     if (typeof full === "string") throw new Error(full);
     expect(taking(full, [make()])).toBe("order_too_large");
-    // What adds none goes on, and so does one for the line that has come.
+    // Claims that add no line are still taken, also one for the line that has come.
     const sold = taking(full, [sale(), pixelSale(), make()]);
     if (typeof sold === "string") throw new Error(sold);
     expect(taking(sold, [make()])).toBe("order_too_large");

@@ -1,4 +1,4 @@
-// How far an event is trusted, and why.
+// The trust in an event, and the reasons for it.
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// What holds for every sequence of claims: the money laws M1, M3, M7, M10 and M11, R3, R8 and R9.
+// Laws for every sequence of claims: the money laws M1, M3, M7, M10 and M11, and R3, R8 and R9.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Claim, Conversion, LedgerEntry } from "../../schemas/generated.ts";
@@ -47,7 +47,7 @@ const refunds = fc
   .record({ product_id: products, value_minor: fc.option(amounts), currency: currencies, receivedAt: receipts })
   .map((said) => () => refund(said));
 
-/** Anything that can be said about one order, some of it twice. */
+/** All kinds of claims about one order, some of them twice. */
 const histories = fc
   .tuple(
     fc.array(fc.oneof({ weight: 3, arbitrary: sales }, { weight: 2, arbitrary: refunds }), {
@@ -158,7 +158,7 @@ describe("for every sequence of claims about one order", () => {
           .filter((claim) => claim.data.kind === "conversion")
           .map((claim) => claim.data.attributed.event.product_id),
       );
-      // A copy without a product may be of the order's only line.
+      // A copy without a product may belong to the order's only line.
       const fewest = products.has(null) && products.size > 1 ? products.size - 1 : products.size;
       expect(new Set(current).size).toBeGreaterThanOrEqual(fewest);
       expect(new Set(current).size).toBeLessThanOrEqual(products.size);

@@ -1,4 +1,4 @@
-// Which signatures are good: those of exactly the bytes that were sent.
+// A signature is good only for exactly the bytes that were sent.
 import { createHmac } from "node:crypto";
 import { expect, test } from "vitest";
 import { isSignatureOf } from "../../domain/signature.ts";

@@ -1,5 +1,5 @@
-// Which records speak of somebody who was erased: by device, e-mail, phone, lead and order, in
-// every topic that stores are written from, up to the moment.
+// Which records are about an erased person: by device, e-mail, phone, lead and order, in every
+// topic that stores are written from, up to the moment of the erasure.
 import { expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { leadKey } from "../../domain/lead-key.ts";

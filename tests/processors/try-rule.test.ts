@@ -1,5 +1,4 @@
-// A rule tried on one stored event: what the live attribution makes of it, and what it leaves
-// alone.
+// Tries a rule on one stored event: the result equals the live attribution, and nothing is changed.
 import { describe, expect, test } from "vitest";
 import { standsAgainstRules, type TriedRule, tryRule } from "../../modules/money/trials/try-rule.ts";
 import { ruleWindow } from "../../modules/money/trials/window.ts";
@@ -78,7 +77,7 @@ test("with the active rules it loses to a stronger one, and says to which", () =
   expect(tryRule(stored(), tried({ mode: "with_active" }), known(rules))).toMatchObject({ isMatch: false, lostTo: 1 });
   const stronger = tried({ mode: "with_active", priority: 2 });
   expect(tryRule(stored(), stronger, known(rules))).toMatchObject({ isMatch: true, lostTo: null });
-  // Its own saved version does not compete with it.
+  // The saved version of the same rule does not compete with it.
   const own = { rules: [rule({ rule_id: 9, priority: 1 })] };
   expect(tryRule(stored(), tried({ mode: "with_active" }), known(own))!.credit.partner_id).toBe(other);
 });

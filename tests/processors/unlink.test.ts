@@ -1,5 +1,5 @@
-// A decision takes an identifier from a device: from then on it names no one there, whatever the
-// device shows.
+// A decision removes an identifier from a device, which from then on names no person there,
+// whatever the device sends.
 import { describe, expect, test } from "vitest";
 import { identifierHash, pepperOf } from "../../domain/device-id.ts";
 import { unlinkEvent } from "../../domain/personal/unlink.ts";
@@ -35,7 +35,7 @@ const decided = (identifier: string, n = 1): EventReceived =>
 const shows = (email: string, over: Partial<EventReceived> = {}) =>
   received({ did, t: "custom", props: JSON.stringify({ email }), ...over });
 
-/** What the last event is enriched with, and what is known of the device then. */
+/** The enrichment of the last event, and what is known about the device then. */
 const afterEvents = (
   ...events: readonly EventReceived[]
 ): { readonly last: Enrichment; readonly known: Person | null } => {

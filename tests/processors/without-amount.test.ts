@@ -1,5 +1,5 @@
-// What has no amount is in the currency of its client: installs, leads and custom events earn by a
-// contract that names amounts.
+// An event without an amount has the currency of its client: installs, leads and custom events earn
+// under a contract that names amounts.
 import { describe, expect, test } from "vitest";
 import { client, contract, hourMs } from "../support/builders.ts";
 import { clickBefore, pageView, shop, type Written } from "../support/shop.ts";

@@ -1,5 +1,5 @@
-// The oracle's second page: what a credited line earns by its contract, and what a month of tiers
-// comes to.
+// The second half of the oracle: what a credited line earns under its contract, and what a month of
+// tiers adds up to.
 import type { ContractSaved, History, Sent } from "./history.ts";
 
 export const HOUR = 3_600_000;
@@ -17,7 +17,7 @@ export const halfEven = (n: bigint, d: bigint): bigint => {
 };
 const weakDevices = ["null", "none", "undefined", "anonymous", "guest", "0", "n/a", "nan"];
 
-/** What a line is worth to the partner who holds it. */
+/** The value of a line for its partner. */
 export interface Worth {
   readonly first: Sent;
   readonly type: string;
@@ -26,7 +26,7 @@ export interface Worth {
   readonly value: bigint;
   readonly currency: string;
 }
-/** A line as it is credited now, by one contract; what of it went back changes. */
+/** A credited line under one contract; only its refunded part changes. */
 export interface Credit extends Worth {
   readonly terms: ContractSaved | undefined;
   readonly earned: bigint;
@@ -39,10 +39,10 @@ export const owed = ({ earned, refunded, value, isBack }: Credit): bigint =>
 
 export class Accounts {
   readonly #history: History;
-  /** Those in force, in the order in which they were booked. */
+  /** Credits in force, in the order of booking. */
   #credits: readonly Credit[] = [];
   readonly #firstSale = new Map<string, number>();
-  /** Months of tiers as they were settled last, with what they took of their cap. */
+  /** The last settlement of each month of tiers, with its part of the cap. */
   readonly #months = new Map<
     string,
     {
@@ -77,7 +77,8 @@ export class Accounts {
   }
 
   /**
-   * Books a line by the contract of its segment, else of all, that began last of those known then.
+   * Books a line under the latest contract that was known then: that of its segment, else that of
+   * all segments.
    */
   open(worth: Worth, known: number): Credit {
     const { first, type, at, partner } = worth;
@@ -103,7 +104,7 @@ export class Accounts {
   }
 
   /**
-   * What of a cap is used: by sales that earn one by one, and by all months of tiers but one.
+   * The used part of a cap: by sales that earn one by one, and by all months of tiers except `but`.
    * Counts belong to partner, client, segment, event type and period.
    */
   #usedOf({ first, partner, at }: Worth, { event_type, segment, cap }: ContractSaved, but: string | null): bigint {
@@ -129,7 +130,7 @@ export class Accounts {
   }
 
   /**
-   * The months of a customer begin with the first sale that is worth something; a weak device is no
+   * The months of a customer begin with the first sale that has a value. A weak device is no
    * customer.
    */
   #isWithin({ first, at, partner, value }: Worth, { months, event_type }: ContractSaved): boolean {
@@ -146,9 +147,9 @@ export class Accounts {
   }
 
   /**
-   * A change of a sale with tiers settles its month again: payable is what it would come to without
-   * the sales under review, the rest held. What others took of its cap in between stays theirs, but
-   * under a larger cap than its own it takes nothing of what the month was paid before.
+   * A change of a sale with tiers settles its month again. Payable is the sum without the sales
+   * under review, and the rest is held. Parts of its cap that others took meanwhile stay theirs,
+   * but a cap that is larger than its own takes nothing away from what the month was paid before.
    */
   settle(credit: Credit): void {
     const { first, partner, terms, currency, at } = credit;
@@ -184,19 +185,24 @@ export class Accounts {
   }
 }
 
-/** How much of a month's volume a sale still is: of its money, or in millionths of a sale. */
+/**
+ * The part of a sale that still counts for the month's volume: its money, or millionths of a sale.
+ */
 const unitsOf = ({ value, refunded, isBack }: Credit, countsSales: boolean | undefined): bigint => {
   if (!countsSales) return value - refunded;
   return isBack ? 0n : value === 0n ? MILLION : MILLION - halfEven(MILLION * refunded, value);
 };
 const tablesOf = (credits: readonly Credit[]): readonly ContractSaved[] =>
   [...new Set(credits.map(({ terms }) => terms!))].sort((a, b) => a.from - b.from || a.recordedAt - b.recordedAt);
-/** What of a table's cap others have taken, and what the table was paid before and still earns. */
+/**
+ * `used`: the part of a table's cap that others took. `kept`: the pay of before that it still
+ * earns.
+ */
 interface Caps {
   readonly used: (table: ContractSaved) => bigint;
   readonly kept: (table: ContractSaved) => bigint;
 }
-/** Earlier tables fill a cap first, each as far as its own goes. */
+/** Earlier tables fill a cap first, each up to its own limit. */
 const earnedByTiers = (
   tables: readonly ContractSaved[],
   earned: (table: ContractSaved) => bigint,
@@ -218,8 +224,8 @@ const earnedByTiers = (
   return { total, ofCap, paid };
 };
 /**
- * The sales of each table earn the part of the volume that is theirs, above that of earlier ones:
- * what the table pays up to its end less what it pays up to its beginning, both rounded.
+ * The sales of a table earn their part of the volume, which lies above that of earlier tables: the
+ * pay of the table up to its end less its pay up to its beginning, both rounded.
  */
 const earnedBy = (table: ContractSaved, credits: readonly Credit[]): bigint => {
   const { tiers = [], paysAmounts, isRetroactive } = table;

@@ -1,4 +1,4 @@
-// Contracts drawn at random: plain, recurring and tiered ones, with caps that several may share.
+// Draws contracts at random: plain, recurring and tiered ones, with caps that several may share.
 import type { ContractSaved, Terms } from "./history.ts";
 import { border, centsOf, DAY, HOUR, longAgo, type Random } from "./random.ts";
 import { partners } from "./real.ts";
@@ -10,23 +10,26 @@ const tiersOf = (random: Random): Terms => {
   const second = paysAmounts ? pick(1n, 2n, 3n) : 10_00n + centsOf(random, 200_00);
   const steps = [0n, second, second + (paysAmounts ? 1n : 100_00n)].slice(0, pick(1, 2, 3));
   const prices = steps.map(price);
-  // Retroactive tiers that pay less for more are refused where they are saved.
+  // Retroactive tiers whose price falls are refused when they are saved.
   const isRetroactive = chance(0.4);
   if (isRetroactive) prices.sort((a, b) => Number(a - b));
   const tiers = steps.map((from, n) => ({ from, price: prices[n]! }));
   return { type: "tiered", tiers, paysAmounts, isRetroactive };
 };
 
-/** What the contracts of one partner have in common, so that one may follow another. */
+/** The common traits of one partner's contracts, so that one may follow another. */
 interface Family {
   readonly kind: "plain" | "recurring" | "tiered" | "mixed";
   readonly period: "day" | "month" | "lifetime" | null;
-  /** Of one cap that all share; null: each contract names its own amount, and counts go on. */
+  /**
+   * The amount of one shared cap; null if each contract has an amount of its own, while counts go
+   * on.
+   */
   readonly most: bigint | null;
 }
 const termsOf = (random: Random, { kind, period, most }: Family): Terms => {
   const { pick, chance, below } = random;
-  // Not every contract of a family has the cap, and what was paid without one is no part of it.
+  // Some contracts of a family have no cap, and their pay does not count for it.
   const cap = period === null || chance(0.1) ? {} : { cap: { period, amount: most ?? centsOf(random, 40_00) } };
   if (kind === "tiered" || (kind === "mixed" && chance(0.5))) return { ...tiersOf(random), ...cap };
   const rate_ppm = pick(100_000n, 333_333n, 125_000n, BigInt(1 + below(1_000_000)));
@@ -40,7 +43,7 @@ const termsOf = (random: Random, { kind, period, most }: Family): Terms => {
   return { type, rate_ppm, ...min, ...max, ...cap, ...(type === "hybrid" && { amount }) };
 };
 
-/** One sale fills the cap; behind the border the other contract of the two goes on with it. */
+/** One sale fills the cap; after the border the second contract continues with the same cap. */
 const roomOf = (random: Random, client: number): readonly ContractSaved[] => {
   const { chance, pick } = random;
   const most = chance(0.5) ? centsOf(random, 10_00) : null;
@@ -53,7 +56,7 @@ const roomOf = (random: Random, client: number): readonly ContractSaved[] => {
   }));
 };
 
-/** What a history says of its contracts. */
+/** The traits of a history that its contracts depend on. */
 export interface Paying {
   readonly types: readonly string[];
   readonly focus: string | null;

@@ -1,11 +1,13 @@
-// Histories drawn at random from a seed: small ones, around a month border and the 48 hours of a
-// merge.
+// Draws small histories at random from a seed, around a month border and the 48 hours of a merge.
 import { contractsOf } from "./draw-contracts.ts";
 import type { ClientSaved, Closed, Decided, Happening, History, PatternSaved, Sent } from "./history.ts";
 import { border, DAY, HOUR, type Random, randomOf } from "./random.ts";
 import { partners } from "./real.ts";
 
-/** As a sender writes it in this currency; an amount that names none is read in cents. */
+/**
+ * The text that a sender writes for an amount of this currency. Without a named currency it is read
+ * in cents.
+ */
 const amountOf = ({ below, pick }: Random, currency: string | undefined, isNamed = true, smallest = ""): string => {
   if (currency === "JPY") {
     const whole = `${1 + below(300)}`;
@@ -23,7 +25,7 @@ const amountOf = ({ below, pick }: Random, currency: string | undefined, isNamed
     );
   return pick("100.00", "33.33", "0.05", smallest || "0.01", `${1 + below(300)}.${`${below(100)}`.padStart(2, "0")}`);
 };
-/** What is the same for all happenings of a history. */
+/** The constant parts of a history. */
 interface Scene {
   readonly clients: readonly ClientSaved[];
   readonly orders: readonly string[];
@@ -33,12 +35,13 @@ interface Scene {
   readonly currencies: ReadonlyMap<string, string | undefined>;
   readonly hasWorthless: boolean;
   readonly hasTotals: boolean;
-  /** What most happens, so that rare things meet each other; null: of everything some. */
+  /** The most frequent happenings, so that rare ones meet each other; null for a mixture. */
   readonly focus: "refunds" | "caps" | "room" | "totals" | null;
-  /** Nearly all that happens are leads. */
+  /** Nearly all happenings are leads. */
   readonly ofLeads: boolean;
   /**
-   * What contracts pay for beside purchases; a name of the client's own earns only where one does.
+   * The event types that contracts pay for beside purchases; a custom name earns only under a
+   * contract for it.
    */
   readonly types: readonly string[];
   readonly soFar: readonly Happening[];
@@ -82,8 +85,8 @@ const happensTo = (random: Random, scene: Scene, place: Place): Sent => {
 };
 
 /**
- * An order and a product of it: where room is taken and freed, mostly one that was sold, or that
- * was not, and then perhaps one that a decision waits for.
+ * An order with one of its products. With the focus on room, mostly a line that was sold, or one
+ * that was not; of the latter often one that a decision waits for.
  */
 const lineIn = (random: Random, { focus, soFar, orders, products }: Scene, isSold: boolean) => {
   const { chance, pick } = random;
@@ -126,8 +129,8 @@ const purchaseIn = (random: Random, scene: Scene, place: Place): Sent => {
 };
 
 /**
- * Another order for events with names of their own: whether they would be copies of a purchase is
- * not decided.
+ * An event of another type. A custom event gets an order of its own, because the rules leave open
+ * whether it would be a copy of a purchase.
  */
 const othersIn = (random: Random, scene: Scene, place: Place): Sent => {
   const { chance, pick } = random;
@@ -142,7 +145,7 @@ const othersIn = (random: Random, scene: Scene, place: Place): Sent => {
   return { ...sent, t, ...email, ...((email.email === undefined || chance(0.4)) && { leadId: pick("l1", "l2") }) };
 };
 
-/** An event that a refund names: one that was sent, or that is sent later, or never. */
+/** The event that a refund names: it was sent before, is sent later, or never. */
 const namedIn = (random: Random, scene: Scene, place: Place): Pick<Sent, "about" | "order" | "currency"> => {
   const { chance, pick, below } = random;
   const earlier = scene.soFar.filter(
@@ -179,7 +182,7 @@ const refundIn = (random: Random, scene: Scene, place: Place): Sent => {
 const decisionIn = (random: Random, scene: Scene, place: Place): Decided => {
   const { chance, pick } = random;
   const isOfRoom = scene.focus === "room";
-  // Half of them wait for their line, which they keep from its partner.
+  // Half of the decisions wait for their line, and then keep it from its partner.
   const { order, product: line } = lineIn(random, scene, chance(0.5));
   const product = chance(isOfRoom ? 0.9 : 0.4) && !scene.hasTotals ? { product: line } : {};
   const earlier = scene.soFar.filter(
@@ -187,7 +190,7 @@ const decisionIn = (random: Random, scene: Scene, place: Place): Decided => {
   );
   const claims = earlier.filter(({ t, name }) => t !== "custom" || name !== "looked");
   const about = claims.length > 0 && chance(0.5) ? pick(...claims) : undefined;
-  // What a release that comes before its sale is for is not decided.
+  // The rules leave open what a release before its sale means, so none is drawn.
   const isKnown =
     about !== undefined ||
     earlier.some((one) => one.order === order && (product.product ?? one.product) === one.product);
@@ -203,7 +206,7 @@ const decisionIn = (random: Random, scene: Scene, place: Place): Decided => {
   };
 };
 
-/** The same event again, or another one under its id. */
+/** The same event again, or another event with its id. */
 const againIn = (random: Random, scene: Scene, place: Place): Sent | undefined => {
   const { chance, pick } = random;
   const earlier = scene.soFar.filter((one): one is Sent => one.is === "event");
@@ -213,7 +216,10 @@ const againIn = (random: Random, scene: Scene, place: Place): Sent | undefined =
   return again.amount === undefined ? { ...again, order: "Z" } : { ...again, amount: `4${again.amount}` };
 };
 
-/** Of twenty happenings: purchases, then others, then refunds up to here; else decisions. */
+/**
+ * Shares of twenty happenings: purchases, then others, then refunds up to these numbers; the rest
+ * are decisions.
+ */
 const sharesOf = ({ focus, ofLeads, types }: Scene): readonly [number, number, number] => {
   if (focus === "refunds") return [8, 8, 19];
   if (focus === "caps") return [15, 15, 18];
@@ -245,7 +251,7 @@ const sceneOf = (random: Random, soFar: readonly Happening[]): Scene => {
     claimants: focus === null ? partners : focus === "totals" ? [21, 22] : [21],
     currencies: new Map(
       orders.flatMap((order) => {
-        // Tiers and caps know one currency.
+        // Tiers and caps have only one currency.
         const most = focus === "room" ? undefined : pick(undefined, "MXN", "USD");
         return products.map((product) => [`${order} ${product}`, chance(0.1) ? pick("MXN", "USD") : most] as const);
       }),
@@ -269,7 +275,7 @@ const patternsOf = ({ chance, pick }: Random, { clients }: Scene): readonly Patt
       })),
   );
 };
-/** June, and now and then July, of a partner is closed while things go on. */
+/** June, and sometimes July, of a partner is closed during the history. */
 const closedIn = ({ chance, pick }: Random, { clients }: Scene): readonly Closed[] =>
   clients.flatMap(({ id: client }) =>
     partners.flatMap((partner) =>

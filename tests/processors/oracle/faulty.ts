@@ -1,5 +1,5 @@
-// The same histories through workers that die at any effect, read again what was read before, and
-// overlap with an owner that has lost its partition.
+// The same histories on workers that die at any effect, read messages again, and overlap with an
+// owner that has lost its partition.
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
 import type { AnyTopic, Topic, Topology } from "../../../stream/flow.ts";
 import { inMemory } from "../../../stream/memory/in-memory.ts";
@@ -15,7 +15,7 @@ import { movesOf, writtenIn } from "./run-histories.ts";
 const PARTITIONS = 2;
 const LARGEST_BATCH = 40;
 
-/** What was done to the workers: a test that had no faults proves nothing. */
+/** Counts of the faults: a run without faults proves nothing. */
 export interface Faults {
   kills: number;
   rewinds: number;
@@ -40,10 +40,7 @@ const publish = <T>({ log, wire }: World, topic: Topic<T>, sent: { data: T; at: 
   log.append([{ topic: topic.name, key: event.key, value: wire.encode(topic, event, null) }]);
 };
 
-/**
- * Runs until nothing is left to read, whatever happens on the way; a killed worker is replaced by
- * one that starts.
- */
+/** Runs until nothing is left to read; a killed worker is replaced by a new one. */
 const runThrough = async (workers: readonly Worker[], random: ReturnType<typeof randomOf>, faults: Faults) => {
   const { below, chance } = random;
   const zombies: (() => Promise<void>)[] = [];

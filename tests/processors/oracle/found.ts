@@ -1,4 +1,4 @@
-// Histories in which the books and the accountant once differed, as small as they were found.
+// Histories for which the product and the oracle once differed, shrunk to their smallest form.
 import type { History } from "./history.ts";
 
 const bySale = { client: 1, partner: 21, segment: null, event_type: "purchase", to: null } as const;

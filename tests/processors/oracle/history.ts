@@ -1,5 +1,5 @@
-// What may happen to a few orders, as senders, people and the shop's own books say it; and what
-// must come of it.
+// The types of a history of a few orders: events of senders, decisions of people, closed months;
+// and the answers that must come out.
 
 export interface Terms {
   readonly type: "percent" | "flat" | "hybrid" | "recurring" | "tiered";
@@ -9,7 +9,7 @@ export interface Terms {
   readonly min?: bigint;
   readonly max?: bigint;
   readonly months?: number;
-  /** `from` in minor units where `price` is a rate in ppm, in sales where it is an amount. */
+  /** `from` is in minor units if `price` is a rate in ppm, and in sales if it is an amount. */
   readonly tiers?: readonly { readonly from: bigint; readonly price: bigint }[];
   readonly paysAmounts?: boolean;
   readonly isRetroactive?: boolean;
@@ -50,14 +50,17 @@ export interface Sent {
   readonly amount?: string;
   readonly currency?: string;
   readonly refundId?: string;
-  /** Of a refund: the event that it is about. */
+  /** Only for a refund: the event that it names. */
   readonly about?: string;
   readonly email?: string;
   readonly leadId?: string;
   readonly coupon?: string;
   readonly url?: string;
 }
-/** What a campaign credits by; the links of `one` are of one partner, those of `all` of each. */
+/**
+ * The pattern of a campaign. Links of campaign `one` belong to one partner, those of `all` to every
+ * partner.
+ */
 export interface PatternSaved {
   readonly client: number;
   readonly campaign: "all" | "one";
@@ -65,7 +68,7 @@ export interface PatternSaved {
   readonly value: string;
   readonly partner?: number;
 }
-/** From `recordedAt` on nothing is booked in this month of a partner any more. */
+/** From `recordedAt` on, this month of a partner takes no more bookings. */
 export interface Closed {
   readonly client: number;
   readonly partner: number;
@@ -73,13 +76,13 @@ export interface Closed {
   readonly month: number;
   readonly recordedAt: number;
 }
-/** What a person decides about an order, one of its lines, or the line of an event. */
+/** A person's decision about an order, one of its lines, or the line of an event. */
 export interface Decided {
   readonly is: "decision";
   readonly id: string;
   readonly client: number;
   readonly kind: "assign" | "reattribute" | "take_back" | "release" | "reject" | "flag";
-  /** Of a flag, which a nightly pass writes: what the score of its event comes to. */
+  /** Only for a flag, which the nightly pass writes: the band of the event's new score. */
   readonly band?: "ok" | "review" | "reject";
   readonly partner?: number;
   readonly order?: string;
@@ -99,7 +102,7 @@ export interface History {
   readonly contracts: readonly ContractSaved[];
   readonly patterns: readonly PatternSaved[];
   readonly closed: readonly Closed[];
-  /** In the order in which they arrive. */
+  /** In the order of arrival. */
   readonly happenings: readonly Happening[];
 }
 
@@ -107,23 +110,23 @@ export interface Line {
   readonly status: "open" | "credited" | "reversed";
   readonly partner: number | null;
   readonly account: "payable" | "held" | null;
-  /** What is left for the partner who is credited, in minor units. */
+  /** The rest for the credited partner, in minor units. */
   readonly left: bigint;
-  /** What was sold and what of it was given back: what reports count, credited or not. */
+  /** The sold and the refunded amount, as reports count them, credited or not. */
   readonly sold: bigint;
   readonly refunded: bigint;
   readonly currency: string;
-  /** When what a sale earned by itself, without tiers, may be paid. */
+  /** The moment from which the earnings of a sale may be paid, without tiers. */
   readonly payableFrom: number | null;
 }
 export interface Answers {
   /** By client and the id of the event that made the line. */
   readonly lines: Readonly<Record<string, Line>>;
   /**
-   * By line (or `tiers`), partner, account, currency and month: what the partner has earned there,
-   * unless nothing.
+   * The earnings of the partner by line (or `tiers`), partner, account, currency and month; zeros
+   * are left out.
    */
   readonly money: Readonly<Record<string, bigint>>;
-  /** Events that were refused, or set aside as dead letters, with the code. */
+  /** Codes of events that were refused or set aside as dead letters. */
   readonly refused: Readonly<Record<string, string>>;
 }

@@ -1,5 +1,5 @@
-// What the keeper does once an hour, over the memory and the log of this process: refunds that name
-// an event come to its line.
+// The keeper's hourly look-up, on the memory and the log of this process: refunds that name an
+// event are moved to its line.
 import { orderKeyOf } from "../../../processors/attribute/claims.ts";
 import { keysOfOrder, orderFrom } from "../../../processors/settle/memory/order.ts";
 import { emptyOrder, type OrderState } from "../../../processors/settle/order.ts";
@@ -21,7 +21,7 @@ export interface Logged {
   readonly claims: readonly Claim[];
   readonly rows: readonly EventAttributed[];
 }
-/** The claims that move what strays of these clients. */
+/** The claims that move stray refunds of these clients. */
 export const lookedUp = async (
   { durable, claims, rows }: Logged,
   isOf: (clientId: number) => boolean,

@@ -1,5 +1,5 @@
-// The money against an accountant who has read the rules and none of the code (oracle.ts): random
-// histories, to the cent.
+// Compares the money with an accountant who has read the rules but not the code (oracle.ts), over
+// random histories and to the cent.
 import { expect, test } from "vitest";
 import { historyOf } from "./draw.ts";
 import { answersUnderFaults, type Faults } from "./faulty.ts";
@@ -7,9 +7,9 @@ import { found } from "./found.ts";
 import { answersOfReal, type Difference, differencesOf, inParts, printed, shrunk } from "./run-histories.ts";
 
 const SEED = 1;
-/** About a minute of a core; run.ts takes as many as there is time for. */
+/** About a minute of one core; run.ts runs more. */
 const HISTORIES = 20_000;
-/** So many share a log and its stages, each with clients of its own. */
+/** This many histories share a log and its stages, each with its own clients. */
 const PACK = 250;
 
 const report = ({ history, expected, got }: Difference): string =>

@@ -1,24 +1,26 @@
-// An accountant's answer to a history, from the written rules alone: what became of each line, and
-// who is owed what for it. Claims are added up again from the beginning of their order at every
-// step; nothing is shared with the code it checks.
+// An accountant's answer to a history, computed from the written rules only: the state of each
+// line, and the money owed for it. Claims are added up from the beginning of their order at every
+// step, and no code is shared with the product.
 import { Accounts, type Credit, HOUR, halfEven, least, monthOf, most, owed, sum } from "./accounts.ts";
 import type { Answers, Closed, Decided, Happening, History, Line, PatternSaved, Sent } from "./history.ts";
 
 const MERGES = 48 * HOUR;
 const WINDOW = { install: 7 * 24 * HOUR, others: 30 * 24 * HOUR };
 const earning = ["purchase", "ext_purchase", "lead_submit", "install"];
-/** Names that a custom event cannot take: it is that type then, whatever it earns. */
+/** Names that a custom event cannot have: it then is of that type, whatever it earns. */
 const others = ["page_view", "view_product", "add_to_cart", "begin_checkout", "form_start", "form_submit", "click"];
 const weakOrders = ["null", "undefined", "none", "0", "n/a", "test"];
 const digitsOf = (currency: string): number => ({ JPY: 0, KWD: 3 })[currency] ?? 2;
-/** Without a currency an amount was read in cents, and is rounded to the digits of its sale's. */
+/**
+ * An amount without a currency is read in cents, and rounded to the digits of its sale's currency.
+ */
 const minorIn = (currency: string, { amount = "0", currency: named = "MXN" }: Sent): bigint => {
   const [whole, part = ""] = amount.split(".");
   const read = BigInt(whole + part.padEnd(digitsOf(named), "0"));
   return halfEven(read * 10n ** BigInt(digitsOf(currency)), 10n ** BigInt(digitsOf(named)));
 };
 
-/** A copy of a sale, and the partner whom it would be credited to. */
+/** A copy of a sale, with the partner that it claims for. */
 type Copy = Sent & { readonly claims: number | null };
 interface Sale {
   readonly first: Sent;
@@ -30,19 +32,20 @@ interface Sale {
   holder: number | null;
   isHeld: boolean;
   byPerson: boolean;
-  /** So many of the copies had come when a person released it. */
+  /** The number of copies when a person released the sale. */
   released: number;
   refunded: bigint;
   isBack: boolean;
   /**
-   * When the claim was received by which it is priced: the one that gave it to its partner.
+   * When the claim arrived that gave the sale to its partner: it is priced by the contracts known
+   * then.
    */
   known: number;
   credit: Credit | null;
 }
 interface Order {
   readonly sales: Sale[];
-  /** By the time of their receipt. */
+  /** Ordered by receipt. */
   refunds: Sent[];
   readonly decisions: Decided[];
 }
@@ -52,8 +55,8 @@ const orderIdOf = ({ order }: Sent): string | undefined => order?.trim().normali
 const isWeak = (sent: Sent): boolean => weakOrders.includes(orderIdOf(sent)?.toLowerCase() ?? "");
 
 /**
- * Who is credited: the partner of a click that was there before the event was, and whose window is
- * not over by the later of the two; else of the foremost pattern that names one.
+ * The credited partner: that of a click before the receipt, whose window covers the time of the
+ * event; else that of the foremost matching pattern with a partner.
  */
 const claimOf = (sent: Sent, { patterns }: History): number | null => {
   const { click, receivedAt, verdict } = sent;
@@ -79,7 +82,7 @@ const isMatched = ({ kind, value }: PatternSaved, { coupon, url }: Sent): boolea
 const isMerged = ({ first }: Sale, receivedAt: number): boolean => receivedAt <= first.receivedAt + MERGES;
 const claimsOf = ({ copies }: Sale): readonly number[] => copies.flatMap(({ claims }) => claims ?? []);
 
-/** A server's money before the pixel's; a currency that is named before the default. */
+/** A server's amount goes before the pixel's, and a named currency before the default. */
 const amountIn = (copies: readonly Sent[]): Sent | undefined => {
   const withMoney = copies.filter(({ amount }) => amount !== undefined);
   return withMoney.find(({ isPixel }) => !isPixel) ?? withMoney[0];
@@ -89,7 +92,7 @@ const moneyOf = (copies: readonly Sent[]): { readonly value: bigint; readonly cu
   const currency = from?.currency ?? copies.find((one) => one.currency !== undefined)?.currency ?? "MXN";
   return { value: from === undefined ? 0n : minorIn(currency, from), currency };
 };
-/** Of one worth in one currency, as far as they name any. */
+/** Whether both have the same value in the same currency, as far as they name one. */
 const isWorthTheSame = (copies: readonly Sent[], sent: Sent): boolean => {
   const { currency } = moneyOf([...copies, sent]);
   const [ours, theirs] = [copies, [sent]].map((some) => {
@@ -143,7 +146,7 @@ class Books {
     this.book(order, sent.receivedAt);
   }
 
-  /** The lines of its order that a refund names: by an event of theirs, by a product, or all. */
+  /** The lines that a refund names: those of an event, those of a product, or all. */
   namedBy({ client, about, product }: Sent, { sales }: Order): readonly Sale[] {
     const lines = this.seen.get(`${client}/${about}`)?.lines;
     return sales.filter((sale) =>
@@ -151,7 +154,7 @@ class Books {
     );
   }
 
-  /** It bears the refund id of another one of the same line, or of the whole order. */
+  /** Whether another refund of the same line, or of the whole order, has the same refund id. */
   isCopy(refund: Sent, others: readonly Sent[], order: Order): boolean {
     const names = (one: Sent): readonly unknown[] => (isOfLine(one) ? this.namedBy(one, order) : [order]);
     const own = names(refund);
@@ -166,7 +169,7 @@ class Books {
     order.refunds = [...order.refunds, refund].sort((a, b) => a.receivedAt - b.receivedAt);
   }
 
-  /** A refund that names what lies by itself comes to its line, with its own time of receipt. */
+  /** Moves a waiting refund to the line of the event that it names; its time of receipt stays. */
   lookUp(receivedAt: number): void {
     for (const [key, from] of this.orders)
       for (const refund of key.includes(" event ") ? from.refunds : []) {
@@ -188,8 +191,8 @@ class Books {
   }
 
   /**
-   * Brings the books of an order to what its claims say now: what was credited otherwise goes back,
-   * then the new.
+   * Updates the books of an order to its present claims: changed credits are closed, then the new
+   * ones are opened.
    */
   book(order: Order, receivedAt: number): void {
     spread(order, this);
@@ -213,7 +216,7 @@ class Books {
   }
 }
 
-/** A line of its own, or one more copy: of a line, or of the whole order and each of its lines. */
+/** A new line, or another copy of a line, or of the whole order and each of its lines. */
 const sell = (order: Order, sent: Copy, type: string, hasOrder: boolean): readonly Sale[] => {
   const { product, receivedAt } = sent;
   const { sales } = order;
@@ -248,7 +251,7 @@ const merge = (line: Sale, sent: Copy, sales: readonly Sale[]): void => {
   if (isFirst) Object.assign(line, { holder: sent.claims, isHeld: line.isHeld || sent.verdict === "review" });
   if (line.holder !== null) review(line, isFirst ? sales : [line]);
 };
-/** One lead id is one lead for ever; where one of them has none, leads within 48 hours are one. */
+/** A lead id is one lead for ever. If one of two leads has none, they are one within 48 hours. */
 const leadIn = (sales: readonly Sale[], sent: Sent): Sale | undefined => {
   const away = ({ at }: Sale): number => Math.abs(at - timeOf(sent));
   const near = sales.filter(
@@ -258,8 +261,8 @@ const leadIn = (sales: readonly Sale[], sent: Sent): Sale | undefined => {
   return same ?? near.sort((a, b) => away(a) - away(b))[0];
 };
 /**
- * Held: copies that disagree about fraud, and what another partner has claimed of this line or,
- * before it, of the order.
+ * Holds a sale if its copies disagree about fraud, or if another partner claims this line or, for a
+ * new line, the order.
  */
 const review = (sale: Sale, among: readonly Sale[]): void => {
   const isRejected = [sale.first, ...sale.copies.slice(sale.released)].map(({ verdict }) => verdict === "reject");
@@ -268,8 +271,8 @@ const review = (sale: Sale, among: readonly Sale[]): void => {
 };
 
 /**
- * A person's word stands against every later copy. Assigning takes from no one, releasing is for
- * what is held.
+ * A person's decision stands against every later copy. Assigning takes a sale from no partner, and
+ * a release only affects a held one.
  */
 const decide = (sale: Sale, { kind, partner, product, band }: Decided): void => {
   if (kind === "flag") {
@@ -285,7 +288,7 @@ const decide = (sale: Sale, { kind, partner, product, band }: Decided): void => 
   Object.assign(sale, { holder, byPerson: sale.byPerson || kind !== "release" || holder !== null });
 };
 
-/** A nightly pass moves nothing that a person has decided; what it rejects stays rejected. */
+/** The nightly pass changes nothing that a person decided; a rejected sale stays rejected. */
 const flag = (sale: Sale, band: Sent["verdict"]): void => {
   if (sale.byPerson) return;
   const isRejected = band === "reject" || sale.first.verdict === "reject";
@@ -298,14 +301,14 @@ const goBack = (sale: Sale, part: bigint): void => {
   sale.refunded += part;
   sale.isBack = leftOf(sale) === 0n;
 };
-/** An amount takes nothing in another currency than its own, else that of the first line. */
+/** An amount only counts in its own currency; without one, in that of the first line. */
 const fits = ({ amount, currency }: Sent, own: string, among: readonly Sale[]): boolean =>
   amount === undefined || (currency ?? currencyIn(among[0]!)) === own;
 const isOfLine = ({ product, about }: Sent): boolean => product !== undefined || about !== undefined;
 
 /**
- * Refunds of a line, then those of the whole order over what is left; after 48 hours as they come,
- * and for good.
+ * Spreads refunds of lines first, then refunds of the whole order over the rest. After 48 hours
+ * each refund is spread when it comes, and for good.
  */
 const spread = (order: Order, books: Books): void => {
   const { sales, refunds } = order;
@@ -320,9 +323,12 @@ const spread = (order: Order, books: Books): void => {
   share(ofOrder, until(closes), asked);
   for (const one of late!) share([one], isOfLine(one) ? books.namedBy(one, order) : until(one.receivedAt), asked);
 };
-/** Of each refund id and currency: what was asked for of the whole order, and of its lines. */
+/** By refund id and currency: the amounts asked of the whole order, and of its lines. */
 type Asked = Map<string, { order: bigint; lines: bigint }>;
-/** Under one id a refund of the order is the sum of those of its lines: the larger counts. */
+/**
+ * Under one refund id the order's amount is the sum over its lines, so the larger of the two
+ * counts.
+ */
 const further = (asked: Asked, refund: Sent, currency: string, amount: bigint): bigint => {
   if (refund.refundId === undefined) return amount;
   const one = asked.get(`${refund.refundId} ${currency}`) ?? { order: 0n, lines: 0n };
@@ -331,7 +337,10 @@ const further = (asked: Asked, refund: Sent, currency: string, amount: bigint): 
   one[isOfLine(refund) ? "lines" : "order"] += amount;
   return most(one.order, one.lines) - before;
 };
-/** Largest remainder by what is left of each line; of equal ones the lower product id gets it. */
+/**
+ * Shares by largest remainder over the rest of each line; equal remainders go to the lower product
+ * id.
+ */
 const share = (refunds: readonly Sent[], all: readonly Sale[], asked: Asked): void => {
   const inOrder = all.toSorted((a, b) => ((a.product ?? "") < (b.product ?? "") ? -1 : 1));
   const sums = new Map<string, bigint>();
@@ -339,7 +348,7 @@ const share = (refunds: readonly Sent[], all: readonly Sale[], asked: Asked): vo
     for (const refund of refunds.filter((one) => fits(one, currency, all))) {
       const sales = inOrder.filter((sale) => currencyIn(sale) === currency);
       const isAll = refund.amount === undefined;
-      // No amount could tell of a line that is worth nothing, so naming it is enough.
+      // No amount can name a line without value, so naming the line is enough.
       const named = isAll ? sales : sales.filter((sale) => isOfLine(refund) && moneyOf(sale.copies).value === 0n);
       const amount = isAll ? sum(sales.map(leftOf)) : minorIn(currency, refund);
       const counted = further(asked, refund, currency, amount);
@@ -361,7 +370,7 @@ const share = (refunds: readonly Sent[], all: readonly Sale[], asked: Asked): vo
   }
 };
 
-/** What is owed by line (or tiers), partner, account and currency, in the month of its sale. */
+/** The money owed by line (or tiers), partner, account and currency, in the month of its sale. */
 const owedIn = ({ orders, accounts }: Books): Readonly<Record<string, bigint>> => {
   const money: Record<string, bigint> = { ...accounts.tiers() };
   for (const { credit, first, at } of [...orders.values()].flatMap(({ sales }) => sales))
@@ -372,7 +381,7 @@ const owedIn = ({ orders, accounts }: Books): Readonly<Record<string, bigint>> =
 };
 const accountOf = ({ isHeld }: Credit): "held" | "payable" => (isHeld ? "held" : "payable");
 
-/** A closed month takes nothing any more: it is booked in the first one behind that is open. */
+/** A closed month takes no bookings: they go to the first open month after it. */
 const openMonthOf = (name: string, { closed }: History, receivedAt: number): string => {
   const [, client, partner, , ends] = /^(\d+)\/\S+ (\d+) (.*) (\S+)$/.exec(name)!;
   let [year, month] = ends!.split("-").map(Number) as [number, number];
@@ -389,7 +398,7 @@ const booksAfter = (history: History): Books & { readonly money: Readonly<Record
   let before: Readonly<Record<string, bigint>> = {};
   for (const [n, one] of history.happenings.entries()) {
     books.happen(one);
-    // Without closed months only what is owed at the end matters.
+    // Without closed months only the final state matters.
     if (history.closed.length === 0 && n < history.happenings.length - 1) continue;
     const now = owedIn(books);
     for (const name of new Set([...Object.keys(before), ...Object.keys(now)])) {
@@ -402,13 +411,13 @@ const booksAfter = (history: History): Books & { readonly money: Readonly<Record
   return Object.assign(books, { money });
 };
 
-/** What a client's report says, by client, month and currency: amounts in minor units. */
+/** The report of a client by month and currency, in minor units. */
 export interface Reported {
   orders: number;
   revenue: bigint;
   refunded: bigint;
 }
-/** Each order in each of its currencies belongs to the month of its first line. */
+/** Each order counts in each of its currencies for the month of its first line. */
 export const reportsOf = (history: History): Readonly<Record<string, Reported>> => {
   const reports: Record<string, Reported> = {};
   for (const { sales } of booksAfter(history).orders.values())

@@ -1,4 +1,4 @@
-// Random numbers of a seed, and the times and amounts that histories are drawn around.
+// Random numbers from a seed, and the times and amounts around which histories are drawn.
 
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
@@ -6,7 +6,7 @@ export const DAY = 24 * HOUR;
 export const border = Date.UTC(2026, 6, 1, 6);
 export const longAgo = Date.UTC(2026, 0, 1, 6);
 
-/** Mulberry32: the same seed, the same numbers on every machine. */
+/** Mulberry32: the same seed gives the same numbers on every machine. */
 export const randomOf = (seed: number) => {
   let state = seed >>> 0;
   const next = (): number => {

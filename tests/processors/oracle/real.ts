@@ -1,5 +1,5 @@
-// Runs histories through the edge's admission and the real attribute, settle and commission, and
-// reads what came of them.
+// Runs histories through the edge's admission and the real stages attribute, settle and commission,
+// and reads the results.
 import { clickIdKey, mint } from "../../../domain/click-id.ts";
 import { identifyFor } from "../../../domain/device-id.ts";
 import { type Contract, reference, referenceOf } from "../../../domain/reference/reference.ts";
@@ -26,10 +26,10 @@ const identify = identifyFor(Buffer.alloc(32, 7), 10_000);
 const scores = { ok: 0, review: 50, reject: 90 } as const;
 const DAY_MS = 86_400_000;
 
-/** The stages that decide about money, as they are hosted when each stands alone. */
+/** The stages of money, each hosted alone. */
 export const moneyStages = [["attribute"], ["settle"], ["commission"]] as const;
 
-/** Histories side by side never share a client: each has its own ids, `apart` from the others. */
+/** Histories that run side by side share no client: `apart` keeps their ids apart. */
 const idIn = (apart: number, id: number): number => apart * 10 + id;
 const campaignIdOf = (clientId: number, which: "all" | "one"): number => clientId + (which === "all" ? 0 : 5);
 const linkIdOf = (clientId: number, partnerId: number): number => clientId * 100 + partnerId;
@@ -64,7 +64,7 @@ const contractOf = (saved: ContractSaved, n: number, apart: number, currency: st
   });
 };
 
-/** What all of these histories' stages may look up; the first of them is `from` apart. */
+/** The facts for the stages of all these histories; the first history has the number `from`. */
 export const knownTo = (histories: readonly History[], from = 0): Read => {
   const clients = histories.flatMap((history, n) =>
     history.clients.map((one) =>
@@ -171,7 +171,7 @@ const admitted = (sent: Sent, apart: number): Published => {
   return { topic: "scored", data, at: admission.at, receivedAt };
 };
 
-/** What one history publishes, in its order. */
+/** The messages of one history, in its order. */
 export const publishedBy = (history: History, apart: number): readonly Published[] => {
   const events = new Map<string, EventReceived>();
   return history.happenings.map((one): Published => {
@@ -205,15 +205,15 @@ const claimOf = (one: Decided, apart: number, events: ReadonlyMap<string, EventR
   return decisionOnLine(clientId, event, said);
 };
 
-/** Clients of the history that is so far apart. */
+/** Whether a client belongs to the history with this number. */
 export const isOfHistory =
   (apart: number) =>
   (clientId: number): boolean =>
     Math.floor(clientId / 10) === apart;
 
 /**
- * The n-th happening of all at once, look-ups behind the others; those that end a history all at
- * the end, so that the log is read for them once.
+ * The n-th happenings of all histories together, look-ups last. Look-ups that end a history all
+ * come at the end, so that the log is read once for them.
  */
 export const inSteps = (
   published: readonly (readonly Published[])[],
@@ -227,7 +227,7 @@ export const inSteps = (
   return [...steps, last];
 };
 
-/** What lies in the log at the end. */
+/** The content of the log at the end. */
 export interface Written {
   readonly claims: readonly Claim[];
   readonly conversions: readonly Conversion[];
@@ -244,7 +244,7 @@ const newest = <Row>(rows: readonly Row[], idOf: (row: Row) => string, isNewer: 
   }
   return found;
 };
-/** The answers for each of the histories, from records in which each may stand more than once. */
+/** The answers for each history; a record may appear more than once. */
 export const readAnswers = (
   histories: readonly History[],
   published: readonly (readonly Published[])[],

@@ -1,5 +1,5 @@
-// Drives many histories side by side through the real stages, and compares what came of each with
-// the oracle.
+// Drives many histories side by side through the real stages, and compares each result with the
+// oracle.
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
 import { orderMemory } from "../../../processors/settle/memory/order.ts";
 import { letterHeaders } from "../../../stream/dead-letters.ts";
@@ -29,7 +29,7 @@ const lettersOf = (driven: Read): Written["letters"] =>
     }),
   );
 
-/** Everything that lies in the log of these histories. */
+/** Everything that the log holds of these histories. */
 export const writtenIn = (driven: Read): Written => ({
   claims: driven.read(topics.claims).map(({ data }) => data),
   conversions: driven.read(topics.conversions).map(({ data }) => data),
@@ -38,7 +38,7 @@ export const writtenIn = (driven: Read): Written => ({
   letters: lettersOf(driven),
 });
 
-/** The pipeline with orders that lie in parts as soon as they have more lines. */
+/** The pipeline, in which an order with more lines than that is stored in parts. */
 export const inParts = (mostTogether: number): Topology => ({
   ...pipeline,
   nodes: pipeline.nodes.map((node) =>
@@ -46,7 +46,7 @@ export const inParts = (mostTogether: number): Topology => ({
   ),
 });
 
-/** What the look-ups of a step send. */
+/** The claims that the look-ups of a step send. */
 export const movesOf = async (
   step: ReturnType<typeof inSteps>[number],
   from: number,
@@ -68,8 +68,7 @@ export const movesOf = async (
 };
 
 /**
- * The n-th happening of every history goes at once, and is followed to its end before the next
- * ones.
+ * The n-th happening of every history is sent at once, and processed to its end before the next.
  */
 export const driven = async (histories: readonly History[], from = 0, topology: Topology = pipeline) => {
   const read = knownTo(histories, from);
@@ -108,7 +107,7 @@ export interface Difference {
   readonly got: Answers;
 }
 
-/** The histories, side by side, of which the oracle says something else. */
+/** The histories for which the oracle has another answer. */
 export const differencesOf = async (
   histories: readonly History[],
   real?: readonly Answers[],
@@ -121,10 +120,7 @@ export const differencesOf = async (
   });
 };
 
-/**
- * The smallest history found that still differs: without happenings and contracts that do not
- * matter.
- */
+/** The smallest history that still differs, without happenings and contracts that do not matter. */
 export const shrunk = async (difference: Difference): Promise<Difference> => {
   let smallest = difference;
   for (let isSmaller = true; isSmaller; ) {

@@ -1,4 +1,4 @@
-// What the table of app events keeps: installs and what is named ext_*, from the sender's body on.
+// The rows of app events: installs and ext_* events, from the sender's body to the table.
 import { expect, test } from "vitest";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { appEventRows } from "../../sinks/app-events/rows.ts";

@@ -1,5 +1,5 @@
-// A client that keeps its events for a shorter time than the archive does is gone from files that
-// hold the records of all, whatever dies when, and the archive stays whole.
+// A client that keeps its events for a shorter time than the archive is removed from files with
+// records of many clients, whatever fails in between, and the archive stays whole.
 import { expect, test } from "vitest";
 import type { Objects } from "../../infra/objects/objects.ts";
 import { deleteOldRefused } from "../../modules/intake/path/refused-by-log.ts";
@@ -15,7 +15,7 @@ const TOPIC = "events.raw";
 const HOUR_MS = 3_600_000;
 const now = Date.UTC(2026, 10, 22, 12, 30);
 const monthsAgo = (months: number, more = 0): number => Date.UTC(2026, 10 - months, 22, 12) + more;
-/** Offsets and clients of one partition: at each time one record of every client 3, 30 and 7. */
+/** One partition: at each time one record for each of the clients 3, 30 and 7. */
 const clients = [3, 30, 7];
 const times = [monthsAgo(13), monthsAgo(4), monthsAgo(2), monthsAgo(0, -HOUR_MS)];
 const messages: FetchedBatch["messages"] = times.flatMap((appendedAt, n) =>
@@ -34,7 +34,7 @@ const filled = async (objects: InMemoryObjects = inMemoryObjects()): Promise<InM
 };
 const open = { now, isClosing: () => false };
 const of = (clientId: number, months: number) => ({ clientId, months });
-/** By file, whose records it holds. */
+/** The clients of the records in each file. */
 const heldIn = async (objects: Objects): Promise<readonly string[]> => {
   const held: string[] = [];
   for await (const file of filesOf(objects, TOPIC)) {

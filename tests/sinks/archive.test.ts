@@ -1,5 +1,5 @@
-// The archive holds the log byte for byte: files join without gap or overlap whichever member dies,
-// and whichever else stores the same records.
+// The archive holds the log byte for byte: files join without gap or overlap, whichever member
+// dies, even while others store the same records.
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import zstd from "@toondepauw/node-zstd";
@@ -44,7 +44,10 @@ const range = (from: number, until: number): readonly number[] =>
   Array.from({ length: until - from }, (_, n) => from + n);
 const noSchema = async () => null;
 const still = async () => undefined;
-/** Answers before which offset all is stored; the batch is everything that waits in the log. */
+/**
+ * Returns the offset up to which everything is stored; the batch is everything that waits in the
+ * log.
+ */
 const keeping = (objects: Objects, schemaOf: Parameters<typeof archiver>[1] = noSchema) => {
   const { keep } = archiver(objects, schemaOf);
   return async (batch: FetchedBatch): Promise<number> => (await keep(batch, batch.highWatermark, still)).stored;
@@ -84,7 +87,7 @@ test("records come back byte for byte, keys and values that are missing and head
 test("another reader of Avro files reads them: the library's own", async () => {
   const records = range(0, 5_000).map((n) => recordOf(n));
   const { file } = await writeContainer("events.raw", 7, records);
-  // It is given the codec's library, as every reader of Avro files is.
+  // The reader gets the library of the codec, as every reader of Avro files does.
   const zstandard = (block: Buffer, done: (error: Error | null, bytes: Buffer) => void): void =>
     done(null, new zstd.Decoder().decodeSync(block));
   const decoder = new avro.streams.BlockDecoder({ codecs: { zstandard } } as never);
@@ -106,7 +109,7 @@ test("files that were written with Deflate are read", async () => {
     [1, "3:device-1", "body 1"],
     [2, "3:device-2", "body 2"],
   ]);
-  // Whichever codec has written them, the same records have the same checksum.
+  // The same records have the same checksum under every codec.
   expect(
     (
       await writeContainer(
@@ -161,13 +164,14 @@ test("a file of which any byte has changed is never taken for what was written",
       async (at, change) => {
         const broken = Buffer.from(file);
         broken[at]! ^= change;
-        // A byte that says nothing of the records (a name in the metadata) may differ.
+        // A byte that does not affect the records, for example of a name in the metadata, may
+        // differ.
         const read = await readContainer("k", broken).catch((error: Error) => error);
         if (read instanceof Error) expect(read.message).toMatch(/^k is damaged: /);
         else expect(read.records).toEqual(before.records);
       },
     ),
-    // The example unpacks, and says of a record that it has millions of headers.
+    // The example unpacks, and its record claims to have millions of headers.
     { numRuns: 200, examples: [[904, 255]] },
   );
   for (const length of [0, 3, 40, file.length - 20, file.length - 1])
@@ -234,7 +238,7 @@ test("an announced file is written by the next member, with what was announced a
   expect(await listed(objects)).toEqual([]);
   isDying = false;
   const next = keeping(objects);
-  // Less than was announced is at hand: it waits for the rest.
+  // Fewer records than announced are here, so the member waits for the rest.
   expect(await next(batchOf(five.slice(0, 3)))).toBe(0);
   expect(await next(batchOf(range(0, 8).map((n) => messageOf(n))))).toBe(8);
   expect(await listed(objects)).toMatchObject([
@@ -252,7 +256,7 @@ test("what waits is stored as one file, however many pieces it comes in; the res
   expect(await listed(objects)).toEqual([]);
   expect(await keep(piece(8, 12), 10, still)).toEqual({ stored: 12, next: 12 });
   expect(await listed(objects)).toMatchObject([{ first: 0, last: 11 }]);
-  // The group is joined again: what was taken and not stored is read again.
+  // After the group is joined again, records that were taken but not stored are read again.
   expect(await keep(piece(12, 15), 20, still)).toEqual({ stored: 12, next: 15 });
   forget();
   expect(await keep(piece(12, 20), 20, still)).toEqual({ stored: 20, next: 20 });
@@ -279,7 +283,7 @@ test("another member that announced other ends while a file was made is followed
   const piece = (from: number, until: number) => batchOf(range(from, until).map((n) => messageOf(n)));
   const slow = archiver(objects, noSchema).keep;
   expect(await slow(piece(0, 5), 8, still)).toEqual({ stored: 0, next: 5 });
-  // The other one dies between its announcement and its file.
+  // The other member dies between its announcement and its file.
   let isDying = true;
   const dying: Objects = {
     ...objects,
@@ -314,20 +318,17 @@ test("what stands is left alone after a rewind to the middle of a file", async (
 });
 
 /**
- * A member of the group: reads from what was committed when it came, in cuts of its own, and is
+ * A member of the group: it reads from the commit at its start, in batches of its own size, and is
  * killed or frozen between any two effects.
  */
 interface Member {
-  /** Of batches. */
+  /** Sizes of batches. */
   readonly cuts: readonly number[];
-  /** How much waits in the log whenever it begins to read on: its files end there. */
+  /** The number of waiting records at each fetch; its files end there. */
   readonly gathered: number;
   /** Effects until it dies. */
   readonly lives: number;
-  /**
-   * Begins where an earlier one had committed: one that was stopped and has not heard of the
-   * others.
-   */
+  /** Begins at an older commit, as a member that was frozen and does not know of the others. */
   readonly isLate: boolean;
 }
 const LOG = range(0, 60).map((n) => messageOf(n, { appendedAt: START + n * 120_000 }));
@@ -473,7 +474,7 @@ test(
       { partition: 0, from: 200_010, until: 200_015, hour: "2026-11-21T16" },
     ]);
     expect(uncoveredEnds(files, new Map([[0, 200_010]]), new Map([[0, 10]]))).toEqual([]);
-    // Files of another partition cover nothing of this one.
+    // Files of another partition do not cover this one.
     expect(uncoveredEnds(files, new Map([[1, 3]]), new Map())).toMatchObject([{ partition: 1, from: 0, until: 3 }]);
   },
 );
@@ -507,7 +508,7 @@ test("what could not be learnt while the store was away is learnt when it is bac
   const withheld = withheldBy(failing, inMemoryWire([topics.eventsRaw]), topics.eventsRaw, async () => () => false);
   await expect(withheld()).rejects.toThrow("the store is away");
   isAway = false;
-  // What cannot be read stays away while anybody is erased.
+  // An unreadable record is withheld while any person is erased.
   expect(
     (await withheld())?.({ offset: 0, key: null, value: Buffer.from("garbage"), headers: {}, appendedAt: 0 }, 0),
   ).toBe(true);

@@ -1,4 +1,4 @@
-// What an attributed event becomes in the analytics table.
+// The row of an attributed event in the analytics table.
 import { expect, test } from "vitest";
 import { eventColumns } from "../../sinks/analytics/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";

@@ -1,5 +1,5 @@
-// The last resort: what was put is sent once, in order, and then gone; counted without being read;
-// and an edge that never comes back is no reason to forget.
+// The last resort: messages are sent once, in order, and then removed; they are counted without
+// being read; and they are kept even if their edge never comes back.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -57,7 +57,7 @@ test("what could not be sent stays, and a later process of the same name finds i
   const { texts, send } = collecting();
   await after.drain(send);
   expect(texts).toEqual(["a"]);
-  // A reader that still lists it finds out that it is gone.
+  // A reader that still has it in its list finds that it is gone.
   await before.drain(send);
   expect(texts).toEqual(["a"]);
 });

@@ -1,5 +1,5 @@
-// How rows become a block in ClickHouse's Native format; that the store reads back what was written
-// is in tests/contracts/native.test.ts.
+// Rows as a block in ClickHouse's Native format. tests/contracts/native.test.ts proves that the
+// store reads them back.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Block } from "../../infra/clickhouse/block.ts";
@@ -13,7 +13,7 @@ const bytesOf = (type: NativeType, ...values: readonly unknown[]) => {
     values.map((value) => [value]),
     new Block(1),
   );
-  // Behind the numbers of columns and rows, the name and the type.
+  // After the counts of columns and rows, the name and the type.
   return [...bytes.subarray(2 + 3 + 1 + type.length)];
 };
 

@@ -1,5 +1,4 @@
-// Events wait in files of the machine: only the account of the process can read them, whatever
-// umask it runs under.
+// Events that wait in files can only be read by the account of the process, whatever its umask.
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +9,7 @@ import { openSpool } from "../../infra/spool/spool.ts";
 const root = mkdtempSync(join(tmpdir(), "private-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** Permissions of all that lies in a folder, the folder included. */
+/** Permissions of a folder and of everything in it. */
 const modesIn = (folder: string) => {
   const modes = { folders: new Set<string>(), files: new Set<string>() };
   for (const name of [".", ...readdirSync(folder, { recursive: true, encoding: "utf8" })]) {

@@ -1,5 +1,5 @@
-// A query on tenants' rows cannot be built without naming its clients, and no condition can widen
-// it (law T5).
+// A query on tenants' rows cannot be built without its clients, and no condition can widen it (law
+// T5).
 import { expect, test } from "vitest";
 import { bind, type ClientScope, cond, count, scopeOf, select, text } from "../../infra/clickhouse/query.ts";
 

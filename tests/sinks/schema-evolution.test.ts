@@ -1,5 +1,5 @@
-// A field with a default is added to a schema: what was written before becomes the same rows as
-// before, and the money tables still take it for the content that is there.
+// After a field with a default is added to a schema, older records become the same rows as before,
+// and the money tables still see the same content.
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { eventTypes } from "../../processors/admit/event-types.ts";
@@ -17,7 +17,7 @@ const edge = { kind: "email", identifier: "a".repeat(64), method: "email_on_even
 const candidate = { method: "click", reference: "x", partner_id: 22, campaign_id: null, outcome: "click_expired" };
 const reason = { code: "datacenter", weight: 45, evidence: "asn" };
 const hints = { address_conversions: 3, click_devices: 1, click_country: "ES" };
-/** With something in every record that can be part of it. */
+/** A sale with a value in every optional record. */
 const sale = attributed(
   { ip: "8.8.8.8", click_id: "c", across: [{ kind: "email", identifier: "b".repeat(64) }] },
   {
@@ -26,7 +26,7 @@ const sale = attributed(
     fraud: { score: 45, band: "review", reasons: [reason], hints },
   },
 );
-/** A sink is given the first record of its topic that it writes rows of. */
+/** A sink gets the first record of its topic that it writes rows for. */
 const samples = new Map<AnyTopic, readonly unknown[]>([
   [
     topics.eventsAttributed,
@@ -45,7 +45,7 @@ const sampleOf = (sink: AnySink): Recorded<any> => {
 };
 
 const sinks = pipeline.nodes.filter((node): node is AnySink => node.is === "sink" && writesRows(node));
-/** A row of positional columns is written by its values, whatever event it was made of. */
+/** A row of positional columns by its values, whichever event it comes from. */
 const writtenOf = (sink: AnySink, event: Recorded<any>): readonly unknown[] =>
   sink.rows(event).map((row) => (row as { readonly values?: unknown }).values ?? row);
 const cases = sinks.flatMap((sink) => recordsOf(sink.from).map((record) => ({ sink, record, name: sink.name })));
@@ -70,7 +70,9 @@ test("the content of a conversion and of a ledger entry has the hash that the fi
   ]);
 });
 
-/** Added after rows had been stored: two contents that differ in these alone are one. */
+/**
+ * Columns that were added after rows had been stored: contents that differ only in them are equal.
+ */
 const addedLater: readonly string[] = [];
 
 test.each([

@@ -1,5 +1,5 @@
-// A block that is made of the bytes of the log is, byte for byte, the block of the values of the
-// same events, or it is not made.
+// A block that is made from the bytes of the log is byte for byte the block of the decoded values,
+// or it is not made.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MAX_MINOR } from "../../domain/money.ts";
@@ -34,7 +34,7 @@ const written = (data: EventAttributed, origin: Position | null = null): Buffer 
 const view = (value: Buffer): Event => wire.view(eventsAttributed, value, read);
 const decode = (value: Buffer): Event => wire.decode(eventsAttributed, value, read);
 
-/** What the values of the same bytes become, or the error that says why not. */
+/** The block of the decoded values, or the error that prevents it. */
 const slow = (bytes: readonly Buffer[]) => {
   try {
     const { columns, bytes: block } = blockOfValues(
@@ -53,7 +53,7 @@ const fast = (bytes: readonly Buffer[]) => {
 
 const uuid = fc.uuid();
 const origin = fc.option(fc.record({ topic: fc.string(), partition: fc.nat(9), offset: fc.nat() }), { freq: 3 });
-/** Events of any content whose values their columns hold, so that a block comes of them. */
+/** Random events whose values fit into their columns, so that they make a block. */
 const storable = fc
   .record({
     data: anyOf(schemas.EventAttributed) as fc.Arbitrary<EventAttributed>,

@@ -1,4 +1,4 @@
-// A list whose number of items was altered is refused at the end of its bytes, however it is read.
+// A list whose count was altered is refused at the end of its bytes, for every way of reading it.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { typeOf } from "../../infra/avro/avro.ts";
@@ -8,7 +8,7 @@ import { topics } from "../../topics.ts";
 import { attributed, recorded } from "../support/builders.ts";
 
 const BILLIONS = 2 ** 40;
-/** Longer than any of them takes, and less than one that reads on needs. */
+/** Longer than any read takes, and shorter than a read that does not stop. */
 const SOON_MS = 2_000;
 const long = typeOf("long" as never);
 const record = (...fields: readonly object[]) => typeOf({ type: "record", name: "R", fields } as never);
@@ -20,7 +20,7 @@ const within = <T>(read: () => T): T => {
   return answer;
 };
 
-/** The bytes of items, also lengths and numbers that go on: beyond 2^1024 avsc counts none. */
+/** Bytes of items, among them endless varints: beyond 2^1024 avsc no longer reads a number. */
 const items = fc.oneof(
   fc.uint8Array({ maxLength: 50 }),
   fc.integer({ min: 140, max: 170 }).map((length) => Buffer.concat([Buffer.alloc(length, 0x80), Buffer.of(0)])),
@@ -41,7 +41,7 @@ test("a list of any items, or a map, ends with its bytes, in one block or with t
         const head = isSized ? [long.toBuffer(-count), long.toBuffer(7)] : [long.toBuffer(count)];
         const bytes = Buffer.concat([...head, given]);
         let offset = -1;
-        // What is in the items may be refused before the end is met.
+        // The items may be refused before the end is reached.
         within(() => {
           try {
             ({ offset } = type.decode(bytes, 0));

@@ -1,5 +1,5 @@
-// What is written faster is written the same: strings against the plain encoding of Avro, records
-// that are passed on against records written again.
+// Faster writing gives the same bytes: strings against Avro's plain encoding, and records that are
+// passed on against records that are written again.
 import type avro from "avsc";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -69,7 +69,7 @@ const wideOf = fc.record(
     ]),
   ),
 );
-/** The library as it comes: types that know nothing of where a record was read. */
+/** Types of the unpatched library, which do not know the origin of a record. */
 const rewritten = (type: avro.Type, value: object): Buffer => type.toBuffer(structuredClone(value));
 
 describe("a wide record that is passed on", () => {

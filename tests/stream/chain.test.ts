@@ -1,4 +1,4 @@
-// Which stages may be hosted in a row, and what is said when they may not.
+// Which stages may be hosted in a row, and the error for those that may not.
 import { expect, test } from "vitest";
 import { chain } from "../../stream/chain.ts";
 import { sink } from "../../stream/flow.ts";

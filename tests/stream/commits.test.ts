@@ -1,4 +1,4 @@
-// Commits that are asked for together are one request, whose answer all of them get.
+// Commits that are requested together become one request, and all of them get its answer.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Commits } from "../../infra/kafka/commits.ts";

@@ -1,4 +1,4 @@
-// What a consumer makes of a fetch: batches of the client's own class, handed over by hand.
+// What a consumer does with a fetch. The batches are of the client's own class and passed by hand.
 import { createRequire } from "node:module";
 import { describe, expect, test } from "vitest";
 import type { ClientBatch, ClientConsumer } from "../../infra/kafka/client/types.ts";
@@ -8,7 +8,7 @@ import type { Control } from "../../stream/messages.ts";
 
 const Batch = createRequire(import.meta.url)("kafkajs/src/consumer/batch.js");
 
-/** A fetch that asked for `asked` and got `offsets`; those of `marks` end transactions. */
+/** A fetch that was sent for `asked` and returned `offsets`; those in `marks` end transactions. */
 const fetched = (asked: number, offsets: readonly number[], marks: readonly number[] = []): ClientBatch["batch"] =>
   new Batch("t", String(asked), {
     partition: 0,
@@ -24,7 +24,7 @@ const fetched = (asked: number, offsets: readonly number[], marks: readonly numb
     })),
   });
 
-/** What the consumer hands over of one fetch, and how it ends. */
+/** The messages that the consumer passes on from one fetch, and how the fetch ends. */
 const given = async (
   batch: ClientBatch["batch"],
   ask: (control: Control) => Promise<void> = async () => undefined,

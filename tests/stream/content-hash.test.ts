@@ -1,10 +1,10 @@
-// The hash of a stored row: the same for ever, however it is computed.
+// The hash of a stored row never changes, whichever way it is computed.
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { contentHash } from "../../sinks/content-hash.ts";
 
-/** As it was computed until November 2026. */
+/** The computation of the code before November 2026. */
 const before = (values: readonly unknown[]): string =>
   createHash("sha256")
     .update(JSON.stringify(values, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value)))

@@ -1,5 +1,5 @@
-// A copy of the log: stored, then committed, then counted; then the partition rests until its turn
-// comes again. A store that is away holds up nothing but the copy.
+// A copy of the log is stored, then committed, then counted; then the partition rests until its
+// next turn. A store that is away only delays the copy.
 import { expect, test } from "vitest";
 import { groupsOf } from "../../modules/log/groups/hosting.ts";
 import type { AnyCopy } from "../../stream/flow.ts";
@@ -17,7 +17,7 @@ const copy: AnyCopy = {
 };
 /** Five partitions share a round of 55 s. */
 const SHARE_MS = 11_000;
-/** The turn of partition 2, which the batches are of. */
+/** The turn of partition 2, to which the batches belong. */
 const TURN = 55_000 * 30_000_000 + 2 * SHARE_MS;
 const batchOf = (first: number, count: number, highWatermark: number): FetchedBatch => ({
   topic: "toy.raw",
@@ -33,7 +33,7 @@ const batchOf = (first: number, count: number, highWatermark: number): FetchedBa
 });
 
 type Kept = Awaited<ReturnType<CopyPorts["keep"]>>;
-/** Everything before this is stored, and read on from there. */
+/** Stores everything below `stored`; the copy reads on from there. */
 const upTo =
   (stored: number, next = stored) =>
   async (): Promise<Kept> => ({ stored, next });
@@ -75,12 +75,12 @@ test("a batch is stored, committed and counted; then its partition rests until i
   await give(batchOf(5, 10, 15));
   const stored = ["commit 15", "count 10 of archive in files, from 1000 on", "read on at 15"];
   expect(effects).toEqual(["keep 5+10 of 15", ...stored, "rest 55000"]);
-  // A turn that began late ends with the next one at its time.
+  // A turn that began late ends when the next one is due.
   effects.length = 0;
   clock.now = TURN + 55_000 + 700;
   await give(batchOf(15, 1, 16));
   expect(effects.at(-1)).toBe("rest 54300");
-  // One that took longer than the round: the next one begins at once.
+  // A turn took longer than the round, so the next one begins at once.
   effects.length = 0;
   const slow = running(async (batch) => {
     slow.clock.now += 60_000;
@@ -111,7 +111,7 @@ test("what waits comes in pieces that fill the share of the partition, and is co
   await give(batchOf(100, 10, 140));
   expect(effects).toEqual(["keep 100+10 of 140", "read on at 110", `rest ${SHARE_MS / 4}`]);
   effects.length = 0;
-  // It is behind: the next piece comes at once. What has come meanwhile is of the next round.
+  // The copy is behind, so the next piece comes at once. Newer messages belong to the next round.
   clock.now += SHARE_MS;
   await give(batchOf(110, 10, 400));
   expect(effects).toEqual(["keep 110+10 of 140", "read on at 120"]);
@@ -143,7 +143,7 @@ test(
     const short = running(upTo(9));
     await short.give(batchOf(5, 10, 400));
     expect(short.effects.slice(1, -1)).toEqual(["commit 9", counted(4), "read on at 9"]);
-    // What another member has announced is not whole yet.
+    // A file that another member announced is not complete yet.
     const none = running(upTo(5, 15));
     await none.give(batchOf(5, 10, 15));
     expect(none.effects).toEqual(["keep 5+10 of 15", "read on at 15", "rest 5000"]);
@@ -161,7 +161,7 @@ test(
     await give(batchOf(5, 10, 25));
     isAway = true;
     effects.length = 0;
-    // What was taken before is read again with it.
+    // The piece that was kept before is read again.
     await give(batchOf(15, 10, 25));
     expect(effects).toEqual(["keep 15+10 of 25", "read on at 5", "stage.stuck", "rest 5000"]);
   },

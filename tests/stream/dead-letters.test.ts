@@ -1,4 +1,4 @@
-// A dead letter keeps everything it came with and says where, why and how often it failed.
+// A dead letter keeps the whole message and says where, why and how often it failed.
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { chain } from "../../stream/chain.ts";

@@ -1,4 +1,4 @@
-// Deflate of small values: whatever they are, zlib inflates them to what they were.
+// zlib inflates every deflated small value to the original.
 import { inflateRawSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// A topology in memory: send to one topic, read another, through the worker's own runner.
+// A topology in memory: sends to one topic and reads another, through the worker's own runner.
 
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";

@@ -1,4 +1,4 @@
-// What each error of each client asks for; whatever is not listed stops the worker.
+// The reaction to each error of each client; an error that is not listed stops the worker.
 import { types } from "avsc";
 import fc from "fast-check";
 import kafkajs from "kafkajs";

@@ -1,5 +1,4 @@
-// A crash test must be able to kill a process at a named place and prove that it did; production
-// must not.
+// A crash test can kill a process at a named place and prove it; production cannot.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +21,7 @@ const ran = (name: string, conditions: string[], failpoints: string) => {
   try {
     passings = readFileSync(log, "utf8").trim().split("\n");
   } catch {
-    // Nothing was passed: no file.
+    // Without a passed failpoint there is no file.
   }
   return { signal, stdout: stdout.trim(), passings };
 };

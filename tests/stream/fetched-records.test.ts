@@ -1,5 +1,5 @@
-// What is read of a fetch is what the client would have read, and what we do not read is left to
-// it.
+// Our reading of a fetch equals the client's reading, and batches that we do not read are left to
+// the client.
 import { createRequire } from "node:module";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
@@ -17,7 +17,7 @@ const { RecordBatch } = inside("kafkajs/src/protocol/recordBatch/v0/index.js") a
 };
 const recordOf = inside("kafkajs/src/protocol/recordBatch/record/v0/index.js") as (given: object) => object;
 
-/** As the client reads a record. */
+/** A record as the client reads it. */
 interface Theirs {
   readonly offset: string;
   readonly isControlRecord: boolean;
@@ -27,7 +27,7 @@ type BatchOf = new (
   asked: string,
   fetched: { partition: number; highWatermark: string; abortedTransactions: object[]; messages: readonly object[] },
 ) => ClientBatch["batch"] & { readonly messagesWithinOffset: readonly object[] };
-/** The client's own class, and the one by which it is replaced. */
+/** The client's own class, and the class that replaces it. */
 const TheirBatch = inside("kafkajs/src/consumer/batch.js") as BatchOf;
 correctedClient();
 const OurBatch = inside("kafkajs/src/consumer/batch.js") as BatchOf;
@@ -67,7 +67,7 @@ const written = async ({ firstOffset, firstTimestamp, isAppendTime, records }: G
     producerEpoch: -1,
     records: records.map((record, offsetDelta) => recordOf({ ...record, offsetDelta })),
   });
-  // The broker says in the attributes whose time the records carry.
+  // An attribute of the batch says whose time the records carry.
   if (isAppendTime) encoder.buffer.writeInt16BE(encoder.buffer.readInt16BE(21) | 0x08, 21);
   return Buffer.from(encoder.buffer);
 };
@@ -84,7 +84,7 @@ test("it equals the client's own reading of any batch, wherever it stands", asyn
       expect(ours?.batch.firstOffset).toBe(expected.firstOffset);
       const messages = messagesOf({ messages: expected.records } as unknown as ClientBatch["batch"]);
       expect(isDeepStrictEqual(plain(ours!.batch.records), messages)).toBe(true);
-      // Nothing is left for the client to make of them.
+      // The client has nothing left to convert.
       expect(messagesOf({ messages: ours!.batch.records } as unknown as ClientBatch["batch"])).toEqual(
         ours!.batch.records,
       );
@@ -102,7 +102,7 @@ test("a fetch says the same of its offsets as the client's own, wherever in it t
       const asked = String(Math.max(0, given.firstOffset + ahead));
       const fetched = { partition: 3, highWatermark: String(given.firstOffset + 20), abortedTransactions: [] };
       const one = new TheirBatch("t", asked, { ...fetched, messages: expected });
-      // A partition may hold batches that we read and others that the client reads.
+      // A partition may hold batches that we read and batches that the client reads.
       const messages = isMixed ? [...ours.slice(0, 1), ...expected.slice(1)] : ours;
       const other = new OurBatch("t", asked, { ...fetched, messages });
       expect(messagesOf(other).map((message) => ({ ...message }))).toEqual(messagesOf(one));

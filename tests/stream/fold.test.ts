@@ -1,5 +1,5 @@
-// What one stage makes of one batch: states met in order, duplicates inside a batch, bytes of what
-// is refused.
+// One batch in one stage: states are read in order, duplicates inside the batch are found, and
+// refused events keep their bytes.
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { chain } from "../../stream/chain.ts";

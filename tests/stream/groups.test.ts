@@ -1,4 +1,4 @@
-// What a worker understands of its command line, and what it says of what it does not.
+// The command line of a worker, and the errors for wrong ones.
 import { expect, test } from "vitest";
 import { readConfig } from "../../apps/worker/config.ts";
 import { groupsBeside, groupsOf } from "../../modules/log/groups/hosting.ts";

@@ -1,5 +1,5 @@
-// What a broken connection to the log leaves behind: nothing. The client's own connection against a
-// server that speaks by hand.
+// A broken connection to the log leaves nothing behind. The client's own connection talks to a
+// server that is written by hand.
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
@@ -21,7 +21,7 @@ const quiet = {
 const answered = { decode: async (payload: Buffer) => payload, parse: async (payload: Buffer) => payload.toString() };
 const question = { apiKey: 18, apiName: "Question", apiVersion: 0, encode: async () => ({ buffer: Buffer.from("?") }) };
 
-/** A frame as a broker answers: its size, the number of the request, the answer. */
+/** A frame of a broker: its size, the number of the request, and the answer. */
 const frameOf = (number: number, answer: string): Buffer => {
   const frame = Buffer.alloc(8 + answer.length);
   frame.writeInt32BE(4 + answer.length, 0);

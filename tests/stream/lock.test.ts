@@ -1,12 +1,12 @@
-// A folder has one holder, also when several processes start at the same time on the note of one
-// that is gone.
+// A folder has one holder, even when several processes start at the same time on the stale note of
+// a dead one.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 import { LockHeld, lockFile, startOf } from "../../infra/runtime/lock.ts";
 
-/** What another process does between the look at a stale note and its removal. */
+/** The action of another process between the check of a stale note and its removal. */
 let meanwhile: () => void = () => undefined;
 vi.mock("node:fs", async (original) => {
   const fs = await original<typeof import("node:fs")>();

@@ -1,4 +1,4 @@
-// A fold that takes long, or that meets more than was loaded for it at first.
+// A fold that takes long, or that needs more keys than were loaded at first.
 import { expect, test } from "vitest";
 import { type AnyTopic, edge, emit, type MemoryOf, type Processor, stage } from "../../stream/flow.ts";
 import { topology } from "../../stream/topology.ts";
@@ -24,11 +24,12 @@ test("the fold of a batch pauses for a heartbeat about once a second", async () 
   for (let partition = 0; partition < 3; partition++)
     await one.step(partition, 100, { heartbeat: async () => void at.push(seen.length) });
   expect(seen.length).toBe(13);
-  // 2.6 s of it; the heartbeats before remembering and before the commit come after the last event.
+  // 2.6 s are spent in events; the heartbeats before remembering and before the commit come after
+  // the last event.
   expect(at.filter((events) => events < 13).length).toBeGreaterThanOrEqual(2);
 });
 
-/** Sums by step of an order; the head of an order says under which keys the sums lie. */
+/** Sums by step of an order; the head of an order has the keys of the sums. */
 type Sums = Readonly<Record<string, number>>;
 const summing: Processor<Step, { sums: Sum }, Sums> = ({ data }, sums) => {
   const total = (sums[data.seen] ?? 0) + data.worth;
@@ -103,7 +104,7 @@ test("a batch is folded again when another owner changed a value between its two
     topology: summed,
     around: async (effect, when) => {
       if (effect !== "load sum" || when !== "before" || ++loads !== 2) return;
-      // As the other owner leaves it: the same claim decided, under both keys.
+      // The other owner decided the same claim, and wrote it under both keys.
       const { versions } = await within.memories.durable.load({
         ...{ stage: "sum", keys: ["o", "o|a"], eventIds: [], topic: toys.claims.name, partition: 0 },
       });

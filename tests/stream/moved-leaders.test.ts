@@ -1,5 +1,5 @@
-// What a reader does when a broker no longer leads, or says nothing: it looks who leads, and stays
-// a member of its group.
+// A broker that no longer leads, or does not answer, makes a reader look for the new leaders while
+// it stays a member of its group.
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import { type AddressInfo, createServer } from "node:net";
@@ -18,7 +18,7 @@ beforeEach(() => void done.splice(0));
 const brokerAt = (host: string, port: number) => ({
   connectionPool: { host, port, pool: [{ socket: { destroy: () => done.push(`broke ${host}:${port}`) } }, {}] },
 });
-/** Recovers from an error; answers what was done. */
+/** Recovers from an error; returns the actions. */
 const doneAfter = async (error: Error): Promise<readonly string[]> => {
   const cluster = {
     brokerPool: { brokers: { 1: brokerAt("a.example", 9092), 2: brokerAt("b.example", 9093) } },

@@ -1,4 +1,4 @@
-// The side port and the metrics: what a probe, a scraper and a reader of logs see.
+// The side port and the metrics, as a probe, a scraper and a reader of logs see them.
 import { afterEach, expect, test } from "vitest";
 import { type Ops, openOps } from "../../infra/http/app/side-port.ts";
 import { openLog } from "../../infra/runtime/log.ts";

@@ -1,4 +1,4 @@
-// What is remembered on top of durable memory is met from then on, and leaves no trace underneath.
+// A value on top of durable memory is read from then on, and the memory below never changes.
 import { expect, test } from "vitest";
 import { overlay } from "../../modules/money/reprocess/overlay.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";

@@ -1,5 +1,5 @@
-// How durable memory lies in Postgres: small enough to be kept for good, and what was written
-// before is read as it is.
+// The form of durable memory in Postgres: small enough to be kept for ever, and older forms are
+// read.
 import { deflateRawSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";

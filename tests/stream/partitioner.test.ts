@@ -1,4 +1,4 @@
-// Every client must put a key into the same partition, or a key's events lose their order.
+// Every client must put a key into the same partition, else the events of a key lose their order.
 import { createRequire } from "node:module";
 import fc from "fast-check";
 import kafkajs from "kafkajs";

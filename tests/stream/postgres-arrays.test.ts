@@ -1,10 +1,10 @@
-// Arrays in Postgres' binary form, read again by the reader of the driver where it has one.
+// Arrays in Postgres' binary form, read back by the driver where it has a reader for them.
 import fc from "fast-check";
 import pg from "pg";
 import { expect, test } from "vitest";
 import { BrokenText, bigintArray, bytesArray, columnArrays, intArray, textArray } from "../../infra/postgres/arrays.ts";
 
-/** The items of an array as the server sends them (array_send in its arrayfuncs.c). */
+/** The items of an array in the form that the server sends (array_send in its arrayfuncs.c). */
 const itemsOf = (array: Buffer): { readonly oid: number; readonly items: readonly (Buffer | null)[] } => {
   const oid = array.readInt32BE(8);
   if (array.readInt32BE(0) === 0) {

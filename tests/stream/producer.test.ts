@@ -1,4 +1,4 @@
-// How messages wait for the log: gathered without a fixed linger, bounded, in order, and given up
+// How messages wait for the log: collected without a fixed linger, bounded, in order, and given up
 // in time. The client is a stand-in; tests/contracts/kafka.test.ts has the real one.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ClientProducer } from "../../infra/kafka/client/types.ts";
@@ -21,7 +21,7 @@ const message = (value: string | number, topic = "events.raw"): OutputMessage =>
 });
 const many = (count: number, from = 0) => Array.from({ length: count }, (_, n) => message(from + n));
 
-/** A producer over clients that keep each request until the test answers it. */
+/** A producer on clients that hold each request until the test answers it. */
 const opened = (settings: ProducerSettings = {}) => {
   const requests: Request[] = [];
   let clients = 0;

@@ -1,4 +1,4 @@
-// What waits for a log that does not answer: given up by its callers, it is held no longer.
+// A request that waits for a silent log and is given up by its callers is no longer held in memory.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
@@ -10,7 +10,7 @@ import { type Chunk, Requests } from "../../infra/kafka/requests.ts";
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
-/** Connected, and silent from then on. */
+/** Connects, and is silent from then on. */
 class SilentRequests extends Requests {
   constructor() {
     super((() => ({})) as never);

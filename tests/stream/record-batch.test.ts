@@ -1,4 +1,4 @@
-// The request that we write is, byte for byte, the one that the client would have written.
+// Our request is byte for byte the request that the client would write.
 import { createRequire } from "node:module";
 import fc from "fast-check";
 import { afterEach, expect, test, vi } from "vitest";

@@ -1,5 +1,5 @@
-// A record is read as avsc reads it, whatever its fields are and hold, and refused where avsc
-// refuses it: bytes come from the log, cut or altered.
+// A record of any fields is read as avsc reads it, and refused if avsc refuses it: bytes of the log
+// may be cut or altered.
 import type avsc from "avsc";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { schemas } from "../../schemas/generated-avro.ts";
 import { damage, damaged, plain } from "../support/avro-values.ts";
 import { field, kinds, originalOf, recordOf } from "../support/original-avro.ts";
 
-/** What is read and where it ends; one word for whatever cannot be read. */
+/** The value and where it ends; the same word for every record that cannot be read. */
 const readBy = (type: avsc.Type, bytes: Buffer): unknown => {
   try {
     const { value, offset } = type.decode(bytes, 0);
@@ -32,7 +32,7 @@ test("any record is the same value, and cut short it is unreadable alike", () =>
   );
 });
 
-/** Without lists: one whose count was altered to billions is read by avsc item by item. */
+/** Without lists: avsc reads a list whose count was altered to billions item by item. */
 const single = kinds.filter(({ type }) => !JSON.stringify(type).includes("array"));
 
 test("altered bytes are the same value, or unreadable alike", () => {
@@ -53,7 +53,7 @@ test("altered bytes are the same value, or unreadable alike", () => {
 test("a text is its own, whatever the same field held before", () => {
   const schema = { type: "record", name: "One", fields: [{ name: "f", type: "string" }] };
   const [mine, written] = [typeOf(schema), originalOf(schema)];
-  // Few letters, so that texts of one place among those remembered differ in a unit or two.
+  // Few letters, so that cached texts of one place differ by only a unit or two.
   const alike = fc.oneof(
     fc.string({ unit: fc.constantFrom("a", "b", "é", "\u007f"), maxLength: 34 }),
     fc.string({ unit: "binary", maxLength: 4 }),
@@ -65,7 +65,7 @@ test("a text is its own, whatever the same field held before", () => {
     }),
     { numRuns: 100 },
   );
-  // Bytes that are no text, behind a text of as many units.
+  // Bytes that are no valid text, after a text of the same length.
   const bytes = [Buffer.from("\u0006aéa"), Buffer.from([4, 0xc3, 0x28]), Buffer.from([4, 0xff, 0xfd])];
   for (const one of [...bytes, ...bytes]) isSame(schema, one);
   for (const one of [...bytes, ...bytes]) expect(readBy(mine, one)).toEqual(readBy(written, one));

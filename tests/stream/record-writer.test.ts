@@ -1,5 +1,4 @@
-// A record is written as avsc writes it, whatever its fields are and hold, and refused where avsc
-// refuses it.
+// A record of any fields is written as avsc writes it, and refused if avsc refuses it.
 import avsc from "avsc";
 import fc from "fast-check";
 import { expect, test } from "vitest";

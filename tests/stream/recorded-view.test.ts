@@ -1,4 +1,5 @@
-// An event that is read from the bytes of the log is the decoded one, or left to the decoder.
+// An event that is read in place from the bytes of the log equals the decoded one, or is left to
+// the decoder.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
@@ -17,7 +18,7 @@ const described = ({ id, key, at, receivedAt, position, data }: Recorded<any>) =
   ...{ id, key, at, receivedAt, position },
   data: plain(data.toJSON?.() ?? data),
 });
-/** The event, or what the error says. */
+/** The event, or the message of the error. */
 const tried = (step: () => Recorded<any>) => {
   try {
     return described(step());
@@ -26,11 +27,14 @@ const tried = (step: () => Recorded<any>) => {
   }
 };
 
-/** Numbers and lengths that go on: of billions, negative, beyond 2^53, and none beyond 2^1024. */
+/**
+ * Endless varints: billions, negative numbers, beyond 2^53, and beyond 2^1024, where no number is
+ * read.
+ */
 const endless = fc
   .tuple(fc.constantFrom(0x80, 0xff), fc.oneof(fc.integer({ min: 3, max: 10 }), fc.constant(150)), fc.nat(3))
   .map(([byte, length, last]) => Buffer.concat([Buffer.alloc(length, byte), Buffer.of(last)]));
-/** Some of them one behind the other, anywhere behind the frame. */
+/** Puts them one after the other at a place after the frame. */
 const put = (value: Buffer, wanted: number, numbers: readonly Buffer[]): Buffer => {
   const at = 5 + (wanted % Math.max(1, value.length - 5));
   return Buffer.concat([value.subarray(0, at), ...numbers, value.subarray(at)]);

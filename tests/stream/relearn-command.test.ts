@@ -1,11 +1,11 @@
-// The steps of a relearn against a broker in this process: what fails is on record and holds no
-// group for nothing, and stages of one group are not mistaken for each other.
+// The steps of a relearn against a broker in this process: a failure is recorded and leaves no
+// group on hold, and stages of one group are not confused.
 import { expect, test } from "vitest";
 import type { Hold } from "../../modules/log/rewind/hold.ts";
 import { type RelearnPorts, type RelearnRequest, relearnStage } from "../../modules/log/rewind/relearn.ts";
 import { RewindRefused } from "../../modules/log/rewind/rewind.ts";
 
-/** A group whose workers leave when it is held, and learn again at once when it is not. */
+/** A group whose workers leave when it is held, and learn again as soon as it is not. */
 const world = () => {
   const holds = new Map<string, Hold>();
   const audit: string[] = [];

@@ -1,5 +1,5 @@
-// Fast memory that was lost is the same again, also where the log has let go of what it was made
-// of: the archive is read first, in silence.
+// Lost fast memory comes back the same, even where the log no longer has the events that made it:
+// the archive is read first, and emits nothing.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { pastOf } from "../../sinks/archive/archive-reads.ts";
@@ -16,7 +16,7 @@ const keys = places.flatMap((place) => [place, `${place}|odd`, `${place}|even`])
 const journey = ["check", "walk", "point"];
 const stages = ["walk", "point"];
 
-/** Everything that is remembered, by stage and key. */
+/** All memory, by stage and key. */
 const remembered = async (memory: Memory): Promise<unknown> =>
   Promise.all(
     stages.map(async (stage) => {
@@ -33,7 +33,9 @@ const outputs = (made: World): readonly string[] =>
     made.log.all(topic).map(({ partition, value }) => `${topic}/${partition} ${value?.toString("hex")}`),
   );
 
-/** The log of `made` without what retention has taken, and its archive: two files a partition. */
+/**
+ * The log of `made` without its removed past, and its archive with two files for each partition.
+ */
 const withoutPast = async (made: World, share: number) => {
   const objects = inMemoryObjects();
   const { keep } = archiver(objects, async () => null);
@@ -89,8 +91,8 @@ test(
           const whole = world();
           publish(whole, ...drawn);
           await settleDown([worker(whole, { hosting: journey })], whole, most);
-          // One more event a place lets the stages notice; what they put out shows what they met,
-          // and that nothing was put out again.
+          // One more event for each place. The outputs show the memory that it met, and that
+          // nothing was emitted twice.
           const late = places.map((place) => step(`late ${place}`, { place, order: "o" }));
 
           const { log, past } = await withoutPast(whole, share);

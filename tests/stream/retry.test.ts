@@ -1,10 +1,10 @@
-// One step, tried again with full jitter until a deadline; the clock is the test's own.
+// Retries one step with full jitter until a deadline, on the test's own clock.
 import { expect, test } from "vitest";
 import { type Clock, retry } from "../../infra/runtime/timing/retry.ts";
 
 const away = Object.assign(new Error("away"), { code: "ECONNREFUSED" });
 
-/** Time passes only while somebody sleeps. */
+/** Time only passes during sleeps. */
 const ownClock = (random = 1): Clock & { readonly waits: number[] } => {
   let now = 0;
   const waits: number[] = [];

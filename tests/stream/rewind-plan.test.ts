@@ -1,5 +1,5 @@
-// Where a rewind takes a group: never above what it has committed, whatever the broker answers (law
-// R10), and never silently into what retention removed.
+// The target of a rewind: never above the committed offset, whatever the broker answers (law R10),
+// and never silently inside the part that retention removed.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -14,8 +14,8 @@ import {
 } from "../../modules/log/rewind/rewind-plan.ts";
 
 /**
- * A partition as a broker may describe it: lagging or not, cut or not, committed or not. `atTime`
- * of a time to which nothing is newer is the high watermark.
+ * A partition as a broker may describe it: with or without lag, removed records and a commit.
+ * `atTime` is the high watermark if no record is newer than the time.
  */
 const partitions: fc.Arbitrary<PartitionFound> = fc
   .record({
@@ -29,7 +29,7 @@ const partitions: fc.Arbitrary<PartitionFound> = fc
   .map(({ low, length, read, at, isCommitted, lowAt }) => ({
     partition: 0,
     low,
-    // A group may lag by anything, and may stand before what the log still holds.
+    // A group may have any lag, and may stand before the oldest record of the log.
     committed: isCommitted ? Math.min(low + length, read) : null,
     atTime: Math.min(Math.max(low, at), low + length),
     lowAt,

@@ -1,5 +1,5 @@
-// The steps of a rewind against a broker in this process: whichever step the command dies at, the
-// same command ends what it began, and no partition goes forward.
+// The steps of a rewind against a broker in this process: after a death at any step the same
+// command finishes the work, and no partition moves forward.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Clock } from "../../infra/runtime/timing/retry.ts";
@@ -9,7 +9,8 @@ import { type RewindPorts, RewindRefused, type RewindRequest, rewindGroup } from
 class Killed extends Error {}
 
 /**
- * A group of two partitions with a worker that leaves when it is held, and reads on when it is not.
+ * A group of two partitions with a worker that leaves when the group is held, and otherwise reads
+ * on.
  */
 const world = (
   settings: { readonly committed?: readonly number[]; readonly high?: readonly number[]; readonly low?: number } = {},
@@ -24,7 +25,7 @@ const world = (
   let ms = 0;
   let operations = 0;
   const isHeld = () => [...holds.values()].some(({ releasedAt }) => releasedAt === null);
-  /** What the worker does while the command waits. */
+  /** The worker's actions while the command waits. */
   const work = () => {
     if (isHeld()) members = 0;
     else {
@@ -65,8 +66,8 @@ const world = (
     admin: {
       watermarks: async () => high.map((end, partition) => ({ partition, low, high: end })),
       committed: async () => new Map(committed),
-      // Nothing is newer than the time: the broker's answer that would skip what a lagging group
-      // has not read.
+      // No record is newer than the time; this answer of a broker would skip records that a lagging
+      // group has not read.
       offsetsAt: async (_, at) => new Map(high.map((end, partition) => [partition, Math.min(end, at)])),
       setOffsets: async (_, __, offsets) => {
         if (members > 0) throw new Error("UNKNOWN_MEMBER_ID");
@@ -89,7 +90,7 @@ const world = (
     },
     ended: async (operation, _, phase) => void audit.push(`${operation} ${phase}`),
   };
-  /** Every effect dies before or after it happened, when its number comes. */
+  /** The effect with number `death` dies, before or after it happens. */
   const dyingAt = (death: number): RewindPorts => {
     let count = 0;
     let isDead = false;
@@ -100,7 +101,7 @@ const world = (
     const watched =
       <Args extends readonly unknown[], T>(name: string, effect: (...args: Args) => Promise<T>) =>
       async (...args: Args): Promise<T> => {
-        // A process that is dead has no effects any more, whatever its code would do with an error.
+        // A dead process has no effects, whatever its code does with the error.
         if (isDead || ++count === death) die(`before ${name}`);
         const answer = await effect(...args);
         effects.push(name);
@@ -252,8 +253,7 @@ test(
             await ran.catch((error) => {
               if (!(error instanceof Killed) && !(error instanceof RewindRefused)) throw error;
             });
-            // While the group is left nothing is read: what is committed lies at or below what was
-            // committed before.
+            // The group is held and nothing is read, so commits are at or below those of before.
             const hold = made.holds.get("g");
             if (hold !== undefined && hold.releasedAt === null && made.members() === 0)
               for (const [partition, offset] of made.committed)
@@ -263,7 +263,7 @@ test(
           if (isBack && deaths.length === 0) expect(end).not.toBeInstanceOf(Error);
           if (end instanceof Error) expect(end).toBeInstanceOf(RewindRefused);
           expect([...made.holds]).toEqual([]);
-          // Nothing that was read is left out: the group has passed where it was.
+          // Nothing is skipped: the group has passed its position of before.
           for (const [partition, offset] of made.committed)
             expect(offset).toBeGreaterThanOrEqual(wasCommitted.get(partition)!);
         },

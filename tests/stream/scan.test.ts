@@ -1,4 +1,4 @@
-// What is read where it lies is what the library makes of the same bytes, whatever bytes they are.
+// A value that is read in place equals the library's reading of the same bytes, for any bytes.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { typeOf } from "../../infra/avro/avro.ts";
@@ -7,7 +7,7 @@ import { viewsOf } from "../../infra/avro/view.ts";
 import { schemas } from "../../schemas/generated-avro.ts";
 import { type Damage, damage, damaged, plain, valuesOf } from "../support/avro-values.ts";
 
-/** Schemas of every type that is scanned, in every combination. */
+/** Schemas with every scanned type, in every combination. */
 const anySchema = (() => {
   const typed = fc.letrec<{ type: any }>((again) => ({
     type: fc.oneof(
@@ -79,7 +79,7 @@ const provesEqual = (schema: any, value: unknown, before: number, after: number)
   expect(walked(schema, read.view)).toEqual(decoded);
 };
 
-/** What is not scanned is the library's to read or to refuse. */
+/** Bytes that are not scanned are left to the library, which reads or refuses them. */
 const provesHonest = (schema: any, value: unknown, harm: Damage): void => {
   const { type, scanned } = readerOf(schema);
   const bytes = damaged(type.toBuffer(value), harm);

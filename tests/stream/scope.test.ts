@@ -1,4 +1,4 @@
-// What is opened is closed in reverse, within one deadline, whatever happens.
+// Opened resources are closed in reverse order within one deadline, whatever happens.
 import { describe, expect, test } from "vitest";
 import type { Log } from "../../infra/runtime/log.ts";
 import { openScope, run, type Scope } from "../../infra/runtime/scope.ts";

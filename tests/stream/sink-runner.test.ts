@@ -1,5 +1,5 @@
-// How a topic gets into stores: one write a fetch, bad rows set aside and nothing else, offsets
-// last.
+// How a topic gets into stores: one write for each fetch, only bad rows are set aside, and offsets
+// come last.
 
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
@@ -52,7 +52,7 @@ const messagesOf = (...steps: readonly Step[]): readonly InputMessage[] =>
     };
   });
 
-/** Stores that refuse a worth of -1 for its data, and remember every call. */
+/** Stores that refuse a worth of -1 as bad data, and record every call. */
 const running = (sinks: readonly AnySink[], over: Partial<SinkPorts> = {}) => {
   const effects: string[] = [];
   const stored: Row[] = [];

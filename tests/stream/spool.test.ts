@@ -1,5 +1,5 @@
-// The spool: what was acknowledged is read back, once marked never again, in its order, whatever
-// byte a crash cut it at; what was not stored says so.
+// The spool returns acknowledged entries in order, and never again once they are marked, whichever
+// byte a crash cut it at. An entry that is not stored is reported.
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ const note = (text: string): OutputMessage => ({
 });
 const textsOf = (messages: readonly OutputMessage[]): string[] => messages.map(({ value }) => value!.toString());
 
-/** Everything that it holds, drained. */
+/** All entries of the spool. */
 const drained = async (spool: Spool): Promise<string[]> => {
   const texts: string[] = [];
   while ((await spool.drain(async (messages) => void texts.push(...textsOf(messages)))) > 0);
@@ -155,7 +155,7 @@ describe("the disk", () => {
     const folder = fresh();
     const spool = await opened(folder, { segmentBytes: 1 });
     await spool.append([note("before")], "x");
-    // Where the next segment would be made there is a folder.
+    // A folder stands where the next segment would be made.
     const inTheWay = join(folder, "000000000002.spool");
     mkdirSync(inTheWay);
     await expect(spool.append([note("lost")], "x")).rejects.toThrow(/EEXIST/);
@@ -194,7 +194,7 @@ test("a folder that cannot be opened costs no open files, however often it is tr
   expect(openFiles() - before).toBeLessThan(20);
 });
 
-/** What a crash leaves of a folder: its files, without the note of the holder. */
+/** The files that a crash leaves of a folder, without the note of the holder. */
 const imageOf = (folder: string): string => {
   const image = fresh();
   cpSync(folder, image, { recursive: true });
@@ -310,7 +310,7 @@ describe("after a crash", () => {
       const image = imageOf(folder);
       writeFileSync(join(image, "mark"), Buffer.concat([after.subarray(0, cut), before.subarray(cut)]));
       const again = await opened(image);
-      // Both of the first two segments are gone, so that only the third can come back.
+      // The first two segments are gone, so only the third can come back.
       expect((await drained(again)).at(-1), `cut at ${cut}`).toBe("c");
       await again.close();
     }

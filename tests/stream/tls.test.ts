@@ -1,5 +1,5 @@
-// The servers of apps over TLS: 1.3 at least, certificates renewed under open connections, and no
-// start with a certificate that cannot work.
+// The servers of apps over TLS: at least 1.3, certificates renewed under open connections, and no
+// start with an unusable certificate.
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -54,7 +54,7 @@ const agentFor = (options: object = {}) => {
   closers.push(() => agent.destroy());
   return agent;
 };
-/** What is answered, and the certificate and socket that it came by. */
+/** The answer, and the certificate and socket behind it. */
 const get = (
   port: number,
   agent: Agent,

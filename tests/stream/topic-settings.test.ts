@@ -1,4 +1,4 @@
-// Topics of a cluster whose brokers come one after the other.
+// Makes topics on a cluster whose brokers start one after the other.
 import { createRequire } from "node:module";
 import { expect, test } from "vitest";
 import type { ClientAdmin } from "../../infra/kafka/client/types.ts";
@@ -7,7 +7,10 @@ import { applyTopics } from "../../infra/kafka/topic-settings.ts";
 const { KafkaJSAggregateError, KafkaJSCreateTopicError } = createRequire(import.meta.url)("kafkajs/src/errors.js");
 const { createErrorFromCode } = createRequire(import.meta.url)("kafkajs/src/protocol/error.js");
 
-/** A cluster without topics that refuses them with codes of Kafka, one a call, then takes them. */
+/**
+ * A cluster without topics that first answers one error code of Kafka for each call, and then makes
+ * them.
+ */
 const refusing = (...codes: readonly number[]) => {
   const asked: object[] = [];
   const client = {

@@ -1,4 +1,4 @@
-// The wire format: framed values, ids resolved at start, and what becomes of an unknown id.
+// The wire format: framed values, ids resolved at the start, and the handling of unknown ids.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { topic } from "../../infra/avro/codec.ts";
@@ -30,7 +30,7 @@ const notes = topic<Note>({
   name: "notes",
   record: { type: "record", name: "Note", fields: [field("id"), field("text")] },
 });
-/** As a later release writes it: one field more, with a default. */
+/** A later release's schema, with one more field that has a default. */
 const newerNotes = topic<Note & { readonly mood: string }>({
   ...declared,
   name: "notes",
@@ -177,7 +177,7 @@ describe("values written before their id was known", () => {
       const sent = await named(given, { notes: notes.schema });
       expect(sent.slice(2)).toEqual(given.slice(2));
       expect(sent[0]!.value!.readUInt32BE(1)).toBe(7);
-      // What waits on the disk may have to be sent again.
+      // The original stays unchanged, because it may have to be sent again.
       expect(before.readUInt32BE(1)).toBe(0);
       expect(asked).toEqual([{ name: "notes", schema: notes.schema }]);
       const today = await openWire([newerNotes], {

@@ -1,5 +1,5 @@
-// Law G1: reads pass through consent. The tables beneath it are read by what is listed here alone,
-// each with its reason.
+// Law G1: reads pass through consent. Only the files listed here read the tables below it, each
+// with its reason.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// How the product hosts the pipeline: all of it, and in groups whose names no new stage or sink
+// How the product hosts the pipeline: all of it, in groups whose names no new stage or sink
 // changes.
 import { expect, test } from "vitest";
 import { groupsOf } from "../../modules/log/groups/hosting.ts";

@@ -1,5 +1,4 @@
-// Imports flow one way, down the list below. This test walks every import and prints the arrow that
-// does not.
+// Imports go one way, down the list below. The test walks every import and prints the wrong ones.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect, test } from "vitest";
@@ -12,7 +11,8 @@ const filesBelow = (root: string): readonly string[] =>
 const files = ["topics.ts", "edges.ts", "topology.ts", ...roots.flatMap(filesBelow)];
 
 /**
- * What each part may import besides itself: everything below it; pure parts skip the outside world.
+ * The imports that each part may have besides itself: everything below it. Pure parts do not import
+ * I/O.
  */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   schemas: [],
@@ -64,17 +64,14 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "schemas",
   ],
 };
-/**
- * What reads the world, or writes to it, has no place in a pure function. Small pure parsers are
- * fine.
- */
+/** A pure function imports nothing that reads or writes the world. Small pure parsers are fine. */
 const pureLibraries = new Set(["node:buffer", "node:crypto", "bowser", "isbot", "ipaddr.js", "mmdb-lib"]);
 const importsOf = (file: string): readonly string[] =>
   [...readFileSync(file, "utf8").matchAll(/^(?:import|export)\s[^;]*?from\s+"([^"]+)"|^import\s+"([^"]+)"/gm)].map(
     ([, from, bare]) => from ?? bare ?? "",
   );
 
-/** Of each file once: the walks below come by the same ones again and again. */
+/** Each file once, because the walks below pass the same files many times. */
 const known = new Map<string, readonly string[]>();
 const targetsOf = (file: string): readonly string[] => {
   const targets =
@@ -99,7 +96,7 @@ test("no files import each other in a circle, types included", () => {
   expect(circlesOf(all, thereOf)).toEqual([]);
 });
 
-/** An app or a tool is a part of its own: none imports another. */
+/** Each app or tool is a part of its own, and none imports another. */
 const partOf = (file: string): string =>
   /^(apps|tools)\//.test(file) ? file.split("/").slice(0, 2).join("/") : file.split("/")[0]!;
 
@@ -161,14 +158,14 @@ test("infra/kafka has two public files", () => {
 });
 
 test("only the configuration of an app reads the environment", () => {
-  // The armed failpoints are loaded under `node --conditions=faults` alone and read
-  // from the environment which one to hit.
+  // Armed failpoints are only loaded under `node --conditions=faults`, and read from the
+  // environment which one to hit.
   const readers = /^((apps|tools)\/[a-z]+\/config|infra\/embedded\/config|stream\/failpoint\.armed)\.ts$/;
   const wrong = files.filter((file) => !readers.test(file) && /process\.env/.test(readFileSync(file, "utf8")));
   expect(wrong).toEqual([]);
 });
 
-/** The areas of modules/: each imports those before it, and no others. */
+/** The areas of modules/: each only imports those before it. */
 const areas = ["base", "log", "figures", "access", "catalog", "intake", "privacy", "money", "running"];
 
 test("an area of modules imports the areas before it, and no others", () => {
@@ -209,7 +206,7 @@ const reached = (
   return seen;
 };
 
-/** What a file loads when it is run: types are gone by then. */
+/** The files that a file loads at run time, without type imports. */
 const loadedBy = (file: string): readonly string[] =>
   [...readFileSync(file, "utf8").matchAll(/^(?:import|export)\s(?!type\s)[^;]*?from\s+"(\.[^"]+)"/gm)].map(
     ([, target]) => normalize(join(dirname(file), target!)),
@@ -227,8 +224,8 @@ test("no production app reaches the embedded stack", () => {
 });
 
 /**
- * Files that each host of edges may load when it starts, without those of the edges themselves: of
- * these a new edge brings more. The numbers may only become smaller.
+ * The most files that each host of edges may load at its start, without the files of edges, which
+ * grow with each edge. The numbers may only fall.
  */
 const mostLoaded = { links: 98, pixel: 120, upload: 123 };
 

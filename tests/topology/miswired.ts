@@ -1,5 +1,5 @@
-// Wirings that must not compile, one @ts-expect-error each: `npm run check` fails when the compiler
-// stops refusing one.
+// Wirings that must not compile, one @ts-expect-error each: `npm run check` fails if the compiler
+// accepts one.
 
 import { feedNamed } from "../../modules/base/feed.ts";
 import { type HostPorts, hostEdge } from "../../modules/intake/path/host-edge.ts";

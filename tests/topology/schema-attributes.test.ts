@@ -1,4 +1,5 @@
-// What the schemas say of a field beside its type: it is generated from, and never registered.
+// Attributes of schema fields beside the type: code is generated from them, and they are never
+// registered.
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +19,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(copy, { recursive: true }));
 
-/** What is generated from the schemas when one of them is changed. */
+/** The generated files after a change of one schema. */
 const generatedWith = (file: string, before: string, after: string) => {
   const text = readFileSync(join("schemas", file), "utf8");
   expect(text.split(before)).toHaveLength(2);

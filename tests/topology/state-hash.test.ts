@@ -1,5 +1,5 @@
-// The state hash leaves nothing out in silence: whatever a sink fills is hashed, or its declaration
-// says why not.
+// The state hash leaves out no table or column silently: a sink's declaration gives the reason for
+// each.
 import { expect, test } from "vitest";
 import { differingTables, hashableTables, type StateHash } from "../../modules/running/state-hash/state-hash.ts";
 import { pipeline } from "../../topology.ts";

@@ -1,4 +1,4 @@
-// Which graphs are sound, and what a topology says when it is not.
+// Which graphs are sound, and the errors of a topology that is not.
 import { expect, test } from "vitest";
 import type { EventReceived, EventScored } from "../../schemas/generated.ts";
 import { type Events, edge, emit, remembers, sink, stage, type Table } from "../../stream/flow.ts";

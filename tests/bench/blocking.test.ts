@@ -1,5 +1,5 @@
-// No body that comes in may hold up the others: law X3 of docs/design/laws.md, on generated bodies
-// of the kinds that hurt.
+// No body may hold up other requests: law X3 of docs/design/laws.md, on generated bodies that are
+// expensive.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { randomFrom } from "../../infra/runtime/random.ts";
 import { hurtingBody } from "../../tools/chaos/fuzz/bodies.ts";
@@ -9,7 +9,10 @@ import { longestBlock } from "../support/loop-blocks.ts";
 
 const MIB = 1024 * 1024;
 const LIMIT_MS = 200;
-/** The first turns run before V8 has compiled what they need: a body must be slow each time. */
+/**
+ * The first turns run before V8 has compiled their code, so a body counts as slow only if it is
+ * slow every time.
+ */
 const ATTEMPTS = 3;
 const seed = Date.now() % 1_000_000;
 const random = randomFrom(seed);

@@ -1,5 +1,5 @@
-// The gate against slow drift: no pure step costs more than it did, measured as CPU time against
-// JSON.parse of the same event in the same process.
+// Holds pure steps against slow drift: none costs more CPU than before, as a multiple of JSON.parse
+// of the same event in the same process.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -9,17 +9,17 @@ const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.
 const stored: Readonly<Record<string, number>> = JSON.parse(readFileSync(at("bench/pure.ratios.json"), "utf8"));
 /** Two quiet runs differ by 15 %; a busy machine adds more. */
 const FACTOR = 1.3;
-/** A seventh of a parse, 0.2 us: of the smallest steps the clock itself is a part. */
+/** A seventh of a parse, 0.2 us: for the smallest steps the clock itself costs that much. */
 const SLACK = 0.15;
 /**
- * In some processes V8 settles one or two of the cheapest steps at twice their usual cost, each
- * time others (one run in four on a quiet machine). So a step has to be slow in every attempt.
+ * In some processes V8 compiles one or two of the cheapest steps at twice their usual cost, each
+ * time others (one run in four on a quiet machine). So a step must be slow in every attempt.
  */
 const ATTEMPTS = 5;
 
 /**
- * What is slow in a process of its own. The compiled code is what runs: here every import would be
- * a look-up of the test runner's.
+ * The slow steps of a process of its own. It runs the compiled code, because here every import
+ * would be a look-up of the test runner.
  */
 const slowSteps = (): ReadonlyMap<string, string> => {
   const node = ["--max-old-space-size=512", "--max-semi-space-size=64"];

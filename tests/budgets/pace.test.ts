@@ -1,4 +1,4 @@
-// Share, pace and forecast of a month, by hand.
+// Share, pace and forecast of a month, computed by hand.
 import { expect, test } from "vitest";
 import { paceOf, spanOfMonth } from "../../modules/catalog/budgets/pace.ts";
 

@@ -1,4 +1,4 @@
-// What differs between two versions of a plan.
+// The differences between two versions of a plan.
 import { expect, test } from "vitest";
 import { changesBetween, countsOf } from "../../modules/catalog/planner/changes.ts";
 import type { PlanLine } from "../../modules/catalog/planner/plan.ts";

@@ -1,5 +1,5 @@
-// The journal and the schedule: what was meant to be sent is known whatever dies, and a seed draws
-// the same for ever.
+// The journal and the schedule: intended requests are known after any crash, and a seed always
+// draws the same cycles.
 import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ test("an event is ok once any request with it was answered, and unknown while on
   const outcomes = { a: "ok", b: "unknown", c: "unknown", d: "unknown", e: "unknown" };
   expect(Object.fromEntries(journal.outcomes())).toEqual(outcomes);
   journal.close();
-  // Read back after a crash.
+  // Read again after a crash.
   const again = openJournal(file);
   expect(Object.fromEntries(again.outcomes())).toEqual(outcomes);
   again.close();
@@ -83,6 +83,6 @@ test("what one client is paid for is a multiple of its prime, and the same seed 
   for (const { tenant, cents } of generator.sales.values()) expect(cents % BigInt(tenant.prime)).toBe(0n);
   expect(generator.sales.size).toBeGreaterThan(50);
   expect(generator.refunded.size).toBeGreaterThan(0);
-  // Some ids come again, with the same content.
+  // Some ids are repeated with the same content.
   expect(new Set(events.map(({ event_id: id }) => id)).size).toBeLessThan(events.length);
 });

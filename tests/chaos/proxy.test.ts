@@ -1,4 +1,4 @@
-// The proxy of the suite: every kind of bad weather does what it says, is counted, and ends.
+// The proxy of the suite: every kind of bad weather has its effect, is counted, and ends.
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openProxy, type TcpProxy } from "../../tools/chaos/stage/proxy.ts";
@@ -30,7 +30,10 @@ interface Heard {
   readonly error: string | null;
 }
 const opened: Socket[] = [];
-/** Sends, and hears until as much came back, the connection ended, or the time is over. */
+/**
+ * Sends the text and collects the answer until it is as long, the connection ends, or the time is
+ * over.
+ */
 const asked = (text: string, withinMs = 3_000): Promise<Heard> =>
   new Promise((resolve) => {
     const socket = connect(proxy.port, "127.0.0.1", () => socket.write(text));

@@ -1,5 +1,4 @@
-// Who did something, as the audit records it: the account of this machine always, and a name
-// that was given beside it.
+// The actor in the audit: always the account of this machine, with the given name beside it.
 import { userInfo } from "node:os";
 import { expect, test } from "vitest";
 import { actorOf } from "../../modules/base/operations/operations.ts";

@@ -1,5 +1,5 @@
-// A rule is applied to a shop's past: what its decisions leave is what the trial said, and a second
-// run says nothing.
+// A rule is applied to a shop's past: its decisions give the result of the trial, and a second run
+// makes none.
 import { describe, expect, test } from "vitest";
 import type { ReferenceRows } from "../../domain/reference/reference.ts";
 import type { Match, Page } from "../../modules/money/trials/evaluate.ts";

@@ -1,5 +1,5 @@
-// The list of commands: what help says is what the files say, help loads none of them, and a server
-// that is away or hangs is named within 5 s.
+// The list of commands: help shows the texts of their files without loading them, and a server that
+// is away or hangs is named within 5 s.
 import { spawn } from "node:child_process";
 import { createServer, type Server } from "node:net";
 import { Command } from "commander";
@@ -46,7 +46,7 @@ test("help lists every command and needs nothing that runs; an unknown one is a 
 
 test("a reader that has gone, as `head` goes, is no error and leaves no stack trace", async () => {
   const child = spawn(process.execPath, [COMMAND, "--help"], { stdio: ["ignore", "pipe", "pipe"] });
-  // Long before the command has started, so that its first line meets a closed pipe.
+  // Closed long before the command has started, so that its first line meets a closed pipe.
   child.stdout.destroy();
   let stderr = "";
   child.stderr.on("data", (text) => (stderr += text));
@@ -58,7 +58,7 @@ const deaf: Server[] = [];
 afterAll(() => {
   for (const server of deaf) server.close();
 });
-/** Takes connections as a stopped process does, and never says a word. */
+/** A server that accepts connections and never answers, like a stopped process. */
 const hanging = async (): Promise<number> => {
   const server = createServer((socket) => socket.on("error", () => undefined));
   deaf.push(server);
@@ -91,7 +91,7 @@ test.each(["away", "hanging"])(
   "with servers that are %s every command says so within 5 s, with their pages",
   async (how) => {
     const port = how === "away" ? await closedPort() : await hanging();
-    // All at once, on a loaded machine: it takes a while to start at all.
+    // All run at once on a loaded machine, where even the start takes long.
     await expectWithin(20_000, async () => {
       const all = await Promise.all(commands.map(async (args) => ({ args, ...(await ran(args, environment(port))) })));
       for (const { args, code, stdout, stderr } of all) {

@@ -1,4 +1,4 @@
-// What the doctor says of processes that a killed `npm start` has left behind.
+// The doctor reports processes that a killed `npm start` has left behind.
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";

@@ -1,4 +1,4 @@
-// An explanation as a person reads it: a refund credits no one, and a decision is no receipt.
+// An explanation in print: a refund credits no partner, and a decision is no receipt.
 import { expect, test } from "vitest";
 import { type ExplanationWithDecisions, printed } from "../../apps/cli/commands/money/explain-print.ts";
 

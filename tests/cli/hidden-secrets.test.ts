@@ -1,4 +1,4 @@
-// What no command prints: every password of the stack of this folder.
+// No command prints a password of the stack of this folder.
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// The mailbox of a laptop: every mail is a file, and the newest are on a page that runs nothing.
+// The mailbox of a laptop: every mail is a file, and the newest are on a page without scripts.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ test("a mail that is taken is on the page at once, newest first, in its own word
   const read = readMail(readFileSync(join(folder, kept.sort()[0]!), "utf8"));
   expect(read).toMatchObject({ to: "ana@shop.example", subject: "Acceso al portal de Jardín" });
   expect(read.text).toContain("Íñigo le invita al portal de Jardín.");
-  // Links of invitations are in it.
+  // The page holds links of invitations.
   expect(statSync(join(folder, "mailbox.html")).mode & 0o077).toBe(0);
 });
 

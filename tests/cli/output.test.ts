@@ -1,5 +1,5 @@
-// What the command line does with its output: nothing that a terminal obeys comes out of the text
-// of an event, and a reader may leave when it has seen enough.
+// The output of the command line: texts of events cannot control the terminal, and a reader may
+// close the pipe early.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { expect, test, vi } from "vitest";
@@ -18,7 +18,7 @@ test("a reader that leaves early gets no stack trace", async () => {
   expect({ code, said }).toEqual({ code: 0, said: "" });
 });
 
-/** C0, DEL and C1, and the signs that turn the direction of text. */
+/** C0, DEL and C1, and characters that change the direction of text. */
 const obeyed = [
   ...Array.from({ length: 0x20 }, (_, n) => n),
   ...Array.from({ length: 0x21 }, (_, n) => 0x7f + n),

@@ -1,4 +1,4 @@
-// What the doctor of a pixel says, in sentences with a fix.
+// The pixel doctor reports each problem in a sentence with a fix.
 import { expect, test } from "vitest";
 import { findingsOf } from "../../modules/catalog/pixel/findings.ts";
 import { defaultPixel } from "../../modules/catalog/pixel/pixel-config.ts";

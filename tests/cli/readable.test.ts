@@ -1,4 +1,4 @@
-// What a person sees of a record in the log, and how they say where to go back to.
+// A record of the log in print, and the forms of the target of a rewind.
 import { describe, expect, test } from "vitest";
 import { planOperation } from "../../apps/api/contract/system/operations.ts";
 import { operationsIn } from "../../apps/cli/commands/running/look.ts";

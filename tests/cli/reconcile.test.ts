@@ -1,4 +1,4 @@
-// A shop's own list of orders beside what is counted here: every difference has its reason.
+// Compares a shop's own list of orders with ours: every difference has a reason.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {

@@ -1,4 +1,4 @@
-// What a command line that cannot be meant so is answered: which word, flag or order, and the cure.
+// The answer to an impossible command line: it names the word, flag or order, and the fix.
 import { Command } from "commander";
 import { expect, test } from "vitest";
 import { filterOf, refuseStrangers } from "../../apps/cli/commands/reports/report.ts";
@@ -52,7 +52,7 @@ test("an order whose every line is credited to others is not assigned, and what 
   expect(() => refuseCredited([credited, credited], 7)).toThrow(RefusalError);
   expect(() => refuseCredited([credited, { partner_id: 7 }], 7)).toThrow("a partner is credited: reattribute it");
   expect(() => refuseCredited([credited, { partner_id: null }], 7)).not.toThrow();
-  // The same again, and an order whose sale is still to come.
+  // The same order twice, and an order whose sale is still to come.
   expect(() => refuseCredited([credited, credited], 6)).not.toThrow();
   expect(() => refuseCredited([], 7)).not.toThrow();
 });

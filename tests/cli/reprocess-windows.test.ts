@@ -1,5 +1,5 @@
-// A window that holds a part of an order: its other lines stand as they are, and both parts are
-// judged by each other.
+// A window that holds only a part of an order: its other lines stay unchanged, and both parts are
+// judged together.
 import { expect, test } from "vitest";
 import type { ReferenceRows, Rule } from "../../domain/reference/reference.ts";
 import { contract, crediting, dayMs, hourMs, noon, partner, rule } from "../support/builders.ts";
@@ -23,7 +23,7 @@ const sell = (world: Reprocessed, product_id: string, coupon: string, hour: numb
   world.post([purchase({ event_id: `${product_id}-${hour}`, did: `device-${product_id}` }, { product_id, coupon })], {
     receivedAt: noon + hour * hourMs,
   });
-/** What of each product is whose, and why it is held. */
+/** The owner of each product's lines, and why they are held. */
 const lines = (world: Reprocessed): readonly string[] => {
   const newest = new Map(world.conversions().map((record) => [record.conversion_id, record]));
   return [...newest.values()]

@@ -1,5 +1,5 @@
-// Whatever happened under a wrong rule: after reprocessing the world is the one in which the rule
-// had been right from the start.
+// After reprocessing, the state is the same as if the rule had been right from the start, whatever
+// happened under the wrong one.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ReferenceRows, Rule } from "../../domain/reference/reference.ts";
@@ -117,7 +117,7 @@ const creditOf = ({ credit, merged_into }: EventAttributed) => ({
 });
 const creditsIn = (world: Reprocessed) =>
   Object.fromEntries([...world.current()].map(([id, row]) => [id, creditOf(row)]));
-/** What lies on each account of each partner, by month. */
+/** The balance of each account of each partner, by month. */
 const accountsIn = (world: Reprocessed): Readonly<Record<string, bigint>> => {
   const sums: Record<string, bigint> = {};
   for (const entry of new Map(world.entries().map((one) => [one.entry_id, one])).values())
@@ -168,7 +168,7 @@ test("credits and money are those of a world in which the rules had been right, 
       expect(creditsIn(actual)).toEqual(creditsIn(ideal));
       expect(accountsIn(actual)).toEqual(accountsIn(ideal));
       expect((await actual.difference(today, { from: noon, to: end, now })).changes).toEqual([]);
-      // What comes afterwards is judged alike.
+      // Later events are judged the same way.
       const afterwards = further.map((one) => ({ ...one, receivedAt: one.receivedAt + 9 * dayMs }));
       await toldTo(actual, afterwards);
       await toldTo(ideal, afterwards);

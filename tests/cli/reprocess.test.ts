@@ -1,4 +1,4 @@
-// A wrong rule was deployed: reprocessing says exactly what is different today, and writes it once.
+// A wrong rule was deployed: reprocessing reports exactly the differences, and writes them once.
 import { describe, expect, test } from "vitest";
 import type { ReferenceRows, Rule } from "../../domain/reference/reference.ts";
 import { closedMonthsOf, isClosed } from "../../modules/money/reprocess/difference.ts";
@@ -23,7 +23,7 @@ import { click, clickBefore, pageView, purchase, refund, type Written } from "..
 
 const [good, wrong] = [22, 23];
 const coupon = { field: "coupon", op: "eq", value: "TEN" } as const;
-/** The rule of the coupon, saved wrong, and corrected a day after everything happened. */
+/** The rule of the coupon, saved wrong, and corrected a day after all events. */
 const mistaken: Rule = rule({ when: coupon, ...crediting(wrong) });
 const corrected: Rule = { ...mistaken, version: 2, recorded_at: noon + dayMs, ...crediting(good) };
 const everybody: Partial<ReferenceRows> = {

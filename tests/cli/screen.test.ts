@@ -1,4 +1,4 @@
-// The live screen of npm start fits the smallest terminal that people have.
+// The live screen of npm start fits the smallest terminal in use.
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Run } from "../../infra/embedded/supervisor.ts";

@@ -1,4 +1,4 @@
-// A span of the log comes from the archive as far as Kafka has let it go, and what is nowhere is
+// A span of the log is read from the archive where Kafka no longer has it; a missing part is
 // refused or reported.
 
 import { expect, test } from "vitest";
@@ -12,8 +12,8 @@ import { hourMs, noon } from "../support/builders.ts";
 
 const topic = topics.eventsRaw;
 /**
- * A log of one partition in which message n was appended n hours after noon, and everything before
- * `low` is gone; the archive holds `archived`.
+ * A log of one partition: message n was appended n hours after noon, and those before `low` are
+ * gone. The archive holds `archived`.
  */
 const given = (
   { high, low, archived }: { readonly high: number; readonly low: number; readonly archived: readonly number[] },

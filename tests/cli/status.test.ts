@@ -1,4 +1,4 @@
-// What `tributary status` says of processes, of the keeper's probes and of the starter.
+// `tributary status` reports processes, the keeper's probes, and the process that started them.
 import { expect, test } from "vitest";
 import { type StatusParts, statusText } from "../../apps/cli/commands/running/status.ts";
 import type { ProbeRow } from "../../modules/running/repair/probe-states.ts";

@@ -1,5 +1,5 @@
-// What `dlq_depth` adds up: the index, what it has not read, and what waits for a store that is
-// down; the last number stands while no source answers.
+// `dlq_depth` is the sum of the index, of letters that are not indexed yet, and of records that
+// wait for a store that is down. The last number stays while no source answers.
 import { describe, expect, test } from "vitest";
 import type { Admin, Lag } from "../../infra/kafka/kafka.ts";
 import { lastKnown, sumOf, unreadLetters, waitingForStores } from "../../modules/log/dead-letters/letter-depth.ts";
@@ -67,8 +67,8 @@ describe("events that wait for a store", () => {
   ];
   const together = [{ group: "tributary.velocity", topic: "events.attributed", nodes: ["velocity", "analytics"] }];
   /**
-   * 40 records wait before the group that the store holds up, the first `old` of them for more than
-   * a minute.
+   * 40 records wait for the group whose store is down; the first `old` of them are more than a
+   * minute old.
    */
   const standing = (held: string, old: number, recorded = hosted) => {
     const hosts = async () => hostsOf(pipeline, recorded, () => true);

@@ -1,5 +1,4 @@
-// What a dead letter holds and where it goes when it is tried again, for each topic that it can
-// come from.
+// The content of a dead letter and the target of its retry, for each topic that letters come from.
 import { describe, expect, test } from "vitest";
 import { uuidOf } from "../../domain/ids.ts";
 import { hidesOf } from "../../domain/personal/suppression.ts";

@@ -1,5 +1,5 @@
-// What a failure makes of a letter: when it is tried again, when it is parked, and which failures
-// belong together.
+// How a failure changes a letter: when it is retried, when it is parked, and which failures belong
+// together.
 import { describe, expect, test } from "vitest";
 import {
   type Failure,

@@ -1,4 +1,4 @@
-// Law C4 by a model: whatever fails, is killed, comes twice or is read again, every refused record
+// Law C4 by a model: with any failures, kills, duplicates and repeated reads, every refused record
 // is one letter in one state, and every event is stored once.
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -27,8 +27,8 @@ const HOUR = 60 * MINUTE;
 const sum = (counts: Iterable<number>): number => [...counts].reduce((all, one) => all + one, 0);
 
 /**
- * A reader of the raw log, which writes on without headers, and a sink behind it; each refuses what
- * the test says until it is mended.
+ * A reader of the raw log, which passes records on without headers, and a sink after it. Each
+ * refuses what the test says, until it is fixed.
  */
 const world = (random: () => number) => {
   const wire = inMemoryWire(letterSources);
@@ -46,7 +46,7 @@ const world = (random: () => number) => {
   const stored = new Map<string, number>();
   let now = noon;
   let nextId = 0;
-  /** The process dies at the n-th effect from here, n = 0 being the next one. */
+  /** Effects until the process dies; 0 is the next one. */
   let diesIn: number | null = null;
   const effect = (): void => {
     if (diesIn === null) return;
@@ -175,10 +175,7 @@ const world = (random: () => number) => {
     underWay: index.underWay,
     passed: (letters) => index.passed(letters, now),
   });
-  /**
-   * Dies at the n-th effect of the work (null: never), and its successor begins without what it had
-   * in mind.
-   */
+  /** Dies at the n-th effect of the work (null: never). Its successor begins without its memory. */
   const surviving = async (dies: number | null, work: () => Promise<unknown> | unknown): Promise<void> => {
     diesIn = dies;
     try {
@@ -203,7 +200,7 @@ const world = (random: () => number) => {
         },
       ]);
     },
-    /** The same bytes as others before: each record is a letter of its own all the same. */
+    /** The same bytes as earlier records; each record is still a letter of its own. */
     garbage: (isNull: boolean) =>
       log.append([{ topic: "events.raw", key: "g", value: isNull ? null : Buffer.from("garbage") }]),
     resend: (n: number) => {
@@ -221,7 +218,7 @@ const world = (random: () => number) => {
       surviving(dies, () => read(stage, n % PARTITIONS, 3)),
     index: (n: number, dies: number | null) =>
       surviving(dies, () => readIndex(["s2s.dlq", "pixel.dlq"][Math.floor(n / PARTITIONS) % 2]!, n % PARTITIONS, 3)),
-    /** After a while, so that something is due. */
+    /** Some time passes, so that letters are due. */
     retry: (most: number, dies: number | null) => {
       now += (most % 30) * MINUTE;
       return surviving(dies, () => sendDue(ports, 1 + (most % 4)));
@@ -288,8 +285,8 @@ const step: fc.Arbitrary<(of: Steps) => unknown> = fc.oneof(
 );
 
 /**
- * Every record of the dead-letter topics is a failure that is indexed once; letters are counted by
- * state, and nothing is left over.
+ * Every record of the dead-letter topics is a failure that is indexed once, and the letters in all
+ * states add up.
  */
 const expectConserved = async ({ index, log, wire }: World): Promise<void> => {
   const letters = index.all();
@@ -319,7 +316,7 @@ test(
             .all()
             .flatMap(({ state, event_id }) => (state === "discarded" && event_id !== null ? event_id : [])),
         );
-        // Everything is mended, and the keeper goes on by itself.
+        // Every fault is fixed, and the keeper goes on by itself.
         for (const set of Object.values(made.refused)) set.clear();
         for (
           let rounds = 0;
@@ -382,7 +379,7 @@ test("a retried letter is not called passed while a reader, or the index, is beh
   for (let n = 0; n < 4; n += 1) {
     await made.steps.see();
     expect(made.index.all()[0]!.state).toBe("retrying");
-    // The raw log is read on, then the sink refuses the event again; only then the index hears of
+    // The raw log is read, then the sink refuses the event again; only then does the index read of
     // it.
     if (n === 0) for (const partition of [0, 1]) await made.steps.read("enrich", partition, null);
     if (n === 1) for (const partition of [0, 1]) await made.steps.read("analytics", partition, null);

@@ -1,5 +1,5 @@
-// Which of the letters that are due go on their way: those of one root share one message, made of
-// whatever bytes of it are still there.
+// Which due letters are sent again: letters of one root share one message, built from the bytes
+// that are still there.
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { placeOf } from "../../infra/kafka/kafka.ts";
@@ -14,7 +14,7 @@ import { noon, received, recorded } from "../support/builders.ts";
 const wire = inMemoryWire(letterSources);
 const event = received();
 const value = Buffer.from(wire.encode(topics.eventsRaw, recorded(topics.eventsRaw, event), null));
-/** One refused event, of which two readers left a letter each. */
+/** One refused event, for which two readers each left a letter. */
 const record = deadLetterOf(
   {
     to: "s2s.dlq",

@@ -1,10 +1,10 @@
-// Every `tributary` command that a page names is one that there is, with options that it has.
+// Every `tributary` command on a page exists, with the options that the page shows.
 import { Command, CommanderError } from "commander";
 import { beforeAll, expect, test } from "vitest";
 import { commandFiles } from "../../apps/cli/commands.ts";
 import { mentionsIn, pagesOf, wordsOf } from "../support/page-commands.ts";
 
-/** Parses, and does nothing: each action only notes that it was reached. */
+/** Parses only: each action just records that it was reached. */
 let program: Command;
 const silenced = (command: Command): void => {
   command.exitOverride().configureOutput({ writeErr: () => undefined, writeOut: () => undefined });
@@ -17,7 +17,7 @@ beforeAll(async () => {
   silenced(program);
 }, 180_000);
 
-/** What a sentence may leave out; `list|show` and `[--x]` stand for several commands. */
+/** Forms that sentences use; `list|show` and `[--x]` stand for several commands. */
 const CUT_SHORT = new Set(
   ["missingArgument", "optionMissingArgument", "missingMandatoryOptionValue", "help"].map(
     (code) => `commander.${code}`,

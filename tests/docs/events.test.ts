@@ -1,5 +1,5 @@
-// docs/events.md says what the edge does: each of its examples is sent, and its tables have every
-// type, required prop, refusal and warning that there is.
+// docs/events.md is true: each of its examples is sent to an edge, and its tables have every type,
+// required prop, refusal and warning.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
@@ -17,7 +17,7 @@ const facts = {
 const arrival = { receivedAt: 1_781_546_460_000, sender: "1", address: null, header: () => undefined };
 const admitted = (event: string) => [...admitBatch(acceptsBatch(`{"events": [${event}]}`), arrival, facts)][0]!;
 
-/** Warnings that the page promises for what it shows. */
+/** Warnings that the page promises for its examples. */
 const promised: Readonly<Record<string, readonly string[]>> = {
   "lead-5": ["pii_hashed"],
   "typo-1": ["unknown_type_taken_as_custom"],

@@ -1,5 +1,5 @@
-// docs/first-hour.md, typed along: its files are written into a folder of the tests, compiled by
-// the test runner, and the last of them is run.
+// Follows docs/first-hour.md: its files are written into a folder of the tests and compiled by the
+// test runner, and the last one is run.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// The samples of docs/send-events.md against an edge that fails as real ones do: each keeps its
-// events, waits as the page says, and sends the same bytes until they are taken.
+// The samples of docs/send-events.md against an edge that fails like real ones: each keeps its
+// events, waits as the page says, and sends the same bytes until they are accepted.
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,7 +12,7 @@ import { acceptsBatch, admitBatch } from "../../processors/admit/batch.ts";
 import { languages, runSample, type Sample, samplesOf } from "../support/page-samples.ts";
 
 const { all, runnable } = samplesOf("docs/send-events.md");
-/** The first is one command, the others send until they are through. */
+/** The first sample is one command; the others send until everything is accepted. */
 const senders = runnable.filter(({ language }) => language !== "sh");
 
 interface Came {
@@ -29,7 +29,7 @@ const broken: Answer = (_, { socket }) => void socket.destroy();
 const taken: Answer = (response) =>
   void response.writeHead(200).end('{"accepted":1,"rejected":0,"errors":[],"batch_id":"bat_test"}');
 
-/** Answers one after the other; what comes after the last is taken. By the path's first part. */
+/** Answers in order, by the first part of the path; after the last one everything is accepted. */
 const plans = new Map<string, Answer[]>();
 const came = new Map<string, Came[]>();
 const server = createServer(async (request, response) => {

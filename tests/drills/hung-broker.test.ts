@@ -1,5 +1,5 @@
-// A broker that hangs, on the product's own intervals: the alarm is in the mailbox within 3
-// minutes, the broker is restarted, and status says both. `npm run drills` prints the seconds.
+// A broker hangs, on the product's own intervals: the alarm is in the mailbox within 3 minutes, the
+// broker is restarted, and status says both. `npm run drills` prints the seconds.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Control, controlOf } from "../../infra/runtime/stack-control.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";

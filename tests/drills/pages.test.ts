@@ -1,5 +1,5 @@
-// The commands of the pages, typed in a shell on the whole product, in the order in which they
-// stand. `npm run drills`; tests/docs/commands.test.ts only parses them.
+// Runs the commands of the pages in a shell on the whole product, in their order. `npm run drills`;
+// tests/docs/commands.test.ts only parses them.
 import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,10 +8,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Product, type Ran, root, startProduct, until } from "../support/e2e-product.ts";
 import { commandsIn, type PageCommand, pagesOf } from "../support/page-commands.ts";
 
-/** What a page shows of another moment: here it is what this stack has. */
+/** Replaces values that a page shows of another moment by those of this stack. */
 type Here = readonly (readonly [of: RegExp, here: string])[];
 
-/** Not typed here, each with its reason. */
+/** Commands that are not run here, each with its reason. */
 const elsewhere: readonly (readonly [page: RegExp, command: RegExp, why: string])[] = [
   [/api-in-ten-minutes|push-leads/, /./, "has a test of its own"],
   [/import-csv/, /./, "tests/edges/uploads and tests/api/uploads-in-parts.test.ts type it"],
@@ -24,14 +24,14 @@ const elsewhere: readonly (readonly [page: RegExp, command: RegExp, why: string]
   [/poison-data|dead-letters/, /set-aside/, "tests/guarantees/poison.test.ts stops a stage on purpose"],
   [/wrong-attribution/, /^npx tributary rewind enrich/, "shows a refusal: tests/guarantees/rewind.test.ts"],
 ];
-/** Those that end with another code, since nothing was lost here. */
+/** Commands that end with another code here, because nothing was lost. */
 const codes: readonly (readonly [command: RegExp, code: number])[] = [
   [/^(find|grep)/, 1],
   [/hash --compare/, 1],
-  // The demonstration is open.
+  // The doctor reports that the demonstration is open.
   [/tributary doctor/, 1],
 ];
-/** What a command prints once, and the next one needs. */
+/** Values that a command prints once and that later ones need. */
 const learned: Record<string, string> = {};
 const learn = (printed: string): void => {
   const key = /\/postback\/external\/src_2\?key=(\S+)/.exec(printed)?.[1];
@@ -43,7 +43,7 @@ let folder: string;
 let here: Here;
 const bin = (): string => join(folder, "bin");
 
-/** What the pages take as exported. */
+/** Variables that the pages take as exported. */
 const exported = (): Readonly<Record<string, string>> => ({
   INGEST: product.ingestUrl,
   INGEST_URL: product.ingestUrl,
@@ -74,7 +74,7 @@ const typed = (command: string): Promise<Ran> =>
 const PROGRAMS = ["psql", "redis-cli"];
 const isHereToo = (program: string): boolean => spawnSync("which", [program]).status === 0;
 
-/** A sale with its commission, one that its sink refuses, and bytes that are no record. */
+/** A sale with its commission, an event that its sink refuses, and bytes that are no record. */
 const lived = async (): Promise<Here> => {
   const { id, token } = product.client("casa-verde");
   const props = { revenue: "100.00", currency: "MXN", product_id: "lamp", quantity: 1, coupon: "VERDE10" };
@@ -128,7 +128,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "tributary-pages-"));
   mkdirSync(bin());
   program("npx", `shift\nexec '${process.execPath}' '${root}/dist/apps/cli/main.js' "$@"`);
-  // An answer that refuses is a failure too; what was just saved is in force within a second.
+  // A refusal is a failure too. A saved change is in force within a second.
   const curl = spawnSync("which", ["curl"], { encoding: "utf8" }).stdout.trim();
   program("curl", `exec ${curl} --fail-with-body --retry 2 --retry-all-errors "$@"`);
   writeFileSync(join(folder, "sales.csv"), "customer_id,date,quantity,dollars\nc-1,2026-11-20,1,12.50\n");

@@ -1,6 +1,6 @@
-// The drills of the runbooks on the whole product: after a restored backup, a rotation and a
-// rolling restart, there and back, `tributary hash --compare` finds no difference. `npm run drills`
-// prints how long each took.
+// The drills of the runbooks on the whole product: after a restored backup, after a rotation, and
+// after a rolling restart there and back, `tributary hash --compare` finds no difference. `npm run
+// drills` prints the seconds.
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { apps } from "../../modules/running/installation/product.ts";
 import { eventsOf, newSeed, post, type SentEvent } from "../support/e2e-load.ts";
 import { environmentOf, type Product, type Ran, spawned, startProduct, until } from "../support/e2e-product.ts";
 
-/** The order of the runbooks: what decides first, edges last. */
+/** The order of the runbooks: first the stages that decide, last the edges. */
 const ROLLING = ["worker-chain", "worker-money", "keeper", "ingest"];
 const running = apps.filter(({ name }) => ROLLING.includes(name));
 const EVENTS = 5_000;
@@ -20,7 +20,7 @@ const random = randomFrom(newSeed("drills"));
 
 let product: Product;
 let control: Control;
-/** What the shell of the operator exports. */
+/** The variables that the operator exports. */
 let given: Readonly<Record<string, string>>;
 let next: (count: number) => readonly SentEvent[];
 beforeAll(async () => {
@@ -40,7 +40,7 @@ const done = async (...args: readonly string[]): Promise<string> => {
   return stdout;
 };
 
-/** More events, all of them stored and counted. */
+/** Sends more events, and waits until all are stored and counted. */
 const sent = async (count: number): Promise<void> => {
   const { token } = product.client("aurora-music");
   expect((await post(product.ingestUrl, token, next(count))).accepted).toBe(count);
@@ -53,7 +53,7 @@ const noted = async (): Promise<void> => {
     writeFileSync(file(), said);
   });
 };
-/** Exit 1 while a table differs: its rollups may be on their way. */
+/** The command exits with 1 while a table differs, for example until rollups are computed. */
 const unchanged = async (): Promise<void> => {
   await product.quiet(60_000);
   await until("no table differs", 60_000, async () => {
@@ -72,7 +72,7 @@ const restarted = async (names: readonly string[]): Promise<void> => {
   }
 };
 
-/** Prints what a drill took; the pages have these figures. */
+/** Prints the time of a drill; the pages have these figures. */
 const timed = async <T>(what: string, work: () => Promise<T> | T): Promise<T> => {
   const began = performance.now();
   const result = await work();
@@ -84,7 +84,7 @@ const eventsNow = async (): Promise<string> =>
 
 test("a backup of Postgres from before is put back, and three rewinds bring all of it", async () => {
   await sent(EVENTS);
-  // As root the data lie elsewhere, behind a link.
+  // If root runs the stack, the folder is a link to the data.
   const data = realpathSync(join(product.stack.home, "postgres"));
   const copy = (from: string, to: string) => execFileSync("cp", ["-a", from, to]);
   const taken = new Date(Date.now() - 60_000).toISOString();
@@ -128,7 +128,7 @@ test("a rotation of the secret changes no table", async () => {
 
 test("the steps of an upgrade, and those of going back, change no table", async () => {
   await noted();
-  // What `npm start` does by itself the owner of a database of one's own does with these.
+  // The owner of an external database runs these steps, which `npm start` does by itself.
   const { POSTGRES_ADMIN_URL, POSTGRES_URL } = product.stack.env;
   const outer = given;
   given = { ...given, POSTGRES_ADMIN_URL: POSTGRES_ADMIN_URL!, POSTGRES_URL: POSTGRES_URL! };

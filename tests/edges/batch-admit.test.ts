@@ -1,5 +1,5 @@
-// The rules of POST /ingest/batch, one sentence each (docs/design/contracts.md, "Batch"): what is
-// taken, altered, refused, and as which record.
+// The rules of POST /ingest/batch, one sentence each (docs/design/contracts.md, "Batch"): which
+// events are accepted, altered or refused, and as which record.
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -121,7 +121,7 @@ describe("a record of the log", () => {
         ),
       ),
     ).toEqual({
-      // A field that is not listed is empty.
+      // Every field that is not listed is empty.
       ...blankEvent({ event_id: uuidOf(7, "e-1"), client_id: 7, t: "purchase", ts: noon - 1_000 }),
       sender_event_id: "e-1",
       did: identifierHash(pepper, "device-1"),
@@ -832,8 +832,8 @@ test("the hand-written rules agree with the same rules as a schema", () => {
   });
   fc.assert(
     fc.property(candidate, (given) => {
-      // "" means absent where a field may be left out, and another name is another type: neither is
-      // what the schema speaks of
+      // "" means absent in an optional field, and another name is another type. The schema
+      // describes neither.
       fc.pre(given.t !== "x" && given.props.currency !== "");
       expect(admit(given).kind === "accepted").toBe(schema.safeParse(given).success);
     }),

@@ -1,5 +1,5 @@
-// POST /ingest/batch and GET /health on real servers: what is answered, what is in the log, and
-// what a hostile sender can not do.
+// POST /ingest/batch and GET /health on real servers: the answers, the records in the log, and
+// attacks that must fail.
 import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { connect, createServer, type Socket } from "node:net";
@@ -28,8 +28,8 @@ import { sharedStack } from "../support/shared-stack.ts";
 const stack = sharedStack();
 const client = stack.demo.clients[0].id as number;
 /**
- * docs/design/laws.md, "Answers to any input": whatever is sent, the answer is one of these, and
- * 503 says when to come again.
+ * docs/design/laws.md, "Answers to any input": every answer is one of these, and a 503 says when to
+ * retry.
  */
 const ALLOWED = new Set([200, 202, 204, 302, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 503]);
 
@@ -45,7 +45,7 @@ beforeAll(async () => {
 });
 afterAll(() => ingest.close());
 
-/** A token that no test has used before. */
+/** A token that no other test uses. */
 const fresh = (): string => tokens[used++]!.token;
 let shared = "";
 /** For tests that are not about limits: a token with room for another request. */
@@ -81,8 +81,8 @@ const send = (
   });
 
 /**
- * Bytes as they are, for what no well-behaved client sends; resolves with the status, or 0 when the
- * connection was only closed.
+ * Sends raw bytes that no well-behaved client sends. Resolves with the status, or 0 if the
+ * connection closed without an answer.
  */
 const sendBytes = (...parts: readonly (string | Buffer)[]): Promise<number> =>
   new Promise((resolve) => {
@@ -565,7 +565,8 @@ describe("servers that are away", () => {
         await whileFrozen(pidOf(stack, "kafka"), async () => {
           const began = performance.now();
           expect((await send(bodyOf(event({ event_id: ids[0] })))).status).toBe(200);
-          // The first waits for the log; the others do not, since something waits before them.
+          // The first request waits for the log; the others go to the disk at once, because an
+          // event waits there.
           expect(performance.now() - began).toBeGreaterThan(1_900);
           for (const id of ids.slice(1)) expect((await send(bodyOf(event({ event_id: id })))).status).toBe(200);
           const health = await fetch(`${ingest.url}/health`);
@@ -631,7 +632,7 @@ describe("servers that are away", () => {
 
   test("without the log and the disk they go to object storage; without that senders get a time to retry", async () => {
     const home = mkdtempSync(join(tmpdir(), "edge-"));
-    // Folders that cannot be made, since files are in the way.
+    // The folders cannot be made, because files stand in their places.
     writeFileSync(join(home, "spool"), "");
     const objects = join(home, "objects");
     const poor = await startIngest({
@@ -652,7 +653,7 @@ describe("servers that are away", () => {
           writeFileSync(objects, "");
           const refused = await sendPoor("refused");
           expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "2"]);
-          // And the next one before its body is read.
+          // The next request is refused before its body is read.
           expect((await sendPoor("refused")).status).toBe(503);
           expect((await fetch(`${poor.opsUrl}/readyz`)).status).toBe(503);
           rmSync(objects);
@@ -737,7 +738,7 @@ describe("servers that are away", () => {
           for await (const chunk of answer) text += chunk;
           resolve(text);
         });
-        // the server has taken the request, and closes while the body is still to come
+        // The server has accepted the request, and closes before the body has come.
         request.on("error", reject).on("continue", () => {
           const closed = short.close();
           request.end(body);
@@ -767,7 +768,8 @@ describe("health", () => {
       last_pull_at: null,
       last_pull_stats: { errors: 0 },
       failover: { active: false, path: "primary", spooled_events: 0, last_resort_events: 0, oldest_sec: 0 },
-      // No worker runs here, so nothing is archived: tests/guarantees/archive.test.ts sees it true.
+      // No worker runs here, so nothing is archived; tests/guarantees/archive.test.ts tests this
+      // field.
       recovery: {
         health_check: { analytics_ok: true, wal_ok: expect.any(Boolean), relational_ok: true, cache_ok: true },
       },
@@ -786,7 +788,7 @@ describe("health", () => {
         dlq_depth: { pixel: number };
         recovery: { health_check: { wal_ok: boolean } };
       };
-      // No worker runs here, so the archive falls behind in the course of this file.
+      // No worker runs here, so the archive falls behind while this file runs.
       const expected = report.recovery.health_check.wal_ok ? status : "degraded";
       expect([answer.status, report.status, report.dlq_depth.pixel]).toEqual([200, expected, pixel]);
     };

@@ -1,4 +1,4 @@
-// What an edge knows of a client by its id.
+// The facts of an edge about a client, by its id.
 import { expect, test } from "vitest";
 import { Unavailable } from "../../infra/runtime/errors.ts";
 import { clientFactsOf } from "../../modules/intake/path/facts.ts";

@@ -1,4 +1,4 @@
-// What a visitor who has said nothing agreed to, by where they are.
+// The consent of a visitor without a choice, by place.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { consentDefaultOf } from "../../processors/admit/request-terms.ts";

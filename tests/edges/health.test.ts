@@ -1,12 +1,12 @@
-// The status of the health report from what its probes answer: every flag and every counter that is
-// not well makes it degraded, a store or the log that is away makes it down.
+// The status of the health report by the answers of its probes: every bad flag or counter makes it
+// degraded, and a store or log that is away makes it down.
 import { describe, expect, test } from "vitest";
 import { type HealthPorts, healthOf } from "../../apps/ingest/routes/health.ts";
 import type { Admin, Lag } from "../../infra/kafka/kafka.ts";
 import type { PullHealth } from "../../modules/intake/pulls/pull-health.ts";
 
 const marks = [{ partition: 0, low: 0, high: 100 }];
-/** A log of one partition, of which every group has read `committed` of 100 records. */
+/** A log of one partition with 100 records, of which every group has read `committed`. */
 const logAt = (committed: number) => async (): Promise<Admin> =>
   ({
     watermarks: async () => marks,

@@ -1,5 +1,5 @@
-// An edge run from its declaration: what it accepts is admitted in slices, encoded for its topic
-// and stored under the kind of its dead letters; and every edge has the file that serves it.
+// An edge that runs from its declaration: accepted requests are admitted in slices, encoded for its
+// topic and sent, with its own kind of dead letters. Every edge has a file that serves it.
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { type EdgeParts, openEdges } from "../../apps/ingest/edges.ts";
@@ -15,7 +15,7 @@ import { noon, received } from "../support/builders.ts";
 
 const event = received();
 const refusal = { code: "bad_type", field: "t", message: "unknown", retryable: false };
-/** Every seventh event is refused; a text is an event that holds it. */
+/** Refuses every seventh event, and turns a text into an event that holds it. */
 const admitted = (n: unknown): Admission<typeof event> =>
   typeof n === "string"
     ? { kind: "accepted", id: n.slice(0, 5), at: noon, data: { ...event, props: n } }

@@ -1,5 +1,5 @@
-// Who asks the platform API, beside an identity provider that is sick and an address that guesses:
-// whose fault an answer says it is.
+// Callers of the platform API, with a sick identity provider and an address that guesses tokens:
+// each answer says who is at fault.
 import { createServer, type IncomingMessage, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
@@ -23,7 +23,7 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-/** A provider whose keys are what `keys` answers. */
+/** A provider whose keys are the answer of `keys`. */
 const provider = async (keys: RequestListener): Promise<string> => {
   const server = createServer((request, response) => {
     if (request.url === "/keys") return keys(request, response);

@@ -1,9 +1,10 @@
-// Long works share the loop: a turn holds a slice of one of them, however many there are.
+// Long work shares the event loop: a turn holds one slice of one piece of work, however many there
+// are.
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { inSlices } from "../../infra/runtime/timing/in-slices.ts";
 
-/** Each step takes 10 ms, as its clock says. */
+/** Each step takes 10 ms on its clock. */
 const work = (name: string, steps: number, ran: string[]): Promise<string> => {
   let now = 0;
   const each = function* (): Generator<void, string> {

@@ -1,4 +1,4 @@
-// The configuration of the ingest host tells all of its problems at once, and no secret.
+// The configuration of the ingest host reports all its problems at once, and shows no secret.
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { readConfig as readApiConfig } from "../../apps/api/config.ts";

@@ -1,4 +1,4 @@
-// Works run in the order of their coming, never more at once than fit, and none is forgotten.
+// A lane runs work in the order of arrival, never more at once than fits, and forgets none.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { openLane } from "../../infra/http/lane.ts";

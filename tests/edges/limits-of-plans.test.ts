@@ -1,4 +1,4 @@
-// How many requests a minute a caller has, and which columns of ClickHouse a role's query names.
+// The requests a minute of each plan, and the ClickHouse columns that a role's query names.
 import { expect, test } from "vitest";
 import { limitOf } from "../../apps/api/limits.ts";
 import { count, only, scopeOf, select, text } from "../../infra/clickhouse/query.ts";

@@ -1,5 +1,5 @@
-// Tracking links on real servers: what a visitor was sent on for is in the log afterwards, once,
-// whatever becomes of the log and of the host itself.
+// Tracking links on real servers: every visitor who was redirected is in the log afterwards, once,
+// whatever happens to the log and the host.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clickIdKey, verify } from "../../domain/click-id.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
@@ -29,7 +29,7 @@ const visit = async (code: string, mark: string): Promise<{ readonly status: num
   });
   return { status, to: new URL(headers.get("location") ?? "about:blank") };
 };
-/** The click ids that visitors were sent on with. */
+/** The click ids of visitors who were redirected. */
 const visits = async (count: number, mark: string): Promise<readonly string[]> => {
   const ids: string[] = [];
   for (let n = 0; n < count; n += 1) {
@@ -44,11 +44,11 @@ const drained = () =>
     const waiting = await links.spooled();
     if (waiting !== 0) throw new Error(`${waiting} visits wait`);
   });
-/** What the log holds of these visits, in the order of the log. */
+/** The records of these visits in the order of the log. */
 const stored = async (mark: string, work: () => Promise<void>) =>
   (await addedToLog(stack, work)).filter(({ url }) => url?.includes(`mark=${mark}`));
 
-/** Each is of a device of its own, so the log has them in any order. */
+/** Each visit is of another device, so the log may hold them in any order. */
 const clicksIn = (found: readonly EventReceived[]) => found.map(({ click_id }) => click_id).sort();
 
 test("a visit is in the log when its visitor is sent on, with the click id that it took along", async () => {
@@ -65,7 +65,7 @@ test("a visit is in the log when its visitor is sent on, with the click id that 
 test("a saved change of a campaign leads the next visitors elsewhere", async () => {
   const pool = openPool(stack.env.POSTGRES_URL!, { max: 1 });
   try {
-    // A machine that is busy may not save a change in time; nothing of it is saved then.
+    // A busy machine may not save a change in time; then nothing of it is saved.
     const save = (changes: ReferenceChanges) =>
       until("it is saved", 20_000, () => writeReference(pool, "test", changes));
     const { idOf } = await save({
@@ -107,7 +107,7 @@ test("while the log stands still visitors are sent on, and every visit is in the
       await visit("aurora-radio", "first");
       const began = performance.now();
       ids = await visits(VISITS, "frozen");
-      // Only those who came first have waited for the log.
+      // Only the first visitors waited for the log.
       expect((performance.now() - began) / VISITS).toBeLessThan(250);
       await until("visits wait on the disk", 30_000, async () => expect(await links.spooled()).toBeGreaterThan(0));
     });
@@ -129,6 +129,6 @@ test("a host that is killed while the log stands still brings its visits into th
     expect(links.pid).not.toBe(was);
     await drained();
   });
-  // What was drained before the kill and not marked yet is sent again, under the same ids.
+  // A visit that was drained before the kill but not marked is sent again with the same id.
   expect([...new Set(clicksIn(found))]).toEqual([...ids].sort());
 }, 120_000);

@@ -1,4 +1,4 @@
-// The description of routes: schemas that hold themselves can be found where they are referred to.
+// The OpenAPI description of routes: recursive schemas can be found at their references.
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { contract } from "../../apps/api/contract/contract.ts";

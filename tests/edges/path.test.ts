@@ -1,5 +1,5 @@
-// The path of an edge: the log, else its disk, else object storage, else 503; what waits goes
-// first, in order, and an edge under load comes back from its disk to the log.
+// The path of an edge: the log, else its disk, else object storage, else 503. Waiting events go
+// first and in order, and an edge under load returns from its disk to the log.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ const until = async (what: string, isSo: () => boolean): Promise<void> => {
     if (Date.now() > deadline) throw new Error(`waited in vain: ${what}`);
 };
 
-/** An edge over a log that can be taken away, in a folder of its own. */
+/** An edge in a folder of its own, with a log that can be taken away. */
 const edge = async (more: Partial<PathParts> & { readonly folder?: string } = {}) => {
   folders += 1;
   const folder = more.folder ?? join(workshop, String(folders));
@@ -97,8 +97,8 @@ test("an edge that never pauses gets back to the log, and no event is overtaken"
   isStopping = true;
   await Promise.all(senders);
   await until("all is in the log", () => new Set(log).size === next);
-  // Eight senders at once: each waits for its answer, so no event is in front of one that was sent
-  // eight before it.
+  // Eight senders at once each wait for their answers, so an event passes at most the few that are
+  // under way.
   for (const [at, text] of log.entries()) expect(Math.abs(Number(text) - at - 1)).toBeLessThan(16);
   await stop();
 });

@@ -1,12 +1,12 @@
-// What stands behind a request on its connection never changes the answer to it: bytes that are no
-// request, a second one that is broken, an end of the sender's side.
+// Bytes after a request on its connection never change its answer: garbage, a broken second
+// request, or an end of the sender's side.
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type EdgeHost, openEdgeHost } from "../support/edge-host.ts";
 import { pageView } from "../support/shop.ts";
 
-/** The log takes its time: what comes behind is met while the first request is under way. */
+/** The log is slow, so the bytes after the first request arrive while it is under way. */
 const STORING_MS = 150;
 let edge: EdgeHost;
 beforeAll(async () => {
@@ -33,7 +33,7 @@ const post = (body: string): string => `${head(`Content-Length: ${Buffer.byteLen
 const chunked = (body: string): string =>
   `${head("Transfer-Encoding: chunked")}${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n0\r\n\r\n`;
 
-/** For one answer more than there must be. */
+/** The wait for one answer too many. */
 const QUIET_MS = 500;
 
 /** Everything that comes back until the connection ends, or is quiet after `count` answers. */

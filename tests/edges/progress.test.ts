@@ -1,4 +1,4 @@
-// When what was accepted counts as stored: the groups that host the way now have committed it.
+// Accepted events count as stored once the groups that host the pipeline now have committed them.
 import { expect, test } from "vitest";
 import { progressOf } from "../../modules/figures/receipts/progress.ts";
 import { hostsOf, type RecordedHosting } from "../../modules/log/groups/hosts.ts";

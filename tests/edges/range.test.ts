@@ -1,4 +1,4 @@
-// Ranges of days, and how fresh an answer says it is.
+// Ranges of days, and the freshness of an answer.
 import { expect, test } from "vitest";
 import { spanOf } from "../../modules/base/days.ts";
 import { formerMonthState, stampOf } from "../../modules/figures/reads/stamp.ts";

@@ -1,5 +1,5 @@
-// The window of one process is exact: no stretch of its length holds more than the limit, and not
-// one request less is let through.
+// The window of one process is exact: no span of its length holds more than the limit, and no
+// request below the limit is refused.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { localWindow } from "../../infra/http/rate-limit.ts";
@@ -36,7 +36,7 @@ test("a limit of a key that changes holds from the next request on, and says whe
   for (let now = 0; now < 8; now += 1) expect(take(now, 8).isAllowed).toBe(true);
   expect(take(8, 8)).toEqual({ isAllowed: false, remaining: 0, resetMs: 992 });
   expect(take(9, 9)).toEqual({ isAllowed: true, remaining: 0, resetMs: 991 });
-  // Nine are there, so seven must end before three are left no more: the seventh came at 6.
+  // Nine were taken, so seven must leave the window before three more fit; the seventh came at 6.
   expect(take(10, 3)).toEqual({ isAllowed: false, remaining: 0, resetMs: 996 });
   expect(take(1_006, 3).isAllowed).toBe(false);
   expect(take(1_007, 3).isAllowed).toBe(true);

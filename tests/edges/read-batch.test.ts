@@ -1,5 +1,5 @@
-// A body that is read part by part is what JSON.parse says that it is; and what would cost too much
-// is refused before it is parsed, with a way out.
+// A body that is read in parts equals JSON.parse of it. A body that would cost too much is refused
+// before it is parsed, and the answer says what to change.
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { BadBody } from "../../stream/flow.ts";
 import { noon } from "../support/builders.ts";
 import { pageView, token } from "../support/shop.ts";
 
-/** What the steps come to, and at how many places others could have their turn. */
+/** The result of the steps, and the number of places at which other work could run. */
 const ran = <T>(steps: Iterator<void, T>): { readonly value: T; readonly turns: number } => {
   let turns = 0;
   for (let step = steps.next(); ; step = steps.next()) {
@@ -59,9 +59,12 @@ const bodies = fc
     return `{${first}${first === "" ? "" : ","}${a}"events"${b}:${c}[${list}]${a}${after}}`;
   });
 
-/** Beside the list only this much is read. */
+/** At most this much is read beside the list. */
 const MAX_REST = 65_536;
-/** Two values for events, of which the last one is no list to our eyes: refused, never guessed. */
+/**
+ * Two values named events, of which the last is no list for our reader: it is refused, never
+ * guessed.
+ */
 const standsTwice = /vents.*vents/s;
 const readsAs = (body: string): boolean => {
   const [found, wanted] = [outcome(body), expected(body)];

@@ -1,5 +1,5 @@
-// What the platform API answers to bodies, queries and cursors that a store could not take or that
-// two readers would read differently: 400 with the place, never 500.
+// The platform API answers 400 with the place, never 500, to bodies, queries and cursors that a
+// store could not take or that two readers would read differently.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// What an audit row never shows, what a CSV cell never becomes, and how a merge-patch merges.
+// The fields that an audit row hides, the cells that a CSV escapes, and the rules of a merge-patch.
 import { parse } from "csv-parse/sync";
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// A record that the log refuses for what it is becomes a dead letter, and holds up nothing: on its
-// way into the log, on the disk of an edge, and in object storage.
+// A record that the log refuses becomes a dead letter and blocks nothing: on its way into the log,
+// on the disk of an edge, and in object storage.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ const workshop = mkdtempSync(join(tmpdir(), "refused-"));
 afterAll(() => rmSync(workshop, { recursive: true, force: true }));
 let folders = 0;
 
-/** As the client reports what the broker says. */
+/** The client's error for this answer of the broker. */
 const tooLarge = () =>
   Object.assign(new Error("The request included a message larger than the max message size"), {
     name: "KafkaJSProtocolError",
@@ -33,7 +33,7 @@ const tooLarge = () =>
 const noRegistry = { idOf: () => Promise.reject(new Error("away")) } as unknown as Registry;
 const wire = inMemoryWire([topics.eventsRaw]);
 
-/** A log that refuses a request, whole, in which one value is longer than `largest`. */
+/** A log that refuses a whole request if one value is longer than `largest`. */
 const world = (largest = 1_000) => {
   folders += 1;
   const folder = join(workshop, String(folders));
@@ -77,7 +77,7 @@ const until = async (isSo: () => boolean): Promise<void> => {
   for (const deadline = Date.now() + 20_000; !isSo(); await new Promise((resolve) => setTimeout(resolve, 5)))
     if (Date.now() > deadline) throw new Error("waited in vain");
 };
-/** Too large for the log, and its letter with it. */
+/** Too large for the log, as is its dead letter. */
 const HUGE = `x${"y".repeat(2_000)}`;
 
 test("a batch with one record that the log refuses is stored all the same, around it, in its order", async () => {

@@ -1,4 +1,4 @@
-// A request has a minute to come whole. It is a file of its own because it takes that minute.
+// A request must arrive within a minute. The test needs that minute, so it has a file of its own.
 import type { RequestListener } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ListeningServer, listen, mayLast } from "../../infra/http/listen.ts";

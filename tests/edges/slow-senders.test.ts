@@ -1,5 +1,5 @@
-// Connections that stall are cut, and bodies under way are bounded for each sender: no sender is
-// stopped by what another one does.
+// Stalled connections are cut, and bodies under way are limited for each sender, so no sender
+// blocks another.
 import { createHash } from "node:crypto";
 import type { RequestListener } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -88,11 +88,11 @@ test("eleven stalled bodies of one token leave room for every other sender", asy
     socket.write(head(7 * MIB, "greedy"));
     socket.write(Buffer.alloc(6 * MIB));
   }
-  // Fast enough not to be cut, also when the machine is busy for seconds.
+  // Fast enough not to be cut, even if the machine is busy for seconds.
   const trickle = setInterval(() => {
     for (const socket of stalled) if (socket.writable) socket.write(Buffer.alloc(16_384));
   }, 1_000);
-  // Ten of them fit into the share of a token; from then on its next body does not.
+  // Ten of them fit into the share of a token; the next body is refused.
   await expect.poll(async () => (await send(Buffer.alloc(8 * MIB), "greedy")).status, { timeout: 20_000 }).toBe(429);
   const other = await send(Buffer.alloc(25 * MIB), "modest");
   expect([other.status, await other.text()]).toEqual([200, String(25 * MIB)]);
@@ -105,7 +105,7 @@ test("what gzipped bodies become is counted before it is inflated, so 90 of them
   holdsUntil = new Promise((resolve) => {
     release = resolve;
   });
-  // About 20 MiB in 0.6: as far as gzip may go without being a bomb.
+  // About 20 MiB in 0.6 MiB: the most that gzip may save before it counts as a bomb.
   const line = (n: number): string =>
     `${createHash("sha256").update(String(n)).digest("base64url")}${"x".repeat(1_500)}`;
   const plain = Buffer.from(Array.from({ length: 13_500 }, (_, n) => line(n)).join(""));

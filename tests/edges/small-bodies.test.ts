@@ -1,13 +1,16 @@
-// Bodies of few bytes that hold many events are read a few at a time, as large ones are: parsed
-// they take fifty times their bytes.
+// Small bodies with many events are read a few at a time, like large ones, because parsed they take
+// fifty times their bytes.
 import { expect, test } from "vitest";
 import { clientId } from "../support/builders.ts";
 import { openEdgeHost } from "../support/edge-host.ts";
 
-/** What a lane for small bodies holds of these. */
+/** The number of these that a lane for small bodies holds. */
 const MOST = 10;
 const view = (did: string) => ({ t: "page_view", ts: Date.now(), cid: clientId, did, url: "https://shop.example/" });
-/** Admitted in turns of the loop; an event in the first of them and one in the last are taken. */
+/**
+ * A body that is admitted in several turns of the loop; one event of the first turn and one of the
+ * last are valid.
+ */
 const bodyOf = (did: string): string =>
   JSON.stringify({ events: [view(did), ...Array.from({ length: 5_000 }, () => ({})), view(did)] });
 
@@ -15,7 +18,7 @@ test("bodies of 16 KiB that take several turns of the loop are read a few at a t
   const begun = new Set<unknown>();
   let most = 0;
   const host = await openEdgeHost(async ([message]) => {
-    // The first part of a body is stored, then its last.
+    // The first part of a body is stored, then the last.
     const { key } = message!;
     if (!begun.delete(key)) begun.add(key);
     most = Math.max(most, begun.size);

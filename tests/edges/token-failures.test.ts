@@ -1,4 +1,5 @@
-// Who fails too often with opaque tokens is limited, by network and without forgetting.
+// Senders that fail too often with opaque tokens are limited by network, and the limit is not
+// forgotten.
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import { expect, test } from "vitest";

@@ -1,5 +1,4 @@
-// A linked list has what a Set of the same members has, in the same order, and keeps nothing of
-// what has left.
+// A linked list has the members of a Set in the same order, and keeps nothing of removed members.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { LinkedList, type ListLinks } from "../../infra/runtime/timing/under-way.ts";

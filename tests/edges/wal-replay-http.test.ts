@@ -1,5 +1,5 @@
-// POST /admin/wal-replay from outside: the order of checks, every wrong number of hours, and an
-// answer for who waits where no keeper runs.
+// POST /admin/wal-replay from outside: the order of checks, every invalid number of hours, and the
+// answer to a caller that waits while no keeper runs.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/wait-until.ts";

@@ -1,4 +1,4 @@
-// What figures are made of: the spans that are compared, their ratios, and how fresh they are.
+// The parts of figures: the spans that are compared, their ratios, and their freshness.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { listCampaignOrders } from "../../apps/api/contract/figures/campaign-figures.ts";
@@ -23,7 +23,7 @@ describe("the period before", () => {
   });
 
   test("ends at the hour up to which today is known while the asked one ends today", () => {
-    // Half past three in the afternoon, and figures are of ten past one.
+    // It is half past three in the afternoon, and the figures are of ten past one.
     const asOf = now - 140 * 60_000;
     const { previous } = periodsOf(span("2026-11-16", "2026-11-23"), asOf, now);
     expect(iso(previous)).toEqual(["2026-11-09T06:00:00.000Z", "2026-11-15T19:00:00.000Z"]);

@@ -1,4 +1,4 @@
-// A CSV file as rows with their lines: whatever it holds, in whatever pieces it comes.
+// A CSV file becomes rows with line numbers, for any content in pieces of any size.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type CsvLine, cellsIn, csvLines } from "../../modules/intake/imports/csv/csv-lines.ts";

@@ -1,4 +1,4 @@
-// A file on its way into object storage: what it may hold of memory, however it is sent.
+// A file on its way into object storage: the memory that it may use, however it is sent.
 import { Readable } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";

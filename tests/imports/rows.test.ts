@@ -1,4 +1,4 @@
-// A row of a file as the event that it becomes, and what of it is refused by which column.
+// A row of a file becomes an event, or is refused with the column at fault.
 import { expect, test } from "vitest";
 import { identifyFor } from "../../domain/device-id.ts";
 import { BadFile, readHead } from "../../modules/intake/imports/csv/csv-head.ts";

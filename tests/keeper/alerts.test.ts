@@ -1,4 +1,4 @@
-// What an alert may hold and how its mail is written: no line break of a stranger reaches a header.
+// The content of an alert and the form of its mail: no line break of a sender reaches a header.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { SMTPServer } from "smtp-server";
@@ -109,7 +109,7 @@ test("off this machine a mail goes under TLS or not at all", async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.server.address() as AddressInfo;
-  // The second address reaches the same server, and is no loopback address by its name.
+  // The second address reaches the same server, but its name is no loopback address.
   const sending = async (host: string): Promise<void> => {
     const mailer = openMailer(`smtp://${host}:${port}/?from=a@b.example&to=c@d.example`)!;
     await mailer.send(alertOf(body)).finally(mailer.close);

@@ -1,5 +1,4 @@
-// The keeper starts while everything that it works with is away, and each part joins when what it
-// needs answers.
+// The keeper starts while every server is away, and each part joins once its servers answer.
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -14,7 +13,7 @@ import { openScope } from "../../infra/runtime/scope.ts";
 import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { topics } from "../../topics.ts";
 
-/** Nothing listens on it once it is answered. */
+/** No process listens on this port. */
 const closedPort = (): Promise<number> =>
   new Promise((resolve) => {
     const server = createServer().listen(0, "127.0.0.1", () => {

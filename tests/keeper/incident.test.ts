@@ -17,7 +17,7 @@ const healthy: Probe = {
   },
   ...{ incidentId: null, restartedAt: [] },
 };
-/** In an incident since a minute after T0. */
+/** An incident that began a minute after T0. */
 const incident = { incidentId: `inc_analytics_store_${T0 + minute}`, failingSince: T0 + minute };
 const failing = (failures: number): Probe => ({
   ...healthy,
@@ -97,7 +97,7 @@ describe("a store that can be restarted", () => {
     const after = step(worn, bad(T0 + 3 * minute), true);
     expect([after.probe.state, after.isRestart, sentBy(after)]).toEqual(["down", false, [["down", "critical"]]]);
     expect(after.alerts[0]!.reason).toContain("it was restarted 3 times within an hour and is left alone now");
-    // An hour after the first of them there is a place again.
+    // An hour after the first of them, one more restart is allowed.
     const later = { ...worn, failingSince: T0 + 9 * minute };
     expect(step(later, bad(T0 + 11 * minute), true).isRestart).toBe(true);
   });

@@ -1,5 +1,5 @@
-// The keeper asks every configured ingest address itself: a dead primary and dead addresses are on
-// record though no edge is left to say so, and all dead is one incident.
+// The keeper probes every configured ingest address itself: a dead primary and dead addresses are
+// recorded even if no edge is left to report them, and all of them dead is one incident.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
@@ -14,7 +14,7 @@ afterEach(() => {
   for (const server of open.splice(0)) server.close();
 });
 
-/** An edge whose health report says what `path` says at the moment. */
+/** An edge whose health report has the present value of `path`. */
 const edge = async (path: () => PathName, status = 200) => {
   const server = createServer((_, response) => {
     response.statusCode = status;
@@ -30,7 +30,7 @@ const edge = async (path: () => PathName, status = 200) => {
   return { url, die };
 };
 
-/** A keeper over a record in memory, which says as Postgres does since when a state is. */
+/** A keeper with a record in memory, which keeps the start of each state as Postgres does. */
 const keeping = (addresses: readonly string[]) => {
   const records: IngestPathCheck[] = [];
   const alerts: Alert[] = [];

@@ -1,4 +1,4 @@
-// When the nightly pass is due, in Mexico City.
+// The due time of the nightly pass, in Mexico City.
 import { expect, test } from "vitest";
 import { dueDay } from "../../apps/keeper/schedules/nightly.ts";
 

@@ -1,4 +1,4 @@
-// How a lane leaves a replay: whatever ends its turn, no write of it is under way any more.
+// However the turn of a lane ends, none of its writes is under way afterwards.
 import type { Pool } from "pg";
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
@@ -107,7 +107,7 @@ test("a lane that the log fails leaves its replay when the last write has ended,
     },
     () => false,
   ).catch((error: Error) => order.push(error.message));
-  // A turn of the event loop: the failure has been met, and whatever comes now comes too late.
+  // One turn of the event loop: the failure has been handled, so whatever comes now is too late.
   await new Promise(setImmediate);
   await expect(handOver!(1)).rejects.toThrow();
   expect(order).toEqual([]);

@@ -1,4 +1,4 @@
-// What a replay writes, into a store that remembers the tokens of its inserts as ClickHouse does.
+// The writes of a replay, into a store that remembers insert tokens as ClickHouse does.
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { openWrites } from "../../modules/log/replays/replay-writes.ts";
@@ -27,7 +27,7 @@ const messages = [step("a"), step("b")].map((data, offset) => {
   };
 });
 
-/** An insert whose token came before is answered and not written again. */
+/** Acknowledges an insert with a repeated token without writing it. */
 const forgetful = () => {
   const tokens = new Set<string>();
   const rows = new Map<string, Step>();

@@ -1,5 +1,5 @@
-// The checker of law L2 finds what it is for: an alert too many, one that is missing, a mail twice,
-// a recovery without its downtime.
+// The checker of law L2 finds an extra alert, a missing one, a mail sent twice, and a recovery
+// without its downtime.
 import { expect, test } from "vitest";
 import { violationsOfReporting } from "../../modules/base/alerts/reported-once.ts";
 

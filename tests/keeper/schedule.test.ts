@@ -1,5 +1,5 @@
-// Work that is done again and again: one run at a time, a failure is logged and tried again, and a
-// stop waits for what is under way.
+// Repeated work: one run at a time, a failure is logged and retried, and a stop waits for the
+// running one.
 import { expect, test } from "vitest";
 import { keepDoing, type Schedule } from "../../infra/runtime/timing/schedule.ts";
 
@@ -111,7 +111,7 @@ test("a run that failed slowly asks for no rest", async () => {
   });
   await until(() => counts.length >= 3);
   await stop();
-  // With it the second run would begin after 20 s.
+  // With a rest the second run would begin after 20 s.
   expect(performance.now() - startedAt).toBeLessThan(5_000);
 });
 

@@ -1,5 +1,5 @@
-// One watched store, with a book in memory: what happens when Postgres is away, when the lease goes
-// to another, and when no alert can be delivered.
+// One watched store with records in memory: Postgres is away, the lease moves to another keeper,
+// and no alert can be delivered.
 import { expect, test } from "vitest";
 import type { Alert } from "../../modules/base/alerts/alert.ts";
 import type { ProbeRow } from "../../modules/running/repair/probe-states.ts";
@@ -19,7 +19,7 @@ const fresh: ProbeRow = {
   ...{ failing_since: null, incident_id: null, restarted_at: [] },
 };
 
-/** A keeper on its own: what it saves, tells and restarts is seen from outside. */
+/** A single keeper whose saves, alerts and restarts are recorded. */
 const watched = (name: "relational_store" | "cache_store" = "relational_store") => {
   const world = {
     now: T0,
@@ -33,7 +33,7 @@ const watched = (name: "relational_store" | "cache_store" = "relational_store") 
     restarts: 0,
     order: [] as string[],
     isClosing: false,
-    /** What a restart waits for. */
+    /** Runs before a restart ends. */
     restarting: undefined as (() => Promise<void>) | undefined,
   };
   const asked = async <T>(answer: () => T): Promise<T> => {

@@ -1,5 +1,5 @@
-// How late sales are, by who hosts their sink; and what the probe says while the log cannot be
-// asked.
+// How late sales are, by the host of their sink, and the probe's answer while the log does not
+// answer.
 import { expect, test } from "vitest";
 import { hostsOf, type RecordedHosting } from "../../modules/log/groups/hosts.ts";
 import { openProbes, SYNC_LAG_LIMIT_SEC } from "../../modules/running/repair/probes.ts";
@@ -7,12 +7,12 @@ import { syncLagOf } from "../../modules/running/repair/sync-lag.ts";
 import { pipeline } from "../../topology.ts";
 import { noon } from "../support/builders.ts";
 
-/** One partition of 100 records, appended a minute apart until now; committed offsets by group. */
+/** One partition of 100 records, one a minute until now; committed offsets by group. */
 const broker = (committed: Readonly<Record<string, number>>) => ({
   watermarks: async () => [{ partition: 0, low: 0, high: 100 }],
   committed: async (group: string) => new Map(committed[group] === undefined ? [] : [[0, committed[group]] as const]),
   offsetsAt: async (_: string, at: number) => {
-    // The client throws a RangeError for anything else.
+    // The client throws a RangeError for other values.
     expect(Number.isInteger(at)).toBe(true);
     return new Map([[0, Math.min(100, Math.max(0, 100 - Math.floor((noon - at) / 60_000)))]]);
   },

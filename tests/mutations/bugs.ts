@@ -2,13 +2,13 @@
 // place that is gone fails the run: the bug must follow the code.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: texts of code, in which templates stand
 
-/** Named tests must fail, and nothing but the bug may be the reason: they pass without it. */
+/** The named tests must fail because of the bug: they pass without it. */
 export interface ByTest {
   readonly files: readonly string[];
-  /** A test whose name holds this must be among the failing ones. */
+  /** A test with this text in its name must be among the failing ones. */
   readonly named: string;
 }
-/** Cycles on real servers, of which the law must be broken in one. */
+/** Cycles on real servers; the law must be broken in one of them. */
 export interface ByCycles {
   readonly faults: string;
   readonly cycles: number;
@@ -17,7 +17,7 @@ export interface Bug {
   readonly number: string;
   readonly says: string;
   readonly laws: readonly string[];
-  /** A part that does not exist yet, so there is no place to plant it. */
+  /** A missing part of the product, without which there is no place for the bug. */
   readonly waitsFor?: string;
   readonly edits?: readonly { readonly file: string; readonly find: string; readonly plant: string }[];
   readonly test?: ByTest;
@@ -71,7 +71,7 @@ export const bugs: readonly Bug[] = [
         plant: "const seenBefore = new Set<string>();\nexport const clickhouseStore =",
       },
     ],
-    // A replay writes from a process of its own, which has seen nothing before the first one.
+    // A replay runs in a process of its own, which has seen nothing before the first one.
     cycles: { faults: "all tables emptied", cycles: 3 },
   },
   {

@@ -1,5 +1,5 @@
 // Planted bugs keep up with the code: each still has its place in the sources, and the test that
-// must catch it still bears its name. `npm run test:planted` takes hours, this takes milliseconds.
+// must catch it still has its name. `npm run test:planted` takes hours, this takes milliseconds.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -10,7 +10,7 @@ const textOf = (file: string): string => {
   const path = join(repositoryRoot(), file);
   return existsSync(path) ? readFileSync(path, "utf8") : "";
 };
-/** Of `test`, `describe` and their `.each`, with the parts of a long title joined. */
+/** The titles of `test`, `describe` and their `.each`; the parts of a long title are joined. */
 const titlesOf = (file: string): readonly string[] =>
   [
     ...textOf(file)

@@ -1,5 +1,5 @@
-// `npm run test:planted`: plants one bug at a time into a copy of the sources and demands that the
-// law named for it catches it.
+// `npm run test:planted`: plants one bug at a time into a copy of the sources, and demands that its
+// law catches it.
 import { type SpawnSyncReturns, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ const node = (folder: string, args: readonly string[], timeout: number): SpawnSy
     maxBuffer: 64 * 1024 * 1024,
   });
 
-/** Everything that git knows, with the libraries and servers of this folder. */
+/** Copies all files of git, with the libraries and servers of this folder. */
 const copyOf = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-planted-"));
   const files = spawnSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8" }).stdout.split("\0");
@@ -41,10 +41,7 @@ const copyOf = (): string => {
   return folder;
 };
 
-/**
- * Answers how to take it out again. Throws when its place is no longer there, or there more than
- * once in a sense that is not meant.
- */
+/** Returns a function that removes the bug. Throws if its place is gone or not unique. */
 const plant = (folder: string, { number, edits = [] }: Bug): (() => void) => {
   const before = new Map<string, string>();
   for (const { file, find, plant: bug } of edits) {
@@ -65,11 +62,11 @@ const plant = (folder: string, { number, edits = [] }: Bug): (() => void) => {
   };
 };
 
-/** Of `-t`, which reads a pattern. */
+/** The pattern for `-t`. */
 const asPattern = (named: readonly string[]): string =>
   named.map((one) => one.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|");
 
-/** Runs the tests of these names alone: of `named`, where there is one, else of all. */
+/** Runs only the tests with these names: `named` if there is one, else all. */
 const byTest = (folder: string, { files, named }: ByTest, names = [named]): Omit<Caught, "seconds"> => {
   const output = join(folder, "planted.json");
   rmSync(output, { force: true });

@@ -1,5 +1,4 @@
-// What runs the tests named for a planted bug: those that need no server, whatever folder they lie
-// in.
+// Runs the tests named for a planted bug, in any folder, but only those that need no server.
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({

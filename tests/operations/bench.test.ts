@@ -1,5 +1,5 @@
-// The bench as a product: its help names every bench that there is, and peers says plainly what was
-// compared and what was not.
+// The bench as a product: its help names every bench, and peers says what was compared and what was
+// not.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ test("a kept result is the newest of its bench, or a page names it", () => {
 test("every kept result says on which processor, under which load and from which commit it is", () => {
   for (const file of readdirSync(at("bench/results"))) {
     const { commit, machine, cpu, load } = JSON.parse(readFileSync(at(`bench/results/${file}`), "utf8"));
-    // The first one has figures of processes under the name of the processor.
+    // The first results have figures of processes under the name of the processor.
     expect([typeof commit, typeof (machine ?? cpu), typeof load], file).toEqual([
       "string",
       expect.stringMatching(/string|object/),

@@ -1,12 +1,12 @@
-// Nothing may fill the memory of a process, whatever senders write and however long it runs: each
-// map, set and list that grows is listed here with its bound.
+// No process may fill its memory, whatever senders send and however long it runs: each growing map,
+// set and list is listed here with its bound.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const APPS = ["apps/ingest", "apps/links", "apps/pixel", "apps/api", "apps/keeper", "apps/worker"];
-/** `infra/embedded` runs the servers of a laptop, and none of the product's own. */
+/** `infra/embedded` runs the servers of a laptop and is no part of the product's processes. */
 const INFRA = ["avro", "clickhouse", "http", "kafka", "objects", "outbound", "postgres", "redis", "runtime", "spool"];
 const FOLDERS = [
   ...APPS,
@@ -17,14 +17,16 @@ const FOLDERS = [
   "domain",
   "sinks",
 ];
-/** Empty at first, at the level of a module, of a class or of the function that opens something. */
+/**
+ * Empty at first, at the level of a module, of a class, or of the function that opens something.
+ */
 const GROWS =
   /^(?: {2})?(?:readonly )?(?:const |let )?(#?\w+)(?:: [^\n]+?)? = (?:new (?:Map|Set|\w+List)(?:<.*>)?\(\)|\[\]);$/gm;
 const DECLARED = /^(?:export )?(?:const|class|function) (\w+)(.*)$/gm;
 
 /**
- * A list lasts in a class, and in a function that opens something; elsewhere it is what the call
- * answers. What an async function makes is gone with its call, unless it opens something.
+ * A list lasts in a class and in a function that opens something; elsewhere it is the result of a
+ * call. A list of an async function ends with its call, unless the function opens something.
  */
 const mayLast = (text: string, at: number, isList: boolean): boolean => {
   const [, name = "", rest = ""] = [...text.slice(0, at).matchAll(DECLARED)].at(-1) ?? [];
@@ -43,7 +45,7 @@ const found = [...FOLDERS, "stream"].flatMap((folder) =>
     }),
 );
 
-/** Lives as long as the process or what it has opened. */
+/** Lives as long as the process, or as the thing that it belongs to. */
 const lasting: Readonly<Record<string, string>> = {
   "apps/ingest/edges/external.ts names": "names of one query, which is 16 KiB at most; gone with the request",
   "apps/ingest/edges/upload.ts underWay": "MOST_AT_ONCE uploads; gone when they end",
@@ -117,7 +119,8 @@ const lasting: Readonly<Record<string, string>> = {
   "stream/sink/sink-runner.ts waiting": "batches of one fetch: no further one comes before they are written",
 };
 /**
- * Gone with the request, the batch, the picture of reference data or the list that it is made of.
+ * Ends with the request, the batch, the snapshot of reference data, or the list that it helps to
+ * build.
  */
 const passing: ReadonlySet<string> = new Set([
   "apps/api/docs-page.ts areas",
@@ -184,7 +187,7 @@ const passing: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A run of reprocess gives up beyond its limits (modules/money/reprocess/ports.ts), a trial of a
+ * A run of reprocess gives up at its limits (modules/money/reprocess/ports.ts), and a trial of a
  * rule evaluates 50,000 events (modules/money/trials/evaluate.ts); then they end.
  */
 const RUNS = /^modules\/money\/(reprocess|trials)\//;

@@ -1,5 +1,5 @@
-// docker-compose.yml and the Dockerfile, as far as they can be held to their word without an
-// engine: images, ports, settings, variables, paths.
+// docker-compose.yml and the Dockerfile, as far as they can be checked without an engine: images,
+// ports, settings, variables and paths.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -36,7 +36,7 @@ interface Compose {
   readonly configs: Readonly<Record<string, { readonly content: string }>>;
 }
 
-/** As compose fills variables in: the environment's, else the default that stands beside it. */
+/** Fills in variables as compose does: from the environment, else the default beside them. */
 const filled = (environment: Readonly<Record<string, string>> = {}): Compose => {
   const text = readFileSync("docker-compose.yml", "utf8").replace(
     /(?<!\$)\$\{(\w+):-([^}]*)\}/g,
@@ -49,7 +49,7 @@ const compose = filled({ TRIBUTARY_SECRET: "pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA" })
 const services = Object.entries(compose.services);
 const own = services.filter(([, { image }]) => image.startsWith("tributary:"));
 const upstream = services.filter(([, { image }]) => !image.startsWith("tributary:"));
-/** Those that go on running. */
+/** Services that keep running. */
 const hosted = own.filter(([name]) => name !== "setup");
 const dockerfile = readFileSync("Dockerfile", "utf8");
 const optionsOf = (words: readonly string[]) => new Map(words.map((word) => [word.split("=")[0]!, word] as const));
@@ -148,12 +148,12 @@ describe("docker-compose.yml", () => {
 
   test("apps are hosted as npm start hosts them, with the same bounds of memory", () => {
     for (const { name, module, args = [], nodeArgs = [] } of apps) {
-      // The embedded keeper finds the platform API in run.json, and asks no ingest host.
+      // The embedded keeper finds the platform API in run.json, and probes no ingest host.
       const address = name === "keeper" ? ["http://api:8080", "http://ingest:8080", "http://ingest-standby:8080"] : [];
       const command = compose.services[name]!.command!;
       const from = command.findIndex((word) => !word.startsWith("--"));
       expect(command.slice(from)).toEqual([`dist/${module}`, ...args, ...address]);
-      // Node takes the last of equal options: those of the command stand behind those of the image.
+      // Node takes the last of equal options, and those of the command follow those of the image.
       const given = optionsOf([...JSON.parse(/ENTRYPOINT (\[.*\])/.exec(dockerfile)![1]!), ...command.slice(0, from)]);
       for (const [option, word] of optionsOf(nodeArgs)) expect(given.get(option), `${option} of ${name}`).toBe(word);
     }

@@ -1,4 +1,5 @@
-// What listens where: the port of an app where it is asked to, its side port on the loopback.
+// Addresses of listeners: the port of an app listens where it is configured, its side port on the
+// loopback.
 import { spawn } from "node:child_process";
 import { request } from "node:http";
 import { afterEach, expect, test } from "vitest";

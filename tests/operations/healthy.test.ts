@@ -1,4 +1,4 @@
-// The health check of the image: ready is 0, anything else 1, over plain HTTP and over TLS.
+// The health check of the image exits with 0 if ready, else with 1, over plain HTTP and over TLS.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// What `npm run house` counts, on small sources.
+// The counts of `npm run house`, on small sources.
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,5 @@
-// TRIBUTARY_SECRET as a list: which secret signs, which verify, and which is the pepper for good.
+// TRIBUTARY_SECRET as a list: which secret signs, which ones verify, and which one stays the
+// pepper.
 import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { type Keyring, keyringOf } from "../../infra/runtime/keyring.ts";
@@ -146,7 +147,7 @@ describe("the next step of a rotation", () => {
     const after = step(list, { sealed, holders: [moved, { ...gone, ruled_out_at: now }] });
     expect(after.step).toBe("wait");
     expect(after.secrets.map(({ signs_in }) => signs_in)).toEqual([["worker"], []]);
-    // Until it was last seen, a day ago, it may have signed with the old secret.
+    // It was last seen a day ago, and may have signed with the old secret until then.
     expect(after.next).toContain("until 2026-07-30");
   });
 

@@ -1,4 +1,5 @@
-// What scripts/lints.mjs holds besides form: names of before the rule, and subjects of commits.
+// Two rules of scripts/lints.mjs: names that are left from before the rule, and subjects of
+// commits.
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,7 +22,7 @@ const lints = (...args: string[]) => {
   return { status, lines: stderr.trim().split("\n") };
 };
 const names = (): string => readFileSync(join(folder, "scripts/lints.names"), "utf8");
-/** Passes, and says nothing. */
+/** Passes and prints nothing. */
 const fine = { status: 0, lines: [""] };
 
 beforeAll(() => {
@@ -31,7 +32,7 @@ beforeAll(() => {
   cpSync("scripts/lints.mjs", join(folder, "scripts/lints.mjs"));
   write("scripts/lints.allowed", "");
   symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
-  // The scripts are what checks here, not what is checked.
+  // The scripts do the check and are not checked themselves.
   write(".gitignore", "node_modules\nscripts\n");
   git("init", "-q");
   write("domain/way.ts", "export interface Asked {}\nexport type Known = 1;\n");

@@ -1,5 +1,5 @@
-// The metrics are a promise to every dashboard: they are on a recorded page, named by one
-// convention, and every panel and alert asks for one that exists.
+// Metrics are a promise to every dashboard: they are listed on a page, named by one convention, and
+// every panel and alert only uses metrics that exist.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
@@ -37,13 +37,13 @@ const queries = [
   ),
 ];
 
-// What a scrape and a histogram add.
+// Labels that a scrape and a histogram add.
 const ALWAYS = ["app", "instance", "job", "le"];
 const series = new Map<string, readonly string[]>([["up", []]]);
 for (const { name, type, labels } of metrics)
   for (const suffix of type === "histogram" ? ["_bucket", "_sum", "_count"] : [""]) series.set(name + suffix, labels);
 
-/** What is left of a query without its groupings, selectors and ranges. */
+/** A query without its groupings, selectors and ranges. */
 const bare = (expr: string): string => expr.replace(/\b(by|without|on|ignoring)\s*\([^)]*\)|\{[^}]*\}|\[[^\]]*\]/g, "");
 /** Every word that is neither a function nor an operator. */
 const namesIn = (expr: string): readonly string[] =>

@@ -1,4 +1,5 @@
-// A migration that an installation may have applied is never edited: its checksum is refused there.
+// A migration that an installation may have applied is never edited, because that installation
+// would refuse its new checksum.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";

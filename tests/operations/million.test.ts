@@ -1,5 +1,5 @@
-// A million different keys, devices and senders leave no more behind than a few, and one of them a
-// million times costs what it costs once.
+// A million different keys, devices and senders use no more memory than a few, and one of them
+// repeated a million times costs no more than once.
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
@@ -28,12 +28,12 @@ const texts = { mayBeBroken: false, mayHoldEmail: false };
 const unauthorized = new Problem("unauthorized", "no");
 
 const pepper = pepperOf("0123456789abcdef0123456789abcdef", 1);
-/** That an edge remembers (modules/intake/path/facts.ts). */
+/** The number that an edge remembers (modules/intake/path/facts.ts). */
 const DEVICES = 100_000;
 const identify = identifyFor(pepper, DEVICES);
 const window = localWindow({ limit: 100, windowMs: 60_000 });
 const refuse = refusals();
-/** What each keeps by a key of the sender's choice, and how many keys of it are tried. */
+/** Stores with keys that a sender chooses, and how many keys each test uses. */
 const kept: readonly (readonly [string, number, (key: string) => unknown])[] = [
   ["keys of props", MILLION, (key) => checkShape({ [key]: 1 }, texts)],
   ["devices", 300_000, (key) => identify.plain(key)],

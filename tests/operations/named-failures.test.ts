@@ -1,4 +1,4 @@
-// What the end of a run says about its failures, where often nothing else is shown.
+// The end of a test run names its failures, because often nothing else is shown.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { afterAll, expect, test } from "vitest";
 const folder = mkdtempSync(join(tmpdir(), "tributary-failures-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The last lines of a run of this one file. */
+/** The last lines of a run of one file. */
 const endOf = (source: string): readonly string[] => {
   symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
   const reporter = JSON.stringify(resolve("tests/support/count-reporter.ts"));

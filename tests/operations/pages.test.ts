@@ -1,5 +1,5 @@
-// The pages of the repository hold together: links lead somewhere, paths in prose exist, and
-// comments cite pages, headings and laws that are there.
+// Links in pages lead somewhere, paths in prose exist, and comments cite existing pages, headings
+// and laws.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
@@ -12,7 +12,7 @@ const pages = tracked.filter((file) => file.endsWith(".md"));
 const textOf = (file: string): string => readFileSync(file, "utf8");
 
 const paths = new Set(tracked.flatMap((file) => file.split("/").map((_, n, parts) => parts.slice(0, n + 1).join("/"))));
-/** `*` and `{a,b}` stand for any and for each. */
+/** `*` stands for anything and `{a,b}` for each. */
 const exists = (path: string): boolean => {
   const bare = path.replace(/\/$/, "");
   if (paths.has(bare)) return true;
@@ -26,7 +26,7 @@ const exists = (path: string): boolean => {
 
 /** A page without its code blocks. */
 const proseIn = (page: string): string => textOf(page).replaceAll(/```[\s\S]*?```/g, "");
-/** As GitHub makes an anchor of a heading. */
+/** The anchor that GitHub makes for a heading. */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
@@ -66,7 +66,7 @@ describe.each(pages)("%s", (page) => {
 
 describe("comments", () => {
   const sources = tracked.filter((file) => /\.(ts|mjs|sql|ya?ml)$/.test(file));
-  /** The comments of a file as running text: a citation may go on in the next line. */
+  /** The comments of a file as running text, because a citation may continue on the next line. */
   const proseOf = (file: string): string =>
     textOf(file)
       .split("\n")

@@ -1,4 +1,4 @@
-// Who is shown what, down to the last field: what docs/permissions.md is made of.
+// The fields that each role is shown, from which docs/permissions.md is generated.
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { contract } from "../../apps/api/contract/contract.ts";
@@ -9,7 +9,7 @@ import { readRouteTable } from "../../apps/api/route-table.ts";
 import { routesOf } from "../../apps/api/routes.ts";
 
 const table = readRouteTable();
-/** Nothing is opened: a route is data and a function. */
+/** Opens nothing: a route is data and a function. */
 const routes = await routesOf({} as never);
 
 const row = z.object({

@@ -1,5 +1,5 @@
-// The routes that hosts serve and the table of who may call them: each route has its row, with the
-// same credential and the same roles, and each row is served unless it says that it comes later.
+// Routes of hosts and the table of callers agree: each route has its row with the same credential
+// and roles, and each row is served unless it is marked as later.
 import { readdirSync, readFileSync } from "node:fs";
 import type { Express } from "express";
 import { describe, expect, test } from "vitest";
@@ -20,7 +20,7 @@ interface Row {
   readonly method: string;
   readonly path: string;
   readonly auth: string;
-  /** Decided, and not served yet. */
+  /** Decided but not served yet. */
   readonly later?: true;
 }
 const { routes: specified, extra } = parse(readFileSync("apps/api/routes.yaml", "utf8")) as {
@@ -28,7 +28,7 @@ const { routes: specified, extra } = parse(readFileSync("apps/api/routes.yaml", 
   extra: readonly Row[];
 };
 const table = [...specified, ...extra];
-/** Nothing is opened: a route is data and a function. */
+/** Opens nothing: a route is data and a function. */
 const routes = await routesOf({} as never);
 const edges = await openEdges({} as never);
 const answer = () => undefined as never;
@@ -45,13 +45,13 @@ const hosts: Readonly<Record<string, Express>> = {
   ),
   upload: uploadApp({ parts: answer } as never, [], {} as never),
 };
-/** What is served on node:http alone. */
+/** Routes that are served on node:http directly. */
 const direct: Readonly<Record<string, readonly DirectRoute[]>> = {
   ingest: directRoutes(edges),
   links: [visitRoute({} as never)],
   pixel: pixelRoutes({ scripts: {} } as never),
 };
-/** The one segment below a path has a name in the table alone. */
+/** The segment below a path has a name only in the table. */
 const servedDirectly = (routes: readonly DirectRoute[]): readonly string[] =>
   routes.flatMap(({ path, methods }) =>
     Object.keys(methods)
@@ -59,7 +59,10 @@ const servedDirectly = (routes: readonly DirectRoute[]): readonly string[] =>
       .map((method) => `${method} ${path}`),
   );
 const withoutName = (row: string): string => row.replace(/:\w+$/, "");
-/** What a host answers with more than 404 or 405; OPTIONS belongs to every path. */
+/**
+ * The routes that a host answers with something other than 404 and 405; OPTIONS belongs to every
+ * path.
+ */
 const servedBy = (app: Express): readonly string[] =>
   app.router.stack.flatMap(({ route }) =>
     (route?.stack ?? [])

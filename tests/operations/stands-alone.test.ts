@@ -1,14 +1,14 @@
-// A clone works with nothing beside it: no tracked file names a path outside of the repository.
+// A clone works alone: no tracked file names a path outside of the repository.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 
-/** CI may know where it runs. */
+/** Files of CI may name their machine. */
 const tracked = execFileSync("git", ["ls-files"], { encoding: "utf8" })
   .split("\n")
   .filter((file) => file !== "" && !file.startsWith(".ci/"));
-/** Each tracked file and folder, and what builds and installations make at the root. */
+/** Each tracked file and folder, and the outputs of builds and installations at the root. */
 const entries = new Set(["dist", "node_modules", ".tributary"]);
 for (const file of tracked)
   for (let path = file; path !== "." && !entries.has(path); path = dirname(path)) entries.add(path);
@@ -17,9 +17,9 @@ for (const file of tracked)
 const hostile = new Set(["../x", "../../etc", "../sales.csv"]);
 
 /**
- * The paths of a text that leave the repository. A path is fine if the first name after its dots
- * stands in the folder that the dots lead to, or at the root: recipes and benches name paths of
- * files that lie elsewhere in the repository.
+ * The paths in a text that leave the repository. A path is fine if its first name after the dots
+ * exists in the folder that the dots lead to, or at the root: recipes and benches name paths
+ * relative to other files of the repository.
  */
 const strayPaths = (file: string, text: string): readonly string[] => {
   const stray: string[] = [];

@@ -1,5 +1,4 @@
-// What is fetched is what was meant: packages and jars by their SHA-512, and a lock that leaves
-// none out in silence.
+// Packages and jars are verified by their SHA-512, and a lock entry without one is reported.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Which days a change of a contract touches, and whether they lie in a month that is locked.
+// The days that a change of a contract affects, and whether they are in a locked month.
 import { expect, test } from "vitest";
 import { closedMonthOf, daysChanged } from "../../modules/catalog/contracts/closed-month.ts";
 

@@ -1,4 +1,5 @@
-// What the browser's script does to data: its hash, its JSON, what it takes out, the consent mask.
+// How the browser's script treats data: its hash, its JSON, the values that it removes, and the
+// consent mask.
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -28,7 +29,7 @@ describe("JSON", () => {
     const value = fc.jsonValue({ maxDepth: 4, noUnicodeString: false, stringUnit: "grapheme" });
     fc.assert(
       fc.property(value, (given) => {
-        // JSON itself reads -0 as it is written here: 0.
+        // JSON.stringify writes -0 as 0, and so does the script.
         const expected = JSON.parse(JSON.stringify(given).replaceAll("\\u0000", "")) as unknown;
         expect(JSON.parse(toJson(given))).toEqual(expected);
       }),

@@ -1,5 +1,5 @@
-// The queue of the browser's script: what goes first when there is too much, and what fits into one
-// body.
+// The queue of the browser's script: which event is dropped first when it is full, and which events
+// fit into one body.
 import { expect, test } from "vitest";
 import { bytesOf } from "../../browser/data/json.ts";
 import {

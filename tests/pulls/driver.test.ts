@@ -1,5 +1,5 @@
-// The shipped driver against a source on real HTTP: pages, faults, and the addresses that are never
-// asked.
+// The shipped driver against a source over real HTTP: pages, faults, and addresses that it must
+// never request.
 import { afterEach, describe, expect, test } from "vitest";
 import { getOutbound, mayBeAsked } from "../../infra/outbound/outbound.ts";
 import { pullSettings } from "../../modules/intake/pulls/drivers/drivers.ts";

@@ -1,5 +1,5 @@
 // The recipes of CONTRIBUTING.md work as written: all of them are applied to one copy of the
-// sources, which is generated, compiled and tested as the page says.
+// sources, which is then generated, compiled and tested as the page says.
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -34,7 +34,7 @@ const newSources = recipes
   .flatMap(({ blocks }) => blocks)
   .filter(({ kind, file }) => kind !== "diff" && file.endsWith(".ts"))
   .map(({ file }) => file);
-/** Tests of the repository that read what the recipes touch. */
+/** Tests of the repository that read files which recipes change. */
 const affected = [
   "tests/topology/topology.test.ts",
   "tests/topology/imports.test.ts",
@@ -50,11 +50,11 @@ const affected = [
   "tests/processors/enrichment-guide.test.ts",
 ];
 
-/** `...` at the end of a line stands for the rest of it. */
+/** `...` at the end of a line stands for its rest. */
 const isLine = (line: string | undefined, wanted: string): boolean =>
   line !== undefined && (wanted.endsWith("...") ? line.startsWith(wanted.slice(0, -3)) : line === wanted);
 
-/** The hunks of a block, put where the lines that are there already stand, once in the file. */
+/** Applies the hunks of a block. Their existing lines must occur exactly once in the file. */
 const patched = (lines: readonly string[], block: Block): readonly string[] =>
   block.text.split(/^@@\n/m).reduce((now, text) => {
     const hunk = text.replace(/\n$/, "").split("\n");
@@ -86,14 +86,14 @@ const run = (...args: readonly string[]): void => {
   if (status !== 0) throw new Error(`${args.join(" ")} failed in the copy:\n${stdout}${stderr}`);
 };
 
-/** What the copy exports, as JSON. */
+/** The exports of the copy, as JSON. */
 const exportsOf = (module: string, names: readonly string[]): Readonly<Record<string, any>> => {
   const values = names.map((name) => `${name}: ${name} instanceof Set ? [...${name}] : ${name}`).join(", ");
   const text = `import { ${names.join(", ")} } from "./dist/${module}"; console.log(JSON.stringify({ ${values} }));`;
   const args = ["--input-type=module", "--eval", text];
   return JSON.parse(execFileSync(process.execPath, args, { cwd: copy, encoding: "utf8" }));
 };
-/** The sink and the stage stand wherever the pipeline is listed; no recipe names these places. */
+/** The new sink and stage appear in every list of the pipeline, without a step in the recipe. */
 const expectListed = (): void => {
   const source = (file: string): string => readFileSync(join(copy, file), "utf8");
   const sinks = "analytics,product-sales,refunds,app-events,identity,velocity,consent";

@@ -1,5 +1,5 @@
-// A small app as the supervisor expects one: ready on its side port, exits on SIGTERM, dies or
-// shows its environment on request.
+// A small app in the form that the supervisor expects: ready on its side port, exits on SIGTERM,
+// and dies or shows its environment on request.
 import { createServer } from "node:http";
 
 createServer((request, response) => {

@@ -1,5 +1,4 @@
-// The front of the embedded ClickHouse, asked through the client that the product uses in
-// production.
+// The front of the embedded ClickHouse, tested with the client of the product.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -117,7 +116,7 @@ test("a statement ends at its time limit, and others do not wait for it", async 
 test("what a failed statement had found is in no later answer", async () => {
   const fails =
     "SELECT number, throwIf(number = 5000) FROM numbers(10000) SETTINGS max_block_size = 100, max_threads = 1";
-  // As many as there are connections for reading, so that each has failed.
+  // As many queries as there are connections for reading, so that each connection has failed once.
   for (let n = 0; n < 3; n += 1) {
     await Promise.all(Array.from({ length: 3 }, () => expect(rows(fails)).rejects.toMatchObject({ code: "395" })));
     const answers = await Promise.all(Array.from({ length: 3 }, () => rows("SELECT 'next' AS text")));
@@ -199,7 +198,7 @@ test("changes of tables take settings too", async () => {
     query: "CREATE VIEW big AS SELECT id FROM sales WHERE id > 1000",
     clickhouse_settings: { max_execution_time: 5 },
   });
-  // The client gives its settings with every statement, also with those whose grammar knows none.
+  // The client sends its settings with every statement, also with those whose grammar has none.
   const settings = { clickhouse_settings: { max_execution_time: 5 } };
   const statements = [
     "CREATE OR REPLACE TABLE other (id UInt64) ENGINE = MergeTree ORDER BY id",

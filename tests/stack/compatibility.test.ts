@@ -1,4 +1,4 @@
-// Which schemas may follow each other, at each level of the registry.
+// Which schema versions may follow each other, at each level of the registry.
 import { expect, test } from "vitest";
 import { incompatibilities } from "../../infra/embedded/servers/compatibility.ts";
 

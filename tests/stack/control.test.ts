@@ -1,5 +1,5 @@
-// The control door of a stack: what another process may do to one of its processes by name, and who
-// may not.
+// The control door of a stack: the actions that another process may request for a named process,
+// and the callers that are refused.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";

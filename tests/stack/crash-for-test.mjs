@@ -1,5 +1,4 @@
-// Starts a stack in the folder that is given and is then killed by the test, as a supervisor that
-// crashes.
+// Starts a stack in the given folder; the test then kills it, as if the supervisor had crashed.
 import { startStack } from "../../dist/infra/embedded/supervisor.js";
 
 const stack = await startStack({ home: process.argv[2], services: ["redis", "postgres"] });

@@ -1,4 +1,4 @@
-// Every socket on which the stack listens: who may come in, and that no web page may.
+// Every socket of the stack: who may connect, and that no web page may.
 import { readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { connect } from "node:net";
@@ -22,7 +22,7 @@ interface Answer {
   readonly status: number;
   readonly text: string;
 }
-/** As a browser or curl would send it; `fetch` would not let us name another host. */
+/** Sends the request of a browser or of curl; `fetch` does not let us name another host. */
 const ask = (
   url: string,
   headers: Readonly<Record<string, string>> = {},
@@ -94,7 +94,7 @@ describe("ClickHouse", () => {
       "SELECT 1; USE system",
     ])
       expect((await query(sql, app())).text, sql).toContain("Multi-statements are not allowed");
-    // Also where the text deceives the look at it, the engine lets that connection change no table.
+    // Even if the text deceives the check of it, the engine lets this connection change no table.
     expect((await query("SELECT 1 # '\n; DROP TABLE doors -- '", app())).text).not.toBe("");
     expect((await query("INSERT INTO doors SELECT 7", app())).status).toBe(200);
     expect((await query("SELECT sum(n) FROM doors", app())).text).toBe("7\n");
@@ -203,7 +203,7 @@ test("no server of HTTP answers a request for another host or from a page", asyn
   }
 });
 
-/** What a server that speaks another protocol says to a page's request; it must close. */
+/** The answer of a server of another protocol to a page's request; it must close the connection. */
 const sendPage = (port: number, text: string): Promise<string> =>
   new Promise((resolve, reject) => {
     let answer = "";
@@ -233,7 +233,7 @@ test("servers of other protocols close on a page's request, and take no command 
   expect(mails()).toEqual(before);
 });
 
-/** The addresses on which one process listens, by the kernel's own table. */
+/** The addresses on which a process listens, from the kernel's own table. */
 const listening = (pid: number): readonly string[] => {
   const sockets = new Set(
     readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
@@ -270,7 +270,7 @@ test.runIf(process.platform === "linux")("all sockets are known, and lie on the 
   ]);
   const open = [process.pid, ...Object.keys(stack.run.services).flatMap((name) => stack.pid(name) ?? [])]
     .flatMap(listening)
-    // The tests' own runner listens too, and is no part of the stack.
+    // The test runner listens too, and is no part of the stack.
     .filter((address) => known.has(address) || !listening(process.pid).includes(address));
   expect(open.length).toBeGreaterThanOrEqual(8);
   expect(open.filter((address) => !known.has(address))).toEqual([]);

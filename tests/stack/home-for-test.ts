@@ -1,5 +1,5 @@
-// A folder for one stack of a test, and the start of a stack in it, both gone when the test file
-// is.
+// A folder for one stack of a test, and the start of a stack in it. Both are removed at the end of
+// the test file.
 import { lstatSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -8,14 +8,14 @@ import { type Stack, type StackOptions, startStack } from "../../infra/embedded/
 
 export interface Workshop {
   readonly home: string;
-  /** What happened, one sentence each. */
+  /** One sentence for each event. */
   readonly lines: string[];
   readonly start: (options?: StackOptions) => Promise<Stack>;
-  /** Stops what still runs and removes the folder; for afterAll. */
+  /** Stops everything that still runs and removes the folder; for afterAll. */
   readonly clear: () => Promise<void>;
 }
 
-// A run of these tests must not be led to servers that the shell of the developer names.
+// Variables that would lead these tests to servers of the developer's shell.
 const OUTSIDE = [
   "KAFKA_BROKERS",
   "CLICKHOUSE_URL",
@@ -53,8 +53,8 @@ export function workshop(): Workshop {
     clear: async () => {
       for (const stack of stacks) await stack.stop();
       const data = join(home, "postgres");
-      // The folder of a test is for its owner alone, so when root runs it the data lie where the
-      // server's user can get.
+      // The folder of a test is private to its owner, so if root runs it the data are where the
+      // server's user can read them.
       if (lstatSync(data, { throwIfNoEntry: false })?.isSymbolicLink())
         rmSync(dirname(realpathSync(data)), { recursive: true, force: true });
       rmSync(home, { recursive: true, force: true });

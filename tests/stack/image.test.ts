@@ -1,5 +1,5 @@
-// The tree of the production image, built as the Dockerfile builds it: its programs run without the
-// embedded servers, the faults, the tests and the packages of those.
+// The files of the production image, built as the Dockerfile builds them: its programs run without
+// the embedded servers, the faults, the tests and their packages.
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -11,12 +11,12 @@ const tree = mkdtempSync(join(tmpdir(), "tributary-image-"));
 afterAll(() => rmSync(tree, { recursive: true, force: true }));
 
 const dockerfile = readFileSync("Dockerfile", "utf8");
-/** What the last stage copies out of the repository itself. */
+/** Files of the repository that the last stage copies. */
 const copied = [
   ...dockerfile.slice(dockerfile.lastIndexOf("\nFROM")).matchAll(/^COPY (?!--from)(.+) (\S+)$/gm),
 ].flatMap(([, from]) => from!.split(" "));
 
-/** Folders of packages that it takes whole, with those of this platform. */
+/** Package folders that are copied whole, with the files of this platform. */
 const whole = [...dockerfile.matchAll(/^COPY --from=compiled \/app\/(node_modules\/\S+) \1$/gm)].map(
   ([, path]) => path!,
 );
@@ -30,7 +30,8 @@ beforeAll(async () => {
   const { packages } = JSON.parse(readFileSync("package-lock.json", "utf8")) as {
     packages: Record<string, { dev?: true; optional?: true; devOptional?: true }>;
   };
-  // Those that `npm ci --omit=dev --omit=optional` leaves; a nested one lies inside of its parent.
+  // The packages that `npm ci --omit=dev --omit=optional` leaves; a nested one is inside its
+  // parent.
   for (const [path, { dev, optional, devOptional }] of Object.entries(packages)) {
     if (path === "" || dev || optional || devOptional || path.lastIndexOf("node_modules/") > 0) continue;
     mkdirSync(dirname(join(tree, path)), { recursive: true });
@@ -42,7 +43,7 @@ beforeAll(async () => {
   }
 });
 
-/** Links of packages are taken where they lie, so that none finds a package of the repository. */
+/** Links to packages are followed in place, so that no package of the repository is found. */
 const runs = (program: string, env: Readonly<Record<string, string>> = {}, args: readonly string[] = []) =>
   spawned(["--preserve-symlinks", "--preserve-symlinks-main", join(tree, "dist/apps", program, "main.js"), ...args], {
     PATH: process.env.PATH,

@@ -1,4 +1,4 @@
-// Ports of stacks that start at the same time: what a port is chosen for listens on it later.
+// Ports of stacks that start at the same time: each later listens on the port that it chose.
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";

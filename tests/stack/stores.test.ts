@@ -1,4 +1,4 @@
-// The whole embedded stack with its real servers: from an empty folder, over kills, to a second
+// The whole embedded stack with its real servers: from an empty folder, through kills, to a second
 // start that finds everything again.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";

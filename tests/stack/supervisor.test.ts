@@ -1,5 +1,5 @@
-// What the supervisor does when something is in its way: other stacks, crashed ones, taken ports,
-// damaged folders, dying children.
+// The supervisor against obstacles: other stacks, crashed ones, taken ports, damaged folders and
+// dying children.
 import { fork, spawn } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -197,7 +197,7 @@ describe("after a crash of the supervisor", () => {
     expect(await dead).toBe("SIGKILL");
     for (const pid of Object.values(pids)) expect(startOf(pid)).toBeDefined();
 
-    // Somebody else's process that has got a number of our list since.
+    // A foreign process that meanwhile got a number from our list.
     const stranger = spawn("sleep", ["60"], { stdio: "ignore" });
     const file = join(here.home, "children.json");
     writeFileSync(file, JSON.stringify([...jsonOf(file), { name: "kafka", pid: stranger.pid, started: "1" }]));

@@ -1,4 +1,5 @@
-// Who hosts what, and which groups an event passes: from the pipeline and what workers recorded.
+// Which worker hosts which nodes, and which groups an event passes: computed from the pipeline and
+// the workers' records.
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { hopsTo, hostsNow, hostsOf, type RecordedHosting } from "../../modules/log/groups/hosts.ts";

@@ -1,4 +1,4 @@
-// Lag is reported one round at a time: a broker that hangs gathers no rounds and holds up no end.
+// Lag is reported one round at a time: a hanging broker neither queues rounds nor delays a stop.
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { reportLag } from "../../apps/worker/lag.ts";

@@ -1,5 +1,5 @@
-// When a worker is in its groups and when it is not: held ones are left in order and joined again,
-// and a Postgres that is silent changes nothing.
+// A worker leaves groups that are held, in order, and joins them again later; a silent Postgres
+// changes nothing.
 import { setTimeout } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import type { Consumer } from "../../infra/kafka/kafka.ts";
@@ -17,7 +17,7 @@ afterEach(() => {
   for (const closing of closings.splice(0)) closing.abort();
 });
 
-/** Two groups, a table of holds that a test changes, and everything that was done. */
+/** Two groups, a table of holds that the test changes, and a list of all actions. */
 const hosted = async (first: Readonly<Record<string, string>> = {}, refusal?: Error, isAway = false) => {
   const effects: string[] = [];
   const failures: Error[] = [];
@@ -30,7 +30,7 @@ const hosted = async (first: Readonly<Record<string, string>> = {}, refusal?: Er
     pause: () => undefined,
     resume: () => undefined,
     stop: async () => {
-      // A batch is under way, and finished first.
+      // A batch is under way and is finished first.
       await setTimeout(5);
       effects.push(`left ${group}`);
     },

@@ -1,5 +1,5 @@
-// Which revision decides from where on is written down before the first batch of a partition, once
-// a membership, and nothing is processed without it.
+// Before the first batch of a partition, once in a membership, the deciding revision is recorded
+// with its first offset; without that record nothing is processed.
 import { expect, test } from "vitest";
 import { revised } from "../../modules/log/groups/revision-reader.ts";
 import type { Control, InputBatch } from "../../stream/messages.ts";

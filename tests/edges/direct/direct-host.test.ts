@@ -1,5 +1,5 @@
-// The host on node:http alone answers as the other hosts do: problems, methods, request ids, and
-// who the sender is behind a proxy.
+// The host on node:http answers as the other hosts do: problems, methods, request ids, and the
+// sender's address behind a proxy.
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { cookiesIn, setCookie, sharedDomain } from "../../../infra/http/direct/cookies.ts";
@@ -49,7 +49,7 @@ beforeAll(async () => {
 });
 afterAll(() => host.close());
 
-/** Bytes as they are, for what fetch would not send. */
+/** Sends raw bytes that fetch refuses to send. */
 const raw = (text: string): Promise<string> =>
   new Promise((resolve) => {
     const socket = connect(host.port, "127.0.0.1");
@@ -83,7 +83,7 @@ describe("a host on node:http", () => {
 
   test.each(["PUT", "DELETE", "constructor", "TRACE"])("%s is 405 and says what the path takes", async (method) => {
     const answer = await raw(`${method} /c/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
-    // A word that is no method of HTTP is refused by the parser.
+    // The parser refuses a word that is no HTTP method.
     expect(answer).toMatch(
       method === "constructor" ? /^HTTP\/1\.1 400 / : /^HTTP\/1\.1 405 .*Allow: GET, HEAD, OPTIONS\r/s,
     );

@@ -1,5 +1,5 @@
-// What strangers send to a tracking link: it leads nowhere but to the stored page, breaks no
-// header, and costs no memory.
+// Hostile requests to a tracking link: it only leads to the stored page, breaks no header, and
+// costs no memory.
 import { Agent, request } from "node:http";
 import { connect } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -19,7 +19,7 @@ beforeEach(() => {
   rows = {};
 });
 
-/** Everything that comes back for these bytes, the connection ended behind them. */
+/** Everything that comes back for these bytes; the connection is ended after them. */
 const raw = (lines: readonly string[]): Promise<string> =>
   new Promise((resolve) => {
     const socket = connect(host.port, "127.0.0.1");
@@ -178,7 +178,7 @@ describe("headers that lie", () => {
 });
 
 test("visits of one address beyond 600 in a second are 429, and unknown codes leave nothing behind", async () => {
-  // The second of the limit stands still.
+  // The clock of the limit does not move.
   const still = await openLinkHost({ reference: () => referenceWith(rows), clock: () => noon, now: () => 0 });
   const agent = new Agent({ keepAlive: true, maxSockets: 8 });
   const ask = (path: string): Promise<number> =>

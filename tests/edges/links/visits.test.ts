@@ -1,4 +1,4 @@
-// GET /c/<code>: where a visitor goes, what it takes along, and what is stored of the visit.
+// GET /c/<code>: the target of a visitor, its parameters, and the stored visit.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { clickIdKey, mint, verify } from "../../../domain/click-id.ts";
 import type { ReferenceRows } from "../../../domain/reference/reference.ts";
@@ -46,7 +46,7 @@ interface Answer {
   readonly cookie: string | null;
   readonly headers: Headers;
 }
-/** As a browser at shop.example's tracking host, unless headers say otherwise. */
+/** Sends a request as a browser at shop.example's tracking host, unless headers say otherwise. */
 const visit = async (path: string, headers: Record<string, string> = {}, method = "GET"): Promise<Answer> => {
   const all = { "user-agent": browser, "x-forwarded-proto": "https", "x-forwarded-for": "203.0.113.9", ...headers };
   const response = await fetch(`${host.url}${path}`, { method, headers: all, redirect: "manual" });
@@ -56,7 +56,7 @@ const visit = async (path: string, headers: Record<string, string> = {}, method 
 };
 const clickIn = (to: URL | null): string => to?.searchParams.get("svc_click_id") ?? "";
 const last = () => host.stored.at(-1)!;
-/** What is stored while `act` runs. */
+/** The records stored while `act` runs. */
 const storedBy = async (act: () => Promise<unknown>) => {
   const before = host.stored.length;
   await act();

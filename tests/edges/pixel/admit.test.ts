@@ -1,4 +1,4 @@
-// What a browser sends to the pixel, and what becomes of it as a record.
+// Bodies of a browser to the pixel, and the records that they become.
 import { describe, expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../../domain/device-id.ts";
 import { acceptsPixel, admitPixel } from "../../../processors/admit/pixel.ts";

@@ -1,4 +1,4 @@
-// The host of pixels over HTTP: what every sender gets to read, and what it left behind.
+// The pixel host over HTTP: the answer to every sender, and the records behind it.
 import { request } from "node:http";
 import { connect } from "node:net";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
@@ -25,7 +25,7 @@ interface Answer {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: Buffer;
 }
-/** Headers as they stand here, which fetch would refuse to send. */
+/** Sends these exact headers, which fetch would refuse. */
 const ask = (method: string, path: string, headers: Headers = {}, body?: string | Buffer): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const asked = request({ port: host.port, host: "127.0.0.1", method, path, headers, agent: false }, (answered) => {

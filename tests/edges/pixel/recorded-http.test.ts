@@ -1,5 +1,6 @@
-// Recordings on real servers: the host of pixels dies between the row of a chunk and its object,
-// and between the object and the answer; what the browser sends again is whole, and there once.
+// Recordings on real servers: the pixel host dies between the row of a chunk and its object, and
+// between the object and the answer. The browser sends the chunk again, and it is stored whole and
+// once.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openObjects } from "../../../infra/objects/open.ts";
 import { openPool, sql, transaction } from "../../../infra/postgres/sql.ts";

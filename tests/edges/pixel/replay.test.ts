@@ -1,5 +1,5 @@
-// POST /replay over HTTP: the gates of session replay on the host's side, and what every other
-// sender gets to read.
+// POST /replay over HTTP: the host's conditions for session replay, and the answers to other
+// senders.
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { closedGate, sampleOf } from "../../../modules/intake/recordings/gates.ts";
@@ -23,7 +23,7 @@ const chunk = (over: object = {}) => ({
   ...over,
 });
 let senders = 0;
-/** Each from an address of its own, for an address has a limit. */
+/** Each request comes from an address of its own, because an address has a limit. */
 const post = async (body: unknown, headers: Readonly<Record<string, string>> = {}) => {
   senders += 1;
   const answer = await fetch(`${host.url}/replay`, {

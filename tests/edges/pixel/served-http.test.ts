@@ -1,5 +1,5 @@
-// The host of pixels on real servers: what it takes is in the log, also while the log stands still,
-// and also when its process is killed meanwhile.
+// The pixel host on real servers: accepted events reach the log, also after the log hung, and after
+// the process was killed meanwhile.
 import type { ChildProcess } from "node:child_process";
 import { afterEach, expect, test } from "vitest";
 import { openPool, transaction } from "../../../infra/postgres/sql.ts";

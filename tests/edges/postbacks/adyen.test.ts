@@ -1,4 +1,4 @@
-// POST /postback/adyen: the third processor, one file of the port.
+// POST /postback/adyen: the third payment provider, made with one file.
 import { afterAll, describe, expect, test } from "vitest";
 import { providerOf } from "../../../processors/admit/payments/providers.ts";
 import { clientId, hourMs } from "../../support/builders.ts";
@@ -6,7 +6,7 @@ import { openEdgeHost } from "../../support/edge-host.ts";
 import { adyenNotice, type Fields } from "../../support/processor-notices.ts";
 import { clickBefore } from "../../support/shop.ts";
 
-/** The key, the item and the signature of Adyen's own example. */
+/** Key, item and signature of Adyen's own example. */
 const key = "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056";
 const example = {
   ...{ pspReference: "7914073381342284", merchantAccountCode: "TestMerchant" },

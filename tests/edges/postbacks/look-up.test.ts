@@ -1,4 +1,4 @@
-// What a notice only names is asked of its processor's API, over real connections.
+// A notice that only names a payment makes a request to the provider's API, over real connections.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// POST /postback/mercadopago: a notice names a payment; what it was paid, and what of it went back,
-// is asked of the account's own API.
+// POST /postback/mercadopago: a notice names a payment; its amount and its refunds are read from
+// the account's own API.
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
 import type { ProviderSettings } from "../../../modules/intake/payment-notices/provider-settings.ts";
@@ -42,7 +42,7 @@ const send = async (id: string, body: string, headers = mercadopagoHeaders(id, s
   });
   return { status: answer.status, retry: answer.headers.get("retry-after"), body: (await answer.json()) as any };
 };
-/** The payment as the API says it, and one bare notice of it. */
+/** The payment as the API returns it, and a notice that only names it. */
 let payments = 1_000_000;
 const notified = async (over: Fields) => {
   payments += 1;
@@ -204,7 +204,7 @@ describe("a signature", () => {
       for (const text of ["", "ts=", "v1=00", signature.slice(0, -1), `${signature}0`, signature.replace("v1=", "v2=")])
         refused(await send(id, inline(), { ...good, "x-signature": text }));
       refused(await send(id, inline(), {}));
-      // The signature of one payment, with the body of another one.
+      // The signature belongs to one payment, the body to another.
       refused(await send(id, mercadopagoNotice("7002"), good));
       refused(await send(id, mercadopagoNotice("7002"), good, "&data.id=7001"));
       refused(await send(id, "{", good));

@@ -1,4 +1,4 @@
-// On real servers: one command connects a payment processor, and what it signs is in the log.
+// On real servers one command connects a payment provider, and its signed payloads are in the log.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { command } from "../../support/command.ts";

@@ -1,5 +1,5 @@
-// POST /postback/stripe: what Stripe signs becomes purchases and refunds, in any order and however
-// often it comes; what another one signs becomes nothing.
+// POST /postback/stripe: payloads signed by Stripe become purchases and refunds, in any order and
+// however often they come; payloads signed by others become nothing.
 import { afterAll, describe, expect, test } from "vitest";
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
 import { readmitted } from "../../../modules/intake/path/refused-events.ts";
@@ -42,7 +42,7 @@ const ask = async (path: string, body: string, headers: Record<string, string> =
 const path = `/postback/stripe?client_id=${clientId}`;
 const send = (payload: string, signedBy = secret, at = Date.now()): Promise<Answer> =>
   ask(path, payload, { "stripe-signature": stripeHeader(payload, signedBy, at) });
-/** A payment of its own, so that no test meets the notices of another one. */
+/** Each test has a payment of its own, so that it never meets the notices of another test. */
 let payments = 0;
 const newPayment = (metadata: StripeObject = {}, over: StripeObject = {}) => {
   payments += 1;
@@ -96,7 +96,7 @@ describe("a payment that succeeded", () => {
     ["CLP", 12_990, "12990", 12_990n],
     ["USD", 1_050, "10.50", 1_050n],
     ["KWD", 5_120, "5.120", 5_120n],
-    // Stripe's minor units are not everywhere those of ISO 4217.
+    // Stripe's minor units differ from ISO 4217 in some currencies.
     ["MGA", 50, "50.00", 5_000n],
     ["ISK", 500, "5", 5n],
     ["UGX", 1_500, "15", 15n],
@@ -128,12 +128,12 @@ describe("money that went back", () => {
       stripeEvent("charge.refunded", charge({ id, amount_refunded: amount, metadata }), {
         previous_attributes: { amount_refunded: before },
       });
-    // In the wrong order: the second one comes first.
+    // The second notice comes first.
     await send(of(5_000, 2_000));
     expect(last()).toMatchObject({ t: "refund", order_id: "back-1", product_id: "lamp", value_minor: 3_000n });
     await send(of(2_000, 0));
     expect(last()).toMatchObject({ t: "refund", order_id: "back-1", value_minor: 2_000n, currency: "MXN" });
-    // Stripe may report one refund by two events.
+    // Stripe may report one refund with two events.
     const { event_id: first } = last();
     await send(of(2_000, 0));
     expect(last().event_id).toBe(first);
@@ -356,7 +356,7 @@ test("a payment with a click earns its partner, a refund takes back its share, a
   const created = Math.floor(noon / 1_000);
   const metadata = { order_id: "A-1", product_id: "lamp", quantity: "1", svc_click_id: clickBefore(hourMs) };
   const refunded = charge({ amount_refunded: 29_900, metadata });
-  // The refund overtakes its payment.
+  // The refund arrives before its payment.
   await post(stripeEvent("charge.refunded", refunded, { created, previous_attributes: { amount_refunded: 0 } }));
   expect(world.entries()).toEqual([]);
   await post(stripeEvent("payment_intent.succeeded", paymentIntent({ metadata }), { created }));

@@ -205,7 +205,7 @@ describe("/postback/external/:source?key=", () => {
     expect((await send(path, missing.body, missing)).body).toMatchObject({ field: "dedup_key", path: "id" });
     const parts = { headers: { "Content-Type": "multipart/form-data" } };
     expect((await send(path, "x", parts)).status).toBe(415);
-    // What the specification takes as JSON alone stays so.
+    // Where the specification only takes JSON, other types are refused.
     expect((await send(`${generic}&source=network`, given.body, given)).status).toBe(415);
 
     const text = "event=sale&id=F-4&amount=1";

@@ -1,5 +1,5 @@
-// PUT /upload on real servers: each row of a file ends as accepted, duplicate or rejected, once,
-// wherever the process that reads it is killed, and no name leads anywhere.
+// PUT /upload on real servers: each row of a file is accepted, duplicate or rejected exactly once,
+// wherever the reading process is killed, and no file name leads outside.
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -22,7 +22,7 @@ const stack = sharedStack();
 const { client_id: client, partner_id: partner } = stack.demo.links[0] as { client_id: number; partner_id: number };
 const { slug } = stack.demo.clients.find(({ id }: { id: number }) => id === client) as { slug: string };
 const other = stack.demo.clients.find(({ id }: { id: number }) => id !== client).id as number;
-/** As the owner of the tables, who sees every row. */
+/** The owner of the tables sees every row. */
 const owner = openPool(stack.env.POSTGRES_ADMIN_URL!, { max: 2 });
 const app = openPool(stack.env.POSTGRES_URL!, { max: 1 });
 const objects = openObjects(stack.env.OBJECT_STORE_URL!);
@@ -65,7 +65,7 @@ const ended = (id: string) =>
 const counts = ({ total, accepted, duplicate, rejected }: any) => [total, accepted, duplicate, rejected].map(Number);
 
 const HEAD = "order_id,revenue,product_id,quantity,ts";
-/** Every `bad`-th row is of no piece. */
+/** Every `bad`-th row is invalid. */
 const fileOf = (name: string, rows: number, bad = Number.POSITIVE_INFINITY): string => {
   const day = new Date().toISOString().slice(0, 10);
   const lines = Array.from({ length: rows }, (_, n) =>
@@ -120,7 +120,7 @@ test.each(STEPS)("a kill -9 at import-%s loses no row and counts none twice", as
     id = (await put(`${client}/${partner}/${name}.csv`, fileOf(name, 2_500, 100))).body.import_id;
     expect(await dying.died).toBe("SIGKILL");
     expect(dying.hits()).toContain(" killed");
-    // As 15 minutes later.
+    // Ends the lease, as 15 minutes would.
     await owner.query(
       "update imports set lease_until = now() - interval '1 second' where import_id = $1 and lease_until is not null",
       [id],
@@ -261,7 +261,7 @@ test("an import that is cancelled while it goes on counts what it sent, and send
   expect(rows).toEqual([{ claimed: accepted }]);
 });
 
-/** The answer to a request whose body is sent in two pieces, with `between` between them. */
+/** The answer to a request whose body comes in two pieces; `between` runs between them. */
 const sentSlowly = async (name: string, length: number, pieces: readonly string[], between: () => Promise<void>) => {
   const { hostname, port } = new URL(ingest.url);
   const socket = connect(Number(port), hostname);

@@ -1,5 +1,5 @@
-// The end of a backfill on a real database: its row in the audit, its mail and its word in the log
-// are there once, wherever the keeper dies.
+// The end of a backfill on a real database: wherever the keeper dies, its row in the audit, its
+// mail and its record in the log are there once.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import { completeJob, type TakenJob, takeJob } from "../../modules/base/jobs/jobs.ts";
@@ -41,7 +41,7 @@ const backfilled = (): BackfillResult => ({
 const taken = async (created_by: string, trigger_recalc = true): Promise<TakenJob> => {
   const window = { first_day: "2026-01-01", last_day: "2026-01-31", from: 0, to: 1 };
   const asked = { rule: { client_id: client, rule_id: rule, version: 1 } as never, window, trigger_recalc };
-  // The same again would be the same job.
+  // An equal request would be the same job, so earlier ones get other keys.
   await database.adminPool.query("update jobs set key = job_id");
   await transaction(database.pool(), [client], (tx) => askForBackfill(tx, asked, created_by));
   return (await takeJob(database.pool(), ["backfill"], "one"))!;

@@ -1,5 +1,5 @@
-// The steps that make the tables of ClickHouse can be repeated, resumed and never edited; and what
-// the view `events_current` leaves out.
+// The steps that make the tables of ClickHouse can be repeated and resumed but never edited, and
+// which rows the view `events_current` leaves out.
 import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -77,7 +77,7 @@ test("for a cluster every table is a replicated one on all its servers, by the p
     if (usual.startsWith("INSERT")) expect(everywhere, file).toBe(usual);
     else expect(everywhere, file).toContain(" ON CLUSTER `{cluster}`");
     expect(everywhere, file).not.toMatch(/ENGINE = (?!Replicated)\w*MergeTree|non_replicated/);
-    // Nothing else has changed.
+    // Nothing else differs.
     const back = everywhere.replace(" ON CLUSTER `{cluster}`", "").replace("ENGINE = Replicated", "ENGINE = ");
     expect(back.replace("replicated_dedup", "non_replicated_dedup"), file).toBe(usual);
   }
@@ -154,7 +154,7 @@ test("a column that is added shows in every view, also where the run died before
     });
     for (const view of ["events_decided", "events_current", "event_versions"])
       expect(await methodsIn(view), view).toEqual([["oxxo"]]);
-    // As after a run that died between the column and its note.
+    // The state after a run that died between adding the column and recording it.
     await there.command({ query: "create or replace view event_versions as select client_id, did from events" });
     await there.command({
       query: "alter table migrations delete where number = 900",
@@ -288,7 +288,7 @@ test("what is current leaves out copies, old versions, and what must not be coun
     merged_into: null,
   });
   expect(await eventVersions(clickhouse, scopeOf(3), id(1))).toEqual([]);
-  // The name of the specification, in the table and in its view.
+  // The specification's name of the column, in the table and in its view.
   for (const table of ["events final", "events_current"]) {
     const versions = await clickhouse.query({
       query: `select _version, version from ${table} where client_id = 2 and event_id = '${id(1)}'`,
@@ -296,7 +296,7 @@ test("what is current leaves out copies, old versions, and what must not be coun
     });
     expect(await versions.json()).toEqual([[2, 2]]);
   }
-  // A listed name that hides the column would let every tenant's rows through.
+  // If a listed name could hide the column, every tenant's rows would come through.
   const disguised = { from: "events", columns: { client_id: count("3"), version: count("version") } } as const;
   expect(await readRows(clickhouse, scopeOf(3), disguised)).toEqual([]);
   // Two versions in one insert are two rows until a merge drops the older one.

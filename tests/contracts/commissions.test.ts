@@ -26,8 +26,8 @@ afterAll(() => database.drop());
 
 let shops = 0;
 /**
- * What a shop with one contract and one partner books for a history, through facts read from the
- * saved contract and into the tables.
+ * The entries of a history for a shop with one contract and one partner: facts are read from the
+ * saved contract, and rows are written to the tables.
  */
 const booked = async (
   terms: object,

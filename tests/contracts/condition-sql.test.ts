@@ -1,5 +1,5 @@
-// Law of a rule's condition: the closure that decides live and the expression that asks the store
-// pick the same events, whatever the condition and the rows.
+// The law of a rule's condition: the live closure and the SQL expression pick the same events, for
+// all conditions and rows.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseCondition } from "../../domain/conditions/condition.ts";
@@ -28,8 +28,8 @@ afterAll(() => clickhouse.close());
 let lastTenant = 2_000_000_000 + (Date.now() % 1_000_000) * 100;
 const uuid = (n: number): string => `00000000-0000-8000-8000-${n.toString(16).padStart(12, "0")}`;
 
-// What rows and conditions have in common, so that they meet: edges of every kind of value, and
-// what one side might read otherwise than the other.
+// Values that rows and conditions share, so that they match: limits of every kind of value, and
+// values that the two sides might read differently.
 const words = [
   "",
   "a",
@@ -169,7 +169,10 @@ const amounts = [
   9_223_372_036_854_775_807n,
   -9_223_372_036_854_775_808n,
 ];
-/** Of every field that a condition may ask for; those below have the values that they may have. */
+/**
+ * Random texts for every field that a condition may use; the fields below have a fixed set of
+ * values.
+ */
 const someTexts = Object.fromEntries(
   Object.keys(conditionTexts)
     .filter((name) => name in received())
@@ -331,7 +334,7 @@ describe("the closure and the query pick the same events", () => {
       }),
       { numRuns: 400 },
     );
-    // Comparisons that pick all or nothing would prove little.
+    // Conditions that pick all rows or none would prove little.
     expect(telling).toBeGreaterThan(40);
   });
   test("for trees of them", async () => {

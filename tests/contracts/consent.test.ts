@@ -1,5 +1,5 @@
-// Law G1: whatever a device has chosen last decides what each read shows of it, of the past too; it
-// does not matter how often, how late and in which order its choices come.
+// Law G1: the latest choice of a device decides what each read shows of it, also for the past,
+// however often, late and unordered its choices arrive.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -33,7 +33,7 @@ beforeAll(async () => {
   await migrate(clickhouse);
 });
 afterAll(async () => {
-  // The next file of this stack begins without marks that wait.
+  // Leaves no waiting marks for the next file on this stack.
   await settle();
   await Promise.all([clickhouse.close(), pool.end()]);
 });
@@ -46,7 +46,7 @@ const mine = "a".repeat(64);
 const other = "b".repeat(64);
 
 let writes = 0;
-/** Rows first, then their marks, as the sink's runner does; without marks it died in between. */
+/** Writes rows, then their marks, as the sink's runner does; without marks it died in between. */
 const write = async <Row>(table: Table<Row>, rows: readonly Row[], isMarked = true): Promise<void> => {
   const batch = { tenants: [...new Set(rows.map(table.tenantOf))], token: `consent/${started}/${++writes}` };
   await clickhouseStore(clickhouse).within(batch, (each) => table.write(rows, each));
@@ -100,7 +100,7 @@ const shown = {
   person: optional(text("person")),
   kept: flag("extended_retention"),
 };
-/** What every read of events says about the visit. */
+/** What every read of events shows of the visit. */
 const reads = async (client_id: number) => {
   const scope = scopeOf(client_id);
   const rows = await readRows(clickhouse, scope, { from: "events_current", columns: shown, orderBy: ["event_id"] });
@@ -214,7 +214,7 @@ test("figures are counted again where the sink died before it marked, or the kee
   await choose(client, 0, 10, false);
   await settle();
   expect((await figures(client)).events).toBe(3);
-  // Its offset was not committed, so the same change comes again, and with it the mark.
+  // Its offset was not committed, so the same change is read again and sets the mark.
   await choose(client, 0, 10);
   const owner = openPool(env.POSTGRES_ADMIN_URL!, { max: 1 });
   try {
@@ -244,7 +244,7 @@ test("the latest choice is the latest by time, then by place in the log, however
         const rows = made.map(({ mask, at }, n) =>
           rowsOf(choice({ client_id: client, did: mine, event_id: uuid(n), ts: noon + at }, mask), noon + at, n),
         );
-        // What is sent again lies later in the log, and is the same change.
+        // A resent choice has a later place in the log, and is the same change.
         const resent = again
           .filter((n) => n < made.length)
           .map((n) => {

@@ -1,5 +1,5 @@
-// The index of the dead letters in Postgres: the same life as in memory, tenants apart, two keepers
-// that do not take one letter twice, and a recovered store that wakes what it had refused.
+// The index of dead letters in Postgres: the same life as in memory, separate tenants, two keepers
+// that never take the same letter, and a recovered store that wakes the letters it had refused.
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { uuidOf } from "../../domain/ids.ts";
@@ -116,7 +116,7 @@ describe("the index", () => {
     for (let attempt = 0; attempt < 11; attempt += 1) {
       at += DAY;
       if (attempt === 10) {
-        // A person tries the parked ones.
+        // A person retries the parked letters.
         expect(await makeDue(pool, { states: ["parked"] }, at)).toHaveLength(2);
         for (const { letter_id } of twin.all()) twin.change(letter_id, { state: "waiting", next_attempt_at: at });
       }
@@ -125,7 +125,7 @@ describe("the index", () => {
       await Promise.all([markSent(pool, claimed, at), twin.sent(others, at)]);
       expect(await lettersUnderWay(pool)).toHaveLength(2);
       await expectSame();
-      // One comes back with its header, the other by its subject alone.
+      // One letter fails again with its header, the other is only known by its subject.
       const place = (n: number) => ({ topic: "events.attributed", partition: 3, offset: attempt * 10 + n });
       await both(failure(1, { root: uuid(50 + attempt), source: place(1), failed_at: at + 1 }));
       await both(
@@ -149,7 +149,7 @@ describe("the index", () => {
     expect(await markPassed(pool, claimed, at)).toBe(2);
     await twin.passed(others, at);
     await expectSame();
-    // Too late: its reader was slower than its offsets said.
+    // This failure is late: its reader is behind the offsets that it had reported.
     await both(failure(1, { source: { topic: "events.attributed", partition: 3, offset: 999 }, failed_at: at + 5 }));
     await expectSame();
     expect((await all({ states: ["parked"] })).length).toBe(1);
@@ -296,7 +296,7 @@ describe("what was refused of a sender", () => {
     );
     for (const place of ["sources", "payment_processors"]) await saved(place, 3_600);
     expect(await woken()).toEqual({ count: 0, roots: [] });
-    // Not yet in force in every process.
+    // The change is not yet in force in every process.
     await saved("sources", 1, "source_id = 71");
     expect((await woken()).count).toBe(0);
     await saved("sources", 10, "source_id = 71");
@@ -304,7 +304,7 @@ describe("what was refused of a sender", () => {
     expect((await woken()).count).toBe(0);
     await saved("payment_processors", 10);
     expect(await woken()).toEqual({ count: 1, roots: [4] });
-    // It fails again, and waits for its time.
+    // The letters fail again and wait for their next time.
     const { rows } = await database.adminPool.query<{ n: number }>(
       "update dead_letters set last_failed_at = now(), next_attempt_at = now() + interval '1 day' returning 1 as n",
     );

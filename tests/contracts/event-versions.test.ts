@@ -1,5 +1,5 @@
-// Which of the rows of one event is explained, and compared with what a recomputation says: the one
-// that readers of the tables see, merged or not.
+// The row of an event that is explained and compared with a recomputation: the row that readers of
+// the tables see, whether parts are merged or not.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
 import { migrate } from "../../infra/clickhouse/migrate.ts";
@@ -38,7 +38,7 @@ interface Written {
   readonly country: string;
   readonly version?: number;
 }
-/** An insert of its own, so a part of its own. */
+/** Each insert makes a part of its own. */
 const write = async ({ n, offset, country, version = 1 }: Written): Promise<void> => {
   const data = attributed({ client_id, event_id: idOf(n) }, { enrichment: { country }, version });
   const rows = eventRows(

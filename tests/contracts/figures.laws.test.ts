@@ -1,5 +1,5 @@
-// Law C7 of money: what figures say of a client is what its report, its rollups and its ledger say,
-// in total and added up by day, partner and segment, whatever was sold and given back when.
+// Law C7 for money: the figures of a client agree with its report, its rollups and its ledger, in
+// total and by day, partner and segment, whatever was sold and refunded when.
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { dayOf, startOfDay } from "../../domain/calendar.ts";
@@ -26,7 +26,7 @@ let tenants = 700_000_000 + (Date.now() % 1_000_000) * 100;
 const BY: readonly SplitBy[] = ["day", "partner_id", "campaign_id", "event_type", "segment"];
 const span = { from: startOfDay("2026-05-01"), to: startOfDay("2026-08-01") };
 
-/** Around midnight and the ends of months in Mexico City, which are six in the morning in UTC. */
+/** Around midnight and the ends of months in Mexico City, which is six in the morning in UTC. */
 const moment = fc
   .tuple(
     fc.constantFrom(Date.UTC(2026, 5, 1, 6), Date.UTC(2026, 5, 16, 6), Date.UTC(2026, 6, 1, 6)),
@@ -44,7 +44,7 @@ const line = fc.record({
   isHeld: fc.boolean(),
 });
 
-/** Whether something of a line is left: of what was given back whole nothing is credited. */
+/** Whether some of a line is left; a line that was refunded as a whole is credited with nothing. */
 const isKept = ({ value, refund }: { readonly value: number; readonly refund: number }): boolean => {
   const givenBack = Math.floor((value * refund) / 100);
   return givenBack === 0 || givenBack < value;
@@ -82,7 +82,7 @@ test("figures agree with report, rollups and ledger, and every split adds up to 
         expect(sum("sold", by, "refunded"), by).toBe(sum("sold", "total", "refunded"));
         expect(sum("earned", by, "amount"), by).toBe(sum("earned", "total", "amount"));
       }
-      // The period before may end within a day, which no sum by day knows.
+      // The previous period may end within a day, for which no daily sum exists.
       const cut = Date.UTC(2026, 5, 16, 6) + 1;
       const cutOff = {
         current: { from: Date.UTC(2026, 6, 1, 6), to: span.to },

@@ -1,5 +1,5 @@
-// Rows that a statement is given as arrays of texts are those that it would be given as JSON, and
-// what JSON is refused for they are refused for too.
+// Rows that a statement gets as arrays of texts equal the same rows as JSON, and both forms are
+// refused for the same values.
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { columnArrays } from "../../infra/postgres/arrays.ts";
@@ -27,7 +27,7 @@ const asked = async (from: string, values: unknown[]): Promise<Found> => {
 const bothWays = (rows: readonly Row[]): Promise<readonly [Found, Found]> =>
   Promise.all([
     asked(givenRows(columns), [JSON.stringify(rows)]),
-    // What is thrown before anything is asked counts as well.
+    // An error that is thrown before the query counts too.
     (async () => asked(givenTexts(columns), [...columnArrays(rows, Object.keys(columns))]))().catch((error) => {
       expect(classify(error)).toBe("data");
       return "refused" as const;

@@ -1,4 +1,4 @@
-// What Postgres keeps of groups that go back: who holds them, with which offsets, what workers
+// The tables about groups that go back: who holds a group and with which offsets, what workers
 // host, and which revision of a stage decided what (law R12).
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {

@@ -1,4 +1,4 @@
-// Hints on a real Redis: counted across keys, answered once, and kept with the event.
+// Hints on a real Redis: counted over keys, answered once, and stored with the event.
 import { Redis } from "ioredis";
 import { afterAll, expect, test } from "vitest";
 import { unlinkEvent } from "../../domain/personal/unlink.ts";
@@ -15,7 +15,7 @@ import { sharedStack } from "../support/shared-stack.ts";
 const redis = new Redis(sharedStack().env.REDIS_URL!);
 afterAll(() => redis.disconnect());
 let made = 0;
-/** An environment of its own for each case. */
+/** A separate environment for each case. */
 const fresh = () => {
   const prefix = `test:${process.pid}:${Date.now()}:${++made}`;
   return {

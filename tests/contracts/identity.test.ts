@@ -1,5 +1,5 @@
-// Identity edges on a real Postgres: bounded whatever shows them, ended in time, erased with their
-// subject.
+// Identity edges on a real Postgres: bounded whatever devices send, ended in time, and erased with
+// their subject.
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { unlinkedBy } from "../../domain/personal/unlink.ts";
@@ -44,7 +44,7 @@ const write = (rows: readonly IdentityLinkRow[]) =>
 const stored = async (where: string): Promise<readonly { readonly did: string; readonly identifier: string }[]> =>
   (await database.adminPool.query(`select * from identity_edges where ${where} order by did, kind, identifier`)).rows;
 
-/** The same order in every run: each third, then the next third. */
+/** A fixed shuffle: each third item, then the next thirds. */
 const mixed = <T>(items: readonly T[]): readonly T[] =>
   [2, 0, 1].flatMap((rest) => items.filter((_, n) => n % 3 === rest));
 

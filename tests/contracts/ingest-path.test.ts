@@ -1,5 +1,5 @@
-// What the edges have written down of their way into the log, read back from a real Postgres: the
-// worst of them now, since when, and every change.
+// The state of the edges' path into the log, read back from a real Postgres: the worst edge now,
+// since when, and every change.
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ingestPath } from "../../modules/intake/path/ingest-path.ts";

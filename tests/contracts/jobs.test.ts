@@ -1,4 +1,5 @@
-// Jobs on a real database: asked for once, done by one process at a time, taken over when it dies.
+// Jobs on a real database: each is requested once, done by one process at a time, and taken over
+// when that process dies.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import { askForJob, completeJob, failJob, forgetJobs, reportProgress, takeJob } from "../../modules/base/jobs/jobs.ts";

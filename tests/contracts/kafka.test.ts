@@ -1,5 +1,5 @@
-// What infra/kafka/kafka.ts promises of the log, on a real broker of its own: it is stopped and
-// killed here. The numbers are those of the facts about kafkajs in the design.
+// The promises of infra/kafka/kafka.ts about the log, on a broker of its own that is stopped and
+// killed here. The numbers are those of the design's facts about kafkajs.
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
@@ -158,8 +158,8 @@ describe("writing and reading", () => {
         },
       });
       expect(wrong).toEqual([]);
-      // A request that failed in part is repeated whole, so what counts is where a value stands
-      // first.
+      // A request that failed in part is repeated as a whole, so only the first place of a value
+      // counts.
       for (const [key, values] of byKey)
         expect([...new Set(values)]).toEqual(upTo(10_000).filter((n) => `k${n % 50}` === key));
     },
@@ -349,8 +349,8 @@ describe("stopping", () => {
         topics: [topic],
         reading: { ...stageReading, fetch: { ...stageReading.fetch, maxBytesPerPartition: 20_000 } },
         onBatch: async (batch, control) => {
-          // Small effects, each followed by a commit, so that a stop meets every step; those under
-          // way are finished.
+          // Small effects, each followed by a commit, so that a stop can meet every step; effects
+          // under way are finished.
           for (const message of batch.messages.slice(0, 40)) {
             if (!control.isCurrent()) return;
             await new Promise((resolve) => setImmediate(resolve));
@@ -420,7 +420,7 @@ describe("a log that lacks what was not read", () => {
     const seeking = await consuming({
       group: newGroup(),
       topics: [topic],
-      // The end of the log: nothing comes that would end the permission.
+      // At the end of the log no further batch comes that would end the permission.
       onBatch: async (_, control) => {
         control.seek(20);
         sought = true;
@@ -503,7 +503,7 @@ describe("a group", () => {
     await until(() => answers.length === 1);
     await until(() => consumer.silentMs() > 2_500);
     speak();
-    // It joins again by itself and is given the batch again.
+    // The consumer joins again by itself and gets the batch again.
     await until(async () => (await committedSum(group, topic)) === 5);
     await stop();
     expect(answers).toEqual([true, false]);
@@ -591,8 +591,8 @@ describe("a broker that does not answer", () => {
       } finally {
         process.kill(pid(), "SIGCONT");
       }
-      // A broker that stood still for long may first have to lead its partitions again: what was
-      // under way then fails, and who comes next gets through.
+      // A broker that was paused for long may first have to lead its partitions again. Requests
+      // under way then fail, and later ones get through.
       const again = async () =>
         edge.publish(numbered(topic, 10, 200)).then(
           () => edge.isAvailable(),
@@ -633,7 +633,7 @@ describe("a broker that does not answer", () => {
     expect(pid()).not.toBe(killed);
     await producer.send(numbered(topic, 10, 510));
     // A consumer that finds no broker for long enough ends, and its process with it; the next one
-    // goes on from the commits.
+    // continues from the commits.
     await until(async () => {
       if (readers.at(-1)!.crashes.length > 0) readers.push(await consuming(settings));
       return seen().size >= 520;
@@ -739,7 +739,7 @@ describe("looking at the broker", () => {
       globalThis.setTimeout = original;
       await Promise.all(idle.map((each) => each.close()));
     }
-    // Each of these connections alone set nearly a thousand a second, 34-44 ms of CPU.
+    // Before, each of these connections set nearly a thousand timers a second, 34 to 44 ms of CPU.
     expect(timers).toBeLessThan(50);
   });
 });

@@ -1,5 +1,5 @@
-// An event names the line that it made or is a copy of, so that a lead, an install or a custom sale
-// can be decided about.
+// An event names the line that it made or is a copy of, so that decisions about a lead, an install
+// or a custom sale are possible.
 import { afterAll, expect, test } from "vitest";
 import { strayRefunds } from "../../apps/keeper/schedules/stray-refunds.ts";
 import { sentEventId } from "../../domain/ids.ts";
@@ -57,7 +57,7 @@ test("a copy names the line of the first", async () => {
   const event_id = await store("sale-1-copy", { order_id: "o1", product_id: null }, first);
   await store("sale-1-pixel", { order_id: "o1", product_id: "sku1" }, first);
   await remember("o:o1");
-  // Without a product it may be a copy of several lines: settle knows of which.
+  // Without a product it may be a copy of several lines, and only settle knows which.
   expect(await found("sale-1-copy")).toMatchObject({ copy: { event_id, product_id: null } });
   expect(await found("sale-1-pixel")).toMatchObject({ copy: null });
   expect(await found("sale-1-copy")).toMatchObject({
@@ -142,7 +142,7 @@ test("the keeper looks on where a turn ended, until it has seen all, and then on
       for (const { value } of messages)
         sent.push(wire.decode(decisionTopic, value!, { topic: decisionTopic.name, partition: 0, offset: 0 }).data);
     },
-    // Each look at the clock finds that a turn is over.
+    // At each reading of the clock the turn is over.
     clock: () => (now += 31_000),
   });
   const mine = () => sent.filter((claim) => claim.client_id === client_id && claim.order_key.startsWith("l:k2"));
@@ -160,6 +160,6 @@ test("the keeper looks on where a turn ended, until it has seen all, and then on
   expect(mine()).toHaveLength(names.length);
   now += 3_600_000;
   for (turns = 0; mine().length < 2 * names.length && turns < 100; turns += 1) await schedule.work(() => false);
-  // They still wait, for nothing settled the claims: made again, these are the same.
+  // They still wait because no stage settled the claims, and repeated claims have the same ids.
   expect(new Set(mine().map(({ moved }) => moved!.move_id)).size).toBe(names.length);
 });

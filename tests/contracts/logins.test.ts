@@ -1,4 +1,4 @@
-// One login an app: what each may take on, and that it cannot take on more.
+// Each app has one login: the roles that it may take on, and the refusal of all others.
 import type { PoolClient } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type AppLogin, appLogins, groupRoles } from "../../infra/postgres/logins.ts";
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** As if `login` had logged in; what it changes is undone. */
+/** Runs `work` as the login; its changes are rolled back. */
 const asLogin = async <T>(login: string, work: (tx: PoolClient) => Promise<T>): Promise<T> => {
   const tx = await database.adminPool.connect();
   try {

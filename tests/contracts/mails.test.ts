@@ -1,5 +1,5 @@
-// Mails that wait: each leaves once for a happening and recipient, whichever process sends it, and
-// is tried again until a day has passed.
+// Waiting mails: each is sent once for its occasion and recipient, whichever process sends it, and
+// is retried until a day has passed.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { withUsers } from "../../modules/access/users/users.ts";
 import { writeMail } from "../../modules/base/mails/mail-text.ts";

@@ -1,5 +1,5 @@
-// What every memory must do, on the twin in memory and on real servers alike: one suite a kind of
-// driver.
+// The contract of every memory, for the twin in memory and for real servers: one suite for each
+// kind of driver.
 import { randomUUID } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import { Redis } from "ioredis";
@@ -31,7 +31,7 @@ const change = (key: string, eventId: string, offset: number, value: string, ver
   value: Buffer.from(value),
 });
 const outcome = (eventId: string, bytes: string) => ({ eventId, position: position(0), bytes: Buffer.from(bytes) });
-/** A stage of its own for each test, so that they share no memory. */
+/** A separate stage for each test, so that tests share no memory. */
 const fresh = (memory: Memory) => {
   const stage = `stage-${randomUUID()}`;
   const place = { stage, topic: "read", partition: 1 };
@@ -262,7 +262,7 @@ describe("fast memory in Redis", () => {
     await redis.del(await redis.keys(`${prefix}*`));
     expect(await remember({ mark: 9, changes: [change("k", "f", 6, "B")] })).toBe("lost");
     expect(await load(["k"])).toMatchObject({ mark: null });
-    // Learnt again from its beginning it is whole.
+    // Learnt again from the beginning, the memory is whole.
     expect(await remember({ mark: 9, changes: [change("k", "e", 1, "A"), change("k", "f", 6, "B")] })).toBe(
       "remembered",
     );
@@ -315,7 +315,7 @@ describe("durable memory in Postgres", () => {
         });
         expect(verdict).toBe("remembered");
       };
-      // A connection keeps a plan from its sixth call on.
+      // From its sixth call on, a connection keeps a plan.
       for (let n = 1; n <= 8; n += 1) await round(n);
       await database.adminPool.query(
         `insert into memory_state select '${place.stage}', 'k' || n, 1, 'e', 't', 0, n, 'A'

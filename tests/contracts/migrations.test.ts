@@ -1,5 +1,5 @@
-// Migrations go forward only, one transaction a file; a failed one is taken up again, an edited one
-// refused with the cure.
+// Migrations only go forward, one transaction a file; a failed one is resumed, and an edited one is
+// refused with the fix.
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// Law C7 of sums by day: at every moment they are what the rows of sales, conversions, ledger and
-// commissions add up to, whatever was written, changed, repeated or taken away, and by whom.
+// Law C7 for sums by day: at every moment they equal the totals of the rows of sales, conversions,
+// ledger and commissions, whatever was written, changed, repeated or deleted, and by whom.
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { openPool, type Sql, sql, transaction } from "../../infra/postgres/sql.ts";
@@ -21,7 +21,7 @@ afterAll(() => Promise.all([pool.end(), admin.end()]));
 let tenants = 900_000_000 + (Date.now() % 1_000_000) * 100;
 const midnight = Date.UTC(2026, 5, 16, 6);
 
-/** What the rows say, in the form of their sums; `rows` and `sums` must be the same. */
+/** The sums computed from the rows; `rows` and `sums` must be equal. */
 const rowsOf = sql`
   with said as (
     select client_id, 'sales' as source, occurred_at, partner_id, campaign_id, t as event_type, segment,
@@ -55,7 +55,7 @@ const bothOf = (client_id: number) =>
     async (tx) => {
       const read = async (all: Sql, any: Sql) =>
         (await tx.query(sql`${all} where client_id = ${client_id} ${grouped} ${any} ${ordered}`)).rows;
-      // Until they are added up, differences may come to nothing.
+      // Until differences are added up, they may cancel to nothing.
       const any = sql`having sum(n) <> 0 or sum(amount_minor) <> 0 or sum(part_minor) <> 0`;
       return { rows: await read(rowsOf, sql``), sums: await read(sumsOf, any) };
     },
@@ -120,7 +120,7 @@ const writeMoney = (client_id: number, { n, version, at, value, merged }: Line):
       }),
     ],
   ).catch((error: { readonly code?: string }) => {
-    // A second content of an id is refused whole, with its sums.
+    // A second content of an id is refused as a whole, with its sums.
     if (error.code !== "23505") throw error;
   });
 };

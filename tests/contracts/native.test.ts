@@ -1,5 +1,5 @@
-// The store reads a block as the rows that it was made of, and each column of the code has the type
-// that it has in the store.
+// The store reads a block as the rows that made it, and each column has the same type in the code
+// and in the store.
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -46,7 +46,7 @@ const arbitraryOf = (type: string): fc.Arbitrary<unknown> => {
   const inner = /^Nullable\((.*)\)$/.exec(type)?.[1];
   return inner === undefined ? someOf[type]! : orNull(someOf[inner]!);
 };
-/** As the store writes a value in JSON. */
+/** The JSON form in which the store writes a value. */
 const asJson = (type: string, value: unknown): unknown => {
   if (value === null) return null;
   if (type.includes("DateTime64")) return new Date(value as number).toISOString();
@@ -63,10 +63,10 @@ test("whatever a row holds, the store reads it back", async () => {
     fc.asyncProperty(
       fc.uniqueArray(row, { minLength: 1, maxLength: 20, selector: (values) => values[1] }),
       async (rows) => {
-        // One month, for an insert takes parts in at most a hundred.
+        // All in one month, because an insert takes parts of at most a hundred.
         const ts = Date.UTC(2026, 6, 1) + round++;
         const given = rows.map((values) => values.map((value, n) => (names[n]![0] === "ts" ? ts : value)));
-        // Of no event, so they are written by their values.
+        // The rows have no event, so they are written by their values.
         const made = given.map((values) => ({ values }) as unknown as EventRow);
         await clickhouseStore(clickhouse).insert(events, made, `native ${ts} ${Math.random()}`);
         const stored = await select<Record<string, unknown>>(

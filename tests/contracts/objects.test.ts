@@ -1,5 +1,5 @@
 // One contract for every object storage: a folder, S3 (our own server, which checks signatures),
-// and the twin in memory that other tests use.
+// and the twin in memory of other tests.
 import { mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// The outbox on a real Postgres and a real log: a change and what the log hears of it are there
-// together, in order, and never twice under two ids.
+// The outbox on a real Postgres and a real log: a change and its records in the log appear
+// together, in order, and never twice with two ids.
 import type pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
@@ -210,7 +210,7 @@ test("two seconds after a change every process knows it, and none is in force be
       const knowsIt = ({ reference }: (typeof processes)[number]) =>
         reference()?.at(recorded_at, recorded_at).client(clientId)?.name === name;
       await until("every process knows it", 30_000, () => expect(processes.every(knowsIt)).toBe(true));
-      // The second: it is known at most 300 ms after it is in force.
+      // The second limit: the change is known at most 300 ms after it is in force.
       return Math.max(performance.now() - savedAt, 1_700 + Date.now() - recorded_at);
     });
   } finally {

@@ -1,4 +1,5 @@
-// What the host of pixels keeps in memory of Postgres, and what it writes there, on a real one.
+// The part of Postgres that the pixel host keeps in memory, and the rows that it writes, on a real
+// Postgres.
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { transaction } from "../../infra/postgres/sql.ts";

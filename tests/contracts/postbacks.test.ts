@@ -1,5 +1,4 @@
-// What Postgres keeps of postbacks: the marks of what was taken, and the sealed secrets of payment
-// processors.
+// Postbacks in Postgres: the marks of accepted ones, and the sealed secrets of payment providers.
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPool, transaction } from "../../infra/postgres/sql.ts";
@@ -39,7 +38,7 @@ test("a notice is new once, among a hundred that come at once over two processes
   expect(await Promise.all(["evt_0", "evt_9", "evt_10"].map((key) => first!.isMarked(notice(key))))).toEqual([
     ...[true, true, false],
   ]);
-  // Another client, another source: another notice.
+  // For another client or source it is another notice.
   expect(await first!.mark(notice("evt_0", OTHER))).toBe("new");
   expect(await first!.mark(notice("evt_0", CLIENT, "postback:adyen"))).toBe("new");
 });
@@ -86,7 +85,7 @@ test("a secret is sealed, is the one of its client alone, and is replaced within
   await save(CLIENT, "whsec_second");
   const began = performance.now();
   await expect.poll(secrets, { interval: 50, timeout: 20_000 }).toEqual(["whsec_second", "whsec_second"]);
-  // What is remembered is half a second old at most; the rest is the question.
+  // The cached value is at most half a second old; the rest is the query.
   expect(performance.now() - began).toBeLessThan(5_000);
   await transaction(pool, [CLIENT], (tx) => removeProvider(tx, { clientId: CLIENT, processor: "stripe" }));
   await expect.poll(secrets, { interval: 50, timeout: 20_000 }).toEqual([undefined, undefined]);

@@ -1,4 +1,4 @@
-// Windows of pulls in Postgres: who asks for them, who may have one, and what is counted once.
+// Windows of pulls in Postgres: who asks for one, who may have it, and how it is counted once.
 import { randomUUID } from "node:crypto";
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

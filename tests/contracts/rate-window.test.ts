@@ -1,5 +1,5 @@
-// The window of a key is one over all processes on a real Redis, also where requests that arrive
-// together take their places in one call.
+// All processes share one window for a key on a real Redis, also when concurrent requests reserve
+// their places in one call.
 import { afterAll, expect, test } from "vitest";
 import { openRateLimit, type RateLimit } from "../../infra/http/rate-limit.ts";
 import { until } from "../../infra/runtime/timing/wait-until.ts";
@@ -8,7 +8,7 @@ import { sharedStack } from "../support/shared-stack.ts";
 const warnings: string[] = [];
 const log = { debug: () => undefined, info: () => undefined, error: () => undefined };
 const opened: RateLimit[] = [];
-/** A process of its own, to Redis. */
+/** A separate process, with its own connection to Redis. */
 const openOne = async (url = sharedStack().env.REDIS_URL!): Promise<RateLimit> => {
   const one = openRateLimit(url, { limit: 100, windowMs: 60_000 }, {
     ...log,

@@ -1,5 +1,5 @@
-// Recordings of visits on a real Postgres: what is stored is sealed, bounded, erased with its
-// visitor, purged in time, and read only while the visitor agrees.
+// Recordings of visits on a real Postgres: sealed, bounded, erased with their visitor, purged in
+// time, and readable only while the visitor agrees.
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { transaction } from "../../infra/postgres/sql.ts";
@@ -41,7 +41,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 beforeEach(async () => {
   objects = inMemoryObjects();
-  // Each test has days of its own, and nothing is left of those before.
+  // Each test has days of its own, without recordings of earlier tests.
   now += 200 * DAY;
   await purgeRecordings({ pool, objects }, now);
 });
@@ -134,7 +134,7 @@ describe("a bound", () => {
     await store(chunkOf(sid));
     expect(await store(chunkOf(sid, { seq: 1 }), limited({ chunks: 1 }))).toBe("visit_too_long");
     expect(await store(chunkOf(sid, { seq: 1 }), limited({ bytes: 100 }))).toBe("visit_too_long");
-    // What is known already is no more of it.
+    // A chunk that is stored already does not add to it.
     expect(await store(chunkOf(sid), limited({ chunks: 1 }))).toBeUndefined();
     now += 13 * 60 * MINUTE;
     expect(await store(chunkOf(sid, { seq: 1 }))).toBe("visit_too_long");
@@ -178,7 +178,7 @@ describe("a visitor", () => {
     expect(await rows(`select device from recordings where session_id = '${sid}'`)).toEqual([{ device: null }]);
     expect(await store(chunkOf(sid, { seq: 1 }), { device })).toBe("erased");
     expect(await open(later)).toMatchObject({ session_id: later });
-    // A chunk that was under way is given its time.
+    // A chunk under way still has time to finish.
     expect(await purgeRecordings({ pool, objects }, Date.now())).toBe(0);
     expect(await purgeRecordings({ pool, objects }, Date.now() + 11 * MINUTE)).toBe(1);
     expect([await count("recordings", sid), await count("recordings", later)]).toEqual([0, 1]);
@@ -225,7 +225,7 @@ describe("the purge", () => {
     };
     expect(await purgeRecordings({ pool, objects }, now, isClosing)).toBe(4);
     expect(await rows(`select 1 from recording_keys where device = '${device}'`)).toHaveLength(1);
-    // One object is away already, as after a process that died between two deletes.
+    // One object is gone already, as after a death between two deletes.
     const [left] = [...objects.held.keys()].filter((key) => old.some((sid) => key.includes(sid)));
     await objects.delete(left!);
     expect(await purgeRecordings({ pool, objects }, now)).toBe(2);

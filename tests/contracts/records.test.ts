@@ -1,5 +1,5 @@
-// `tributary reference` on a real Postgres: what it shows is what it saves, a preview keeps
-// nothing, and what the platform API refuses is refused.
+// `tributary reference` on a real Postgres: its output can be saved again, a preview saves nothing,
+// and it refuses what the platform API refuses.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
 // Reference data on a real Postgres: a change is whole, in force everywhere at one moment, and
-// never visible with a time already passed.
+// never visible with a moment in the past.
 import { createServer, type Socket, connect as tcp } from "node:net";
 import fc from "fast-check";
 import type pg from "pg";
@@ -791,7 +791,7 @@ describe("a change is refused", () => {
   });
 });
 
-/** On a busy machine a change may take longer than it has: it is not saved, and tried again. */
+/** On a busy machine a change may take too long; then it is not saved, and is tried again. */
 const inTime = async <T>(change: () => Promise<T>, tries = 10): Promise<T> => {
   try {
     return await change();
@@ -857,7 +857,7 @@ describe("the order of changes", () => {
     });
   });
   test("changes saved at once get moments in their order; a reader of one has seen all before it", async () => {
-    // They wait for each other, longer than a caller of the product would on a busy machine.
+    // The writers wait for each other, longer than a caller of the product would.
     const writers = database.pool({ max: 8, timeoutMs: 60_000 });
     const watched = new Set<number>();
     let gaps = 0;
@@ -1108,8 +1108,8 @@ describe("the seed", () => {
 });
 
 /**
- * A TCP door before Postgres that can be shut: what is open breaks, what comes is refused, and it
- * counts.
+ * A TCP gate in front of Postgres that can be shut: open connections break and new ones are refused
+ * and counted.
  */
 const openGate = async (target: URL) => {
   const sockets = new Set<Socket>();

@@ -1,5 +1,5 @@
-// What infra/avro/registry.ts and the wire promise together, on the embedded registry: ids before
-// the first event, compatibility, the schemas of other writers.
+// The promises of infra/avro/registry.ts and the wire on the embedded registry: ids before the
+// first event, compatibility, and schemas of other writers.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { topic } from "../../infra/avro/codec.ts";
 import { IncompatibleSchema, openRegistry, type Registry, RegistryAway } from "../../infra/avro/registry.ts";

@@ -1,5 +1,5 @@
-// Replays as Postgres keeps them: calls that find each other, one lane at a time, a position and
-// counts that only the owner moves.
+// Replays in Postgres: equal calls share one, one lane at a time works on it, and only the owner
+// moves its position and counts.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { skippedOf } from "../../modules/log/replays/replay-lane.ts";
 import {

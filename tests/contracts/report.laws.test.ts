@@ -1,5 +1,5 @@
-// Law C7 for money: report, rows and ledger say the same, and what an accountant says who has read
-// none of the code.
+// Law C7 for money: report, rows and ledger agree, also with an accountant who has not read the
+// code.
 import { afterAll, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { report } from "../../modules/figures/reports/report.ts";
@@ -19,7 +19,7 @@ import { sharedStack } from "../support/shared-stack.ts";
 const pool = openPool(sharedStack().env.POSTGRES_URL!);
 afterAll(() => pool.end());
 
-/** Clients of these histories are this far apart from those of other runs. */
+/** Keeps the clients of these histories apart from those of other runs. */
 const from = 100_000 + (Math.floor(Date.now() / 1_000) % 800_000);
 const clientIdOf = (n: number, client: number): number => (from + n) * 10 + client;
 
@@ -29,7 +29,7 @@ const write = async <Row extends ByClient>(table: Table<Row>, rows: readonly Row
   await postgresStore(pool).within({ tenants, token: "" }, (each) => table.write(rows, each));
 };
 
-/** By client, month and currency, what the accountant says. */
+/** The accountant's figures by client, month and currency. */
 const expectedOf = (history: History): Readonly<Record<string, string>> => {
   const earned = new Map<string, bigint>();
   for (const [name, amount] of Object.entries(answersTo(history).money)) {

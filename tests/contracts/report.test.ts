@@ -1,5 +1,5 @@
-// The report by month: orders and money as sold, refunds beside them, commissions from the ledger;
-// months are those of Mexico City.
+// The report by month: sold orders and money, refunds beside them, and commissions from the ledger.
+// Months are those of Mexico City.
 import { afterAll, describe, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { bys, type ReportBy, type ReportFilter, report, summary } from "../../modules/figures/reports/report.ts";
@@ -55,7 +55,7 @@ const june = { month: "2026-06", currency: "MXN", orders: 1, revenue: "100.00", 
 
 test("a month begins at midnight in Mexico City, to the millisecond", async () => {
   const tenant = nextTenant();
-  // Summer time until 30 October 2022: 05:00Z; none since: 06:00Z.
+  // With summer time, until 30 October 2022, a month begins at 05:00Z; since then at 06:00Z.
   const borders = [Date.UTC(2022, 6, 1, 5), Date.UTC(2022, 10, 1, 6), Date.UTC(2026, 6, 1, 6)];
   await tell(
     tenant,
@@ -114,7 +114,7 @@ describe("what was refunded", () => {
   });
   const refundedBy = async (...refunds: readonly Sale[]) => {
     const tenant = nextTenant();
-    // Refunds first: they may come before their sale.
+    // Refunds first, because they may come before their sale.
     await tell(tenant, ...refunds.map(julyRefund));
     await tell(tenant, {}, { product_id: "sku2", value_minor: 50_00n }, { order_id: "o2" });
     const rows = await rowsOf(tenant);
@@ -180,7 +180,10 @@ test("a client's report and summary hold nothing of another client", async () =>
 
 describe("by another thing than the month", () => {
   const minor = (text: string) => BigInt(text.replace(".", ""));
-  /** Sales of two partners on two days, and one without, settled before refunds were kept. */
+  /**
+   * Sales of two partners on two days, and one without a partner, settled before the table kept
+   * refunds.
+   */
   const sales = async (): Promise<number> => {
     const tenant = nextTenant();
     const sale = (order_id: string, partner_id: number | null, day: number, refunded_minor: bigint | null) =>

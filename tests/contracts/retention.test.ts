@@ -1,4 +1,5 @@
-// How long each client keeps its events, as it was saved last, and the purge that works alone.
+// How long each client keeps its events, by the last saved setting, and that only one purge works
+// at a time.
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { archivePurge } from "../../apps/keeper/schedules/archive.ts";

@@ -1,5 +1,5 @@
-// Law C7 for what rollups know beside counts: repeats of clicks, product lines, visitors and
-// dimensions say what a fresh count of the stored events says; and an update fills what was there.
+// Law C7 for the figures of rollups beside counts: repeats of clicks, product lines, visitors and
+// dimensions equal a fresh count of the stored events, and an update fills them for older rows.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -29,7 +29,7 @@ const uuid = (n: number): string => `00000000-0000-8000-8000-${n.toString(16).pa
 const minuteMs = 60_000;
 
 let batches = 0;
-/** What the sink does: rows, then the marks of their minutes. */
+/** Writes rows and then the marks of their minutes, as the sink does. */
 const store = async (...events: readonly EventAttributed[]): Promise<void> => {
   const rows = events.flatMap((data) => analytics.rows(recorded(topics.eventsAttributed, data)));
   const own = { tenants: [...new Set(events.map(({ event }) => event.client_id))], token: `${started}/f${++batches}` };
@@ -40,7 +40,7 @@ const store = async (...events: readonly EventAttributed[]): Promise<void> => {
 const settle = async (): Promise<void> => {
   await computeWaiting(pool, clickhouse, 50);
 };
-// Marks of other suites are no part of what these tests wait for.
+// Computes the marks of other suites first, so that these tests do not wait for them.
 beforeAll(settle);
 
 const click = (client_id: number, n: number, ts: number, over: object = {}, credit: object = {}): EventAttributed =>
@@ -74,7 +74,7 @@ describe("a click", () => {
       click(tenant, 4, noon + 31 * minuteMs, {}, { link_id: 42 }),
       click(tenant, 5, noon + 31 * minuteMs, { ip: null }),
       click(tenant, 6, noon + 32 * minuteMs, { ip: null }),
-      // Of the next clock hour, 59:59 later; and the one behind it, a whole hour.
+      // One in the next clock hour, 59:59 later, and one in the hour after it, a whole hour later.
       click(tenant, 7, noon + 90 * minuteMs - 1_000),
       click(tenant, 8, noon + 150 * minuteMs - 1_000),
     );
@@ -302,7 +302,7 @@ test("hours that an older computation wrote are computed again, each once, the n
     attributed({ client_id: tenant, event_id: uuid(n), order_id: `o${n}`, ts, product_line: "MX" });
   await store(sale(1, noon), sale(2, noon - 5 * hourMs), sale(3, noon - 90 * dayMs));
   await settle();
-  // As they were before product lines were counted: without one, and without dimensions.
+  // Rows of the time before product lines were counted: without one, and without dimensions.
   const older = { query_params: { tenant }, clickhouse_settings: { mutations_sync: "1" as const } };
   const rewritten = "grain, bucket, event_type, source, partner_id, campaign_id, country, device, currency, '', events";
   await clickhouse.command({

@@ -1,4 +1,4 @@
-// Hours are counted in a turn of their own: what waits for it is not lost, and busy hours rest.
+// Hours are computed in a turn of their own: a waiting hour is not lost, and busy hours rest.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { rollupHours, rollups } from "../../apps/keeper/schedules/rollups.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -30,7 +30,7 @@ const { env } = sharedStack();
 const pool = openPool(env.POSTGRES_URL!, { max: 4 });
 const clickhouse = openClickhouse(env.CLICKHOUSE_URL!);
 afterAll(() => Promise.all([clickhouse.close(), pool.end()]));
-// Marks of other suites are no part of what these tests wait for.
+// Computes the marks of other suites first, so that these tests do not wait for them.
 beforeAll(() => computeWaiting(pool, clickhouse, 50));
 
 const HOUR = noon - (noon % hourMs);
@@ -50,7 +50,7 @@ const click = (client_id: number, ts: number): EventAttributed =>
     },
     { credit: clickCredit({}) },
   );
-/** What the sink does: rows, then the marks of their minutes. */
+/** Writes rows and then the marks of their minutes, as the sink does. */
 const store = async (...events: readonly EventAttributed[]): Promise<void> => {
   const rows = events.flatMap((data) => eventRows(recorded(topics.eventsAttributed, data)));
   await clickhouseStore(clickhouse).insert(eventsTable, rows, `hours/${ids}`);
@@ -59,7 +59,7 @@ const store = async (...events: readonly EventAttributed[]): Promise<void> => {
 };
 const minutes = () => takeMarks(pool, 50, (marks) => computeMinutes(clickhouse, marks));
 const hours = () => takeHours(pool, { most: 50 }, (given) => computeHours(clickhouse, given));
-/** Clicks and repeats of the hour, and how many events its dimensions count. */
+/** Clicks and repeats of the hour, and the number of events in its dimensions. */
 const hourOf = async (tenant: number) => {
   const [counted] = await readRows(clickhouse, scopeOf(tenant), {
     from: "rollups",
@@ -144,7 +144,7 @@ test("the keeper counts an hour of any number of events", async () => {
   for (let n = 1; n <= 3; n++) {
     await store(click(tenant, HOUR + n));
     await minutes();
-    // A keeper of its own: one that has counted the hour leaves it to rest for a moment.
+    // A new keeper each time, because one that has counted the hour lets it rest.
     expect(await rollupHours(pool, clickhouse).work(() => false)).toBe(1);
     expect(await hourOf(tenant)).toEqual([n, n - 1, n]);
   }
@@ -156,7 +156,7 @@ test("minutes rest for twice as long behind an hour of more than a million event
   await store(click(tenant, HOUR));
   expect(await minutesOfKeeper.work(() => false)).toBe(1);
   expect(minutesOfKeeper.longestRestMs!()).toBe(20_000);
-  // Another minute of the hour, as if a million had been counted in it.
+  // Another minute of the hour, with a count of a million.
   await clickhouse.command({
     query: `insert into rollups (client_id, grain, bucket, event_type, events, version)
       values (${tenant}, 'minute', fromUnixTimestamp(${(HOUR + 60_000) / 1_000}), 'page_view', 1000000, 1)`,

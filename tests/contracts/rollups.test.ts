@@ -1,5 +1,5 @@
-// Law C7 and R1 for rollups: they say what a fresh count of the stored events says, whatever is
-// written again, lost, restored or moved by a decision.
+// Law C7 and R1 for rollups: they equal a fresh count of the stored events, whatever is written
+// again, lost, restored or moved by a decision.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -73,8 +73,8 @@ const nowhere = {
 };
 let groups = 0;
 /**
- * What the analytics sink does until nothing waits for its group; a new group begins at the start
- * of the log, as a replay does.
+ * Runs the analytics sink until nothing waits for its group; a new group begins at the start of the
+ * log, as a replay does.
  */
 const read = async (group = `replay${++groups}`): Promise<void> => {
   const admin = await kafka.admin();
@@ -113,12 +113,12 @@ const read = async (group = `replay${++groups}`): Promise<void> => {
   }
 };
 
-/** Until no mark waits. Marks of other suites on this stack are computed as well. */
+/** Waits until no mark is left. Marks of other suites on this stack are computed too. */
 const settle = async (): Promise<void> => {
   await computeWaiting(pool, clickhouse, 50);
 };
 
-/** Every row of a tenant's rollups, zeros too, without the version. */
+/** Every row of a tenant's rollups, also zeros, without the version. */
 const rollupsOf = async (tenant: number, ...where: readonly Condition[]) =>
   readRows(clickhouse, scopeOf(tenant), {
     from: "rollups",
@@ -140,7 +140,7 @@ const rollupsOf = async (tenant: number, ...where: readonly Condition[]) =>
     orderBy: ["grain", "at", "group"],
   });
 
-/** The same figures counted from events, by the bucket in which each event lies. */
+/** The same figures counted from events, by the bucket of each event. */
 const counted = (tenant: number, bucketOf: string) =>
   readRows(clickhouse, scopeOf(tenant), {
     from: "events_current",
@@ -161,7 +161,7 @@ const counted = (tenant: number, bucketOf: string) =>
     groupBy: ["bucket_at", "partner", "currency_of"],
     orderBy: ["bucket_at", "partner", "currency_of"],
   });
-/** Repeats are counted in tests/contracts/rollup-figures.test.ts. */
+/** tests/contracts/rollup-figures.test.ts covers repeats. */
 const { repeats: _, ...sums } = figures;
 const rolled = (tenant: number, grain: Grain) =>
   readRows(clickhouse, scopeOf(tenant), {
@@ -193,8 +193,7 @@ const eventsOf = (client_id: number, n: number): readonly EventAttributed[] =>
         client_id,
         event_id: uuid(i + 1),
         did: `d${i % 7}`,
-        // Over three days, two hours of which lie on the two sides of midnight in Mexico City
-        // (06:00Z).
+        // Over three days, in two hours on both sides of midnight in Mexico City (06:00Z).
         ts: noon + (i % 3) * 11 * hourMs + (i % 13) * 60_000 + (i % 60) * 1_000,
         t: (["page_view", "click", "purchase", "refund", "lead_submit"] as const)[i % 5]!,
         order_id: `o${i}`,
@@ -372,8 +371,8 @@ test("a computation that fails leaves every mark where it was", async () => {
 test("whatever versions come in whatever batches, rollups end as a fresh count", async () => {
   const version = fc.record({ id: fc.nat({ max: 6 }), version: fc.integer({ min: 1, max: 4 }) });
   /**
-   * One version of an event has one content: without a partner, a partner's, or a second copy.
-   * Its time never changes.
+   * Each version of an event has one content: without a partner, with one, or a second copy. Its
+   * time never changes.
    */
   const contentOf = (client_id: number, id: number, version: number): EventAttributed => {
     const partner_id = [null, 21, 22][(id * 7 + version * 5) % 3]!;

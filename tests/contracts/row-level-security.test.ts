@@ -1,4 +1,4 @@
-// Laws T2 and T3: a tenant sees its own rows and no others, by the catalog and under interleaved
+// Laws T2 and T3: a tenant sees only its own rows, checked in the catalog and under interleaved
 // load on two connections.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
@@ -11,7 +11,7 @@ import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts"
 const keyring = keyringOf("pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA");
 let database: FreshDatabase;
 const clients: number[] = [];
-/** What tenants may not see is found by name: each row of client n says so. */
+/** Each row of client n has this name, so that a row of another tenant is recognised. */
 const canary = (client: number): string => `Canary ${client}`;
 
 beforeAll(async () => {
@@ -148,7 +148,7 @@ describe("without tenants", () => {
           const { rows } = await tx
             .query<{ n: number }>(`select count(*)::int as n from "${table}"`)
             .catch((error: Error) => {
-              // The secrets cannot even be asked for.
+              // The secrets cannot even be queried.
               if (!/permission denied/.test(error.message)) throw error;
               return { rows: [{ n: 0 }] };
             });
@@ -255,7 +255,7 @@ describe("with tenants", () => {
           if (!isFaulty) throw error;
           failures.push((error as { code?: string }).code ?? (error as Error).message);
         }
-        // The next transaction on the connection that names no tenants sees none.
+        // The next transaction on the connection names no tenants and sees no rows.
         if (n % 5 === 0) expect((await pool.query("select 1 from campaigns")).rowCount).toBe(0);
       };
       const numbers = Array.from({ length: 600 }, (_, n) => n);
@@ -263,7 +263,7 @@ describe("with tenants", () => {
         for (let n = numbers.shift(); n !== undefined; n = numbers.shift()) await request(n);
       };
       await Promise.all(Array.from({ length: 12 }, lane));
-      // Each kind of fault did happen: division by zero, statement timeout, cancel.
+      // Each kind of fault happened: division by zero, statement timeout and cancel.
       const count = (kind: string): number => failures.filter((failure) => failure === kind).length;
       expect([count("22012"), count("57014"), count("the request was cancelled")]).toEqual([30, 10, 20]);
     },

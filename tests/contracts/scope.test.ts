@@ -1,5 +1,5 @@
-// Whose rows a user sees (law T4): by row-level security where a query forgets its condition, and
-// by the condition where row-level security is not there.
+// The rows that a user sees (law T4): row-level security covers queries that forget their
+// condition, and conditions cover tables without row-level security.
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { everyRow, pageOfRows, type RowsQuery } from "../../infra/postgres/rows.ts";
@@ -29,7 +29,7 @@ beforeAll(async () => {
   const known = { name: "Both", email: "both@example.com", client_ids: [one, two] };
   const { idOf } = await writeReference(pool, "test", { partners: [{ partner_id: -1, ...known }] });
   partner = idOf("partners", -1);
-  // It works for one of them now, and keeps its rows at the other.
+  // The partner works for one client now, and keeps its rows of the other.
   await writeReference(pool, "test", { partners: [{ partner_id: partner, client_ids: [two] }] });
   for (const client of [null, ...clients]) {
     await database.adminPool.query(sql`
@@ -46,7 +46,7 @@ const user = (role: User["role"], client_ids: readonly number[] = [], partner_id
   ...{ user_id: 1, email: "a@b.example", name: "A", locale: "es" },
   ...{ role, client_ids, partner_id },
 });
-/** Whose rows plain selects without any condition find. */
+/** The owners of the rows that plain selects without a condition return. */
 const foundBy = (caller: User) =>
   transaction(pool, null, async (tx) => {
     const scope = await enterScope(tx, caller);
@@ -92,7 +92,7 @@ describe("without row-level security, the condition alone keeps to the clients o
     ["audit", auditRows(range), "-at"],
     ["jobs", jobRows({}), "-created_at"],
   ])("in the list of %s, as pages and as a file", async (_what, query, sort) => {
-    // The owner of the tables sees every row of all of them.
+    // The owner of the tables sees every row of each table.
     const tx = await database.adminPool.connect();
     try {
       await tx.query("begin");

@@ -1,5 +1,5 @@
-// What Postgres keeps of the secrets of the installation: fingerprints, one pepper for good, and
-// secrets of clients that are sealed again without losing one.
+// The secrets of the installation in Postgres: fingerprints, one pepper for ever, and clients'
+// secrets that are sealed again without losing one.
 import { createHmac, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -94,13 +94,13 @@ describe("the secret of a client", () => {
       });
       clients.push(idOf("clients", -1));
     }
-    // A client that was changed has another row and is one client all the same.
+    // A changed client has one more row and is still one client.
     await writeReference(pool, "test", { clients: [{ client_id: clients[0]!, name: "Shop One" }] });
     for (const [n, client] of clients.entries()) {
       const made = newClientSecret();
       signatures.set(client, signed(made));
       if (n < 2) await saveClientSecret(pool, client, made, before);
-      // As a release before sealing stored it.
+      // The form in which releases before sealing stored it.
       else await database.adminPool.query("insert into client_secrets values ($1, $2)", [client, made]);
     }
   });

@@ -1,5 +1,5 @@
-// The one legal forward move: a record that stops its reader goes into the dead letters, and the
-// group on behind it; killed at any step, the same command goes on.
+// The only legal move forward: a record that stops its reader becomes a dead letter, and the group
+// goes on after it. If the command is killed at any step, the same command continues.
 import { Redis } from "ioredis";
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -40,7 +40,7 @@ beforeAll(async () => {
   await admin.apply(topicSettings.filter(({ name }) => used.includes(name)));
   await recordHosting(pool, { group: GROUP, topic: "claims", nodes: ["settle"], instance: "test" });
   const value = Buffer.from(wire.encode(topics.claims, recorded(topics.claims, claim()), null));
-  // One order, hence one partition.
+  // All of one order, and so in one partition.
   await producer.send(Array.from({ length: 20 }, () => ({ topic: "claims", key: "7:o:o1", value })));
   const { partition } = (await admin.watermarks("claims")).find(({ high }) => high > 0)!;
   place = { topic: "claims", partition, offset: -1 };
@@ -106,7 +106,7 @@ const lettersAt = async () => {
   return found;
 };
 
-/** What the audit says of an operation. */
+/** The audit of an operation. */
 const saidOf = async (operation: string) => {
   const said: Operation[] = [];
   await kafka.replay({
@@ -121,7 +121,7 @@ const saidOf = async (operation: string) => {
   return said;
 };
 
-/** Every test has a record of its own, at which the group stands with its memory. */
+/** Every test has its own record, at which the group stands with its memory. */
 beforeEach(async () => {
   place = { ...place, offset: place.offset + 2 };
   await admin.setOffsets(GROUP, "claims", new Map([[place.partition, place.offset]]));
@@ -192,7 +192,7 @@ test("of one that was ended only the same record goes on, and giving it up is on
   };
   await expect(setAside(ports({ produce: killed }), request())).rejects.toThrow("killed");
   const { operation } = (await openHolds(pool).of(GROUP))!;
-  // The group stands where it would if the record before had been set aside.
+  // The position that the group would have if the record before had been set aside.
   const before = { ...request(), place: { ...place, offset: place.offset - 1 } };
   await expect(setAside(ports(), before)).rejects.toThrow(
     `which sets claims/${place.partition}@${place.offset} aside; run that again`,

@@ -1,5 +1,5 @@
-// External sources on a real Postgres: what edges know of them and how soon, and raw payloads that
-// are sealed, purged in time and erased.
+// External sources on a real Postgres: what edges know about them and how soon, and raw payloads
+// that are sealed, purged in time and erased.
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPool, sql, transaction } from "../../infra/postgres/sql.ts";
@@ -57,7 +57,7 @@ test("a key that was replaced opens nothing within a second", async () => {
     where source_id = ${SOURCE}`);
   const began = performance.now();
   await expect.poll(() => sources.byKey("key one"), { interval: 10 }).toBeUndefined();
-  // The poll is twice a second; what a busy machine adds is not the promise.
+  // The poll runs twice a second; the rest is for a busy machine, and no promise.
   expect(performance.now() - began).toBeLessThan(5_000);
   expect(sources.byKey("key two")?.source_id).toBe(SOURCE);
 });

@@ -1,5 +1,5 @@
-// The state hash of the stores: equal rows, equal hash, whatever the order, the batches and the
-// columns that may differ; one other value, another hash.
+// The state hash of the stores: equal rows give equal hashes, whatever the order, the batches and
+// the unhashed columns; one different value gives another hash.
 import { afterAll, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool } from "../../infra/postgres/sql.ts";

@@ -1,5 +1,5 @@
 // The list of erased subjects on a real database: known everywhere soon after its commit, kept for
-// good, by tenant, and honest when it cannot be read.
+// ever, separate by tenant, and reported when it cannot be read.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { subjectsOf } from "../../domain/personal/suppression.ts";

@@ -1,5 +1,5 @@
-// Law of every table that sinks write: rows written twice, in any order and in any batches, leave
-// it as rows written once, newest version last (R1, R2, I5).
+// The law of every table that sinks write: rows that are written twice, in any order and in any
+// batches, leave the same table as rows written once with the newest version last (R1, R2, I5).
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -40,10 +40,10 @@ afterAll(async () => {
   await Promise.all([clickhouse.close(), app.end(), admin.end()]);
 });
 
-// Each case has a tenant of its own, so that none meets the rows of another.
+// Each case has its own tenant, so that no case reads rows of another.
 let lastTenant = 1_000_000 + (Date.now() % 1_000_000) * 100;
 const nextTenant = (): number => ++lastTenant;
-// A token that an earlier run used would be taken for its insert.
+// The store would take the token of an earlier run for the same insert.
 const started = Date.now();
 let lastToken = 0;
 const token = (): string => `test/${started}/${++lastToken}`;
@@ -58,9 +58,7 @@ const write = async <Row>(
   await store.within({ tenants, token: token() }, (each) => table.write(rows, each));
 };
 
-/**
- * All rows of a tenant, without its id and without the columns that two readings need not agree on.
- */
+/** All rows of a tenant, without its id and the columns that two readings may differ in. */
 const inClickhouse =
   ({ name, columns }: Pick<ClickhouseTable<unknown>, "name" | "columns">) =>
   async (tenant: number): Promise<unknown> => {
@@ -93,8 +91,7 @@ const inPostgres =
   };
 
 /**
- * Claims of one order over time: a sale that a second copy changes and a person assigns, the copy
- * itself, a refund.
+ * Claims of one order over time: a sale, its second copy, an assignment by a person, and a refund.
  */
 const attributedHistory = (client_id: number): readonly EventAttributed[] => [
   attributed({ client_id, event_id: uuid(1) }),
@@ -107,7 +104,10 @@ const attributedHistory = (client_id: number): readonly EventAttributed[] => [
   ),
   attributed({ client_id, event_id: uuid(4), order_id: "o2", value_minor: 9_223_372_036_854_775_807n }),
 ];
-/** An install that gets its credit later, an order of the app with a second copy, a named event. */
+/**
+ * An install that is credited later, an order of the app with a second copy, and an event with a
+ * name of its own.
+ */
 const appHistory = (client_id: number): readonly EventAttributed[] => [
   attributed({ client_id, event_id: uuid(1), t: "install", order_id: null, value_minor: null, currency: null }),
   attributed({ client_id, event_id: uuid(2), t: "ext_purchase", source: "pull", sale_hash: "a".repeat(64) }),
@@ -184,8 +184,8 @@ const ledgerHistory = (client_id: number): readonly LedgerEntry[] => [
 ];
 
 /**
- * One device shows two identifiers, one of them three times; another device shows the same. Event
- * time is the sender's here.
+ * One device sends two identifiers, one of them three times; another device sends the same ones.
+ * The event time is the sender's.
  */
 const identityHistory = (client_id: number): readonly EventAttributed[] =>
   [
@@ -200,7 +200,7 @@ const identityHistory = (client_id: number): readonly EventAttributed[] =>
     return attributed({ client_id, event_id: uuid(n), did, ts: at }, { enrichment: { edges: [edge] } });
   });
 
-/** A device chooses three times, another one once; a change that nothing was chosen by is none. */
+/** A device chooses three times, another one once; a change without a choice counts as none. */
 const consentHistory = (client_id: number): readonly EventAttributed[] =>
   [
     { n: 1, did: "d1", mask: 0xff },
@@ -214,7 +214,7 @@ const histories = new Map<AnyTopic, readonly ((tenant: number) => readonly unkno
   [topics.conversions, [conversionHistory]],
   [topics.ledgerEntries, [ledgerHistory]],
 ]);
-/** What the sink writes of each record of the history that it writes the most rows of. */
+/** The rows of each record, for the history of which the sink writes the most rows. */
 const writtenBy = ({ from, rows }: AnySink): ((tenant: number) => readonly (readonly any[])[]) => {
   const readings = (histories.get(from) ?? []).map(
     (history) => (tenant: number) =>

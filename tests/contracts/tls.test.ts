@@ -1,5 +1,5 @@
-// The whole product over TLS: every store by its URL, every app by certificate files; and a
-// wrong certificate is refused.
+// The whole product over TLS: every store by its URL, every app by certificate files, and a wrong
+// certificate is refused.
 import { writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { connect, type Socket } from "node:net";
@@ -24,7 +24,7 @@ import { startTlsKafka, type TlsKafka } from "../support/tls-kafka.ts";
 
 const here = workshop();
 const authority = newAuthority();
-// It bears one name, so that the address 127.0.0.1 is a wrong one.
+// The certificate has one name, so the address 127.0.0.1 does not match it.
 const own = authority.issue("localhost");
 const USER = { name: "tributary", password: "s3cret" };
 const file = (name: string) => join(here.home, name);
@@ -38,10 +38,10 @@ const closers: (() => Promise<unknown> | unknown)[] = [];
 
 interface Front {
   readonly port: number;
-  /** Connections that have been encrypted so far, by version. */
+  /** TLS versions of the connections so far. */
   readonly seen: string[];
 }
-/** A TLS socket in front of a server that runs. */
+/** A TLS socket in front of a running server. */
 const frontOf = async (target: string): Promise<Front> => {
   const { hostname, port } = new URL(target);
   const seen: string[] = [];
@@ -61,8 +61,8 @@ const frontOf = async (target: string): Promise<Front> => {
 };
 
 /**
- * Puts files beside the data of the server, readable by its user alone, and switches TLS on without
- * a restart.
+ * Puts certificate files beside the server's data, readable only by its user, and switches TLS on
+ * without a restart.
  */
 const encryptPostgres = async (adminUrl: string): Promise<void> => {
   const owner = new pg.Client({ connectionString: adminUrl });
@@ -89,7 +89,7 @@ const urlWith = (url: string, change: (target: URL) => void): string => {
   return target.href;
 };
 
-/** The same user and password by TLS, at the front. */
+/** The same user and password, over TLS and the front's port. */
 const secured = (url: string, port: number): string =>
   urlWith(url.replace(/^(\w+):/, "$1s:"), (target) => {
     target.hostname = "localhost";
@@ -112,8 +112,8 @@ beforeAll(async () => {
   redis = await frontOf(stack.env.REDIS_URL!);
   registry = await frontOf(stack.env.SCHEMA_REGISTRY_URL!);
   env = {
-    // What the machine does not know as an authority is named by Node's own variable, for every
-    // store at once.
+    // Node's own variable names an authority that the machine does not know, for all stores at
+    // once.
     NODE_EXTRA_CA_CERTS: file("authority.pem"),
     TLS_CERT_FILE: file("own.crt"),
     TLS_KEY_FILE: file("own.key"),
@@ -187,7 +187,7 @@ describe("with TLS everywhere", () => {
       });
       expect(await stored.json()).toEqual([{ n: "1" }]);
     });
-    // No connection went around TLS.
+    // No connection bypassed TLS.
     const { rows: sessions } = await owner.query(
       "select distinct s.ssl, s.version from pg_stat_ssl s join pg_stat_activity a using (pid) where " +
         "a.usename = 'tributary_app'",

@@ -1,5 +1,5 @@
-// Opaque tokens: only their hash is kept, they open what they were made for, and a revoked one is
-// dead everywhere within a second.
+// Opaque tokens: only their hash is stored, they only open what they were made for, and a revoked
+// one fails everywhere within a second.
 import { createHash } from "node:crypto";
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// Users: an identity is bound at the first login and never shared, and the rules that every change
-// of a user keeps.
+// Users: an identity is bound at the first login and never shared, and every change of a user keeps
+// these rules.
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { updateUser } from "../../modules/access/users/change.ts";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 beforeEach(() => database.adminPool.query("truncate users"));
 
-/** There are clients 1 to 3 and the partner 7. */
+/** Clients 1 to 3 and partner 7 exist. */
 const known = {
   client: (id: number) => (id <= 3 ? {} : undefined),
   partner: (id: number) => (id === 7 ? {} : undefined),

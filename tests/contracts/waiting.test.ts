@@ -1,4 +1,4 @@
-// What waits is found among all orders in Postgres, of one client or of all, page after page.
+// Waiting claims are found in all orders in Postgres, for one client or for all, page by page.
 import { afterAll, expect, test } from "vitest";
 import { packed } from "../../infra/postgres/packed-values.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
@@ -18,7 +18,7 @@ afterAll(() => pool.end());
 const tenant = 600_000_000 + (Date.now() % 1_000_000) * 100;
 const later = noon + 72 * hourMs;
 
-/** In parts when `memory` lays it so. */
+/** Stores it in parts if `memory` says so. */
 const remember = async (key: string, claim: Recorded<Claim>, memory = order): Promise<number> => {
   const outcome = settle(claim, emptyOrder, null);
   if (outcome.kind !== "emit") throw new Error(`settle emits, this one was a ${outcome.kind}`);

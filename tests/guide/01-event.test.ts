@@ -1,4 +1,4 @@
-// Chapter 1: an event. What a sender writes, what the edge makes of it, and why sending it again is
+// Chapter 1: an event. What a sender sends, how the edge records it, and why sending it twice is
 // harmless.
 import { expect, test } from "vitest";
 import { clickIdKey, mint, verify } from "../../domain/click-id.ts";
@@ -8,9 +8,9 @@ import { topics } from "../../topics.ts";
 import { clientId, hourMs, linkId, noon, secondMs } from "../support/builders.ts";
 import { admit, pageView, purchase, token, type Written } from "../support/shop.ts";
 
-// An event is a fact: a person saw a page, bought a thing, gave it back. It arrives as JSON at an
-// edge. The edge is thin: it parses, admits or refuses, writes to the log, and answers once the log
-// has it. What it writes is the same record whatever the door: EventReceived.
+// An event is a fact: a person saw a page, bought something, or gave it back. It arrives as JSON at
+// an edge. The edge is thin: it parses the event, admits or refuses it, writes it to the log, and
+// answers once the log has it. Every edge writes the same record: EventReceived.
 
 const taken = (event: Written, receivedAt = noon): EventReceived => {
   const [admission] = admit([event], receivedAt);
@@ -35,8 +35,8 @@ test("a purchase becomes a record: its fields lifted out of the props, its money
     source: "batch",
   }));
 
-// Money is never a floating-point number. A text with more digits than its currency has is a
-// mistake somewhere, so it is refused. A JSON number was rounded once already, by its sender; it is
+// Money is never a floating-point number. A text with more digits than its currency has is an error
+// of the sender, so it is refused. A JSON number was already rounded once by its sender; it is
 // rounded half to even, with a warning on the event.
 
 test("0.1 + 0.2 is thirty cents", () =>
@@ -48,7 +48,7 @@ test("a text with a third decimal is refused", () =>
   expect(refused(purchase({}, { revenue: "10.005" }))).toMatchObject({ code: "bad_amount", field: "props.revenue" }));
 
 // A body holds up to 10,000 events. One bad event does not affect the others, and its refusal names
-// the place and the cure.
+// the place and the fix.
 
 test("each event is answered for itself", () => {
   const answers = admit([pageView(), purchase({ did: "" }), pageView({ ts: noon - secondMs })]);
@@ -57,8 +57,8 @@ test("each event is answered for itself", () => {
 });
 
 // Networks fail after the work is done, so every sender sends some events twice. An id makes the
-// two one. Give an event_id and it is taken (per client: two clients may both have an event "1");
-// give none and the id follows from what the event says.
+// two one. A sender may give an event_id, which is kept apart for each client: two clients may both
+// have an event "1". Without one, the id is derived from the content of the event.
 
 test("the same event sent again has the same id, whatever address or browser it comes from", () =>
   expect(taken(purchase({ ip: "192.0.2.1", ua: "Safari" })).event_id).toBe(taken(purchase()).event_id));
@@ -69,9 +69,9 @@ test("with an event_id the rest may even differ: the sender says that it is the 
     taken(purchase({ event_id: "e1" })).event_id,
   ));
 
-// There are two times. `ts` is when it happened, by the sender's clock; the envelope's `receivedAt`
-// is when the edge took it. A clock that runs ahead by less than a day is forgiven: the event
-// counts as of its arrival, but keeps its own ts, so that a resend is still the same event.
+// An event has two times. `ts` is when it happened, by the sender's clock; the envelope's
+// `receivedAt` is when the edge accepted it. A clock that is fast by less than a day is tolerated:
+// the event counts at its arrival but keeps its own ts, so that a resend is still the same event.
 
 test("a clock an hour ahead: the event happened when it came", () => {
   const [admission] = admit([pageView({ ts: noon + hourMs })], noon);
@@ -89,7 +89,7 @@ test("seconds instead of milliseconds: refused, with a hint", () =>
 
 // Nothing that identifies a person reaches the log in plain text. A device id becomes HMAC(pepper
 // of the client, SHA-256(id)): equal for equal devices of one client, unrelated between clients,
-// and not to be guessed back without the secret. E-mails are found wherever they hide.
+// and impossible to reverse without the secret. E-mail addresses are found in every field.
 
 test("a device is the same device within its client, and a stranger to every other", () => {
   const [other] = admit([pageView({ cid: 8 })], noon, token({ clientId: 8 }));
@@ -109,9 +109,9 @@ test("an e-mail is hashed under any key, inside any text, and even in a URL", ()
   expect(event.warnings).toEqual(["pii_hashed"]);
 });
 
-// One more id deserves a look: the click id that a tracking link puts on a visit. It carries link
-// and time and a MAC over both. With the key one can read which link sent the visitor, without any
-// store; without the key one cannot make such an id.
+// The click id is the id that a tracking link gives to a visit. It holds the link, the time, and a
+// MAC over both. With the key one can read which link sent the visitor, without a store; without
+// the key one cannot make such an id.
 
 test("a click id says which link was clicked and when, and one changed bit makes it worthless", () => {
   const key = clickIdKey("a secret", 1);
@@ -122,8 +122,8 @@ test("a click id says which link was clicked and when, and one changed bit makes
   expect(verify(bytes.toString("base64url"), [key])).toBeUndefined();
 });
 
-// In the log a record lies under a key. All events of one device share a partition, hence an order:
-// that is what makes memory possible later on.
+// In the log a record has a key. All events of one device are in one partition and so in order,
+// which is what makes memory possible (chapter 4).
 
 test("the key of an event is its client and its device", () => {
   const event = taken(pageView());

@@ -15,9 +15,9 @@ import { given } from "../support/given.ts";
 const visit = (over: Partial<EventReceived> = {}) => recorded(topics.eventsRaw, received(over));
 const sale = (over: Partial<EventReceived> = {}) => recorded(topics.eventsRaw, purchase(over));
 
-// Here is a whole one. Its type lists everything it may do: the record it takes, the outputs it may
-// write to and with what, what it remembers, what it may look up, and every reason for which it may
-// say no. The compiler holds it to that list.
+// This is a whole one. Its type lists everything that it may do: the record that it reads, its
+// outputs and their data, its memory, its look-ups, and every reason for a refusal. The compiler
+// enforces that list.
 
 interface Bonus {
   readonly order_id: string;
@@ -53,7 +53,7 @@ describe("every event ends in exactly one of three ways", () => {
       .then({ rejects: "no_order" }));
 });
 
-// A throw is none of the three. It means that the code is wrong, not the event, and it stops the
+// A throw is none of the three. It means that the code is wrong and not the event, and it stops the
 // worker (chapter 6).
 
 // Reasons are closed unions: they become labels of metrics and codes of dead letters, so a new one
@@ -65,10 +65,10 @@ test("a reason that is not listed does not compile", () => {
   expect(sloppy(sale(), 0, { most: 10 })).toMatchObject({ kind: "drop" });
 });
 
-// Pure means: no clock, no I/O, no randomness. Time comes in with the event, ids are derived from
-// the id of the input, and what must be looked up was looked up for the whole batch before the
-// first event was folded. So the same arguments have the same outcome for ever, which is why a
-// batch may come twice, a window may be replayed, and a simulation runs the very code that pays.
+// Pure means: no clock, no I/O, no randomness. Time comes with the event, ids are derived from the
+// id of the input, and all look-ups of a batch are done before its first event is folded. So the
+// same arguments always give the same outcome. That is why a batch may come twice, a window may be
+// replayed, and a simulation runs the code that pays.
 
 test("asked twice, settle gives the same records, ids included", () => {
   const claimed = recorded(topics.claims, claim());
@@ -77,9 +77,9 @@ test("asked twice, settle gives the same records, ids included", () => {
   expect(once).not.toBe(again);
 });
 
-// The real ones read the same way. `enrich` has facts (which country owns an address) and remembers
-// whose a device is; of this one that is not known yet, hence null. A failed look-up is written on
-// the event and blocks nothing.
+// The real ones read the same way. `enrich` has facts (the country of an address) and remembers the
+// person of a device, which is not known yet here, hence null. A failed look-up is recorded on the
+// event and blocks nothing.
 
 const nothingKnown = { ...placesOf(null), ...identityKeysOf("the secret of an installation") };
 
@@ -96,8 +96,8 @@ test(
   },
 );
 
-// Policies are drops with a name. A visitor who did not agree to be seen is not stored. A sale is
-// kept, because a partner may be owed a commission, but without address and URL.
+// Policies are drops with a name. The page view of a visitor without consent is not stored. A sale
+// is kept, because a partner may be owed a commission, but without address and URL.
 
 test("without consent to analytics a page view ends in enrich, and a purchase goes on unseen", () => {
   const unseen = { consent: 0xff & ~0x01, ip: "192.0.2.1", url: "https://shop.example/thanks" };
@@ -108,7 +108,7 @@ test("without consent to analytics a page view ends in enrich, and a purchase go
 });
 
 // `settle` has memory but no facts. Its state is the life of one order, and it only ever emits:
-// whatever can be read has an outcome.
+// every readable claim has an outcome.
 
 test("a credited sale opens a conversion for its partner; the same order paid twice does not open another", () => {
   const copy = (event_id: string) =>

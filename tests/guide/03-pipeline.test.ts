@@ -18,9 +18,9 @@ const visit = [
   purchase({ svc_click_id: clicked }),
 ];
 
-// Three stages look at every event of a device in its order: enrich, score, attribute. What says
-// something about an order goes on as a claim, under the order's own key. settle decides what
-// becomes of the order, commission what is owed for it.
+// Three stages read every event of a device in order: enrich, score, attribute. An event about an
+// order continues as a claim under the order's own key. settle decides what happens to the order,
+// commission what is owed for it.
 
 test("three events go in; what comes out of each stage", async () => {
   const { post, read } = shop();
@@ -37,8 +37,8 @@ test("three events go in; what comes out of each stage", async () => {
   });
 });
 
-// Records are composed. An event that has been through the chain is what was received, plus one
-// part from each stage that looked at it.
+// Records are composed. An event after the chain is the received event plus one part from each
+// stage.
 
 test("the stored purchase holds what each stage found out", async () => {
   const { post, stored } = shop();
@@ -71,9 +71,9 @@ test("the conversion names its sale, its partner and its worth", async () => {
   ]);
 });
 
-// The entry is what is owed. It is never edited; its lines add up to nothing, so money neither
-// appears nor disappears; and it is its own receipt:
-// the formula, what went into it, the version of the contract, the month, and when it can be paid.
+// The entry is what is owed. It is never edited. Its lines sum to zero, so no money appears or
+// disappears. It is also its own receipt: the formula and its inputs, the version of the contract,
+// the month, and the first day of payment.
 
 test("the entry, as an accountant reads it", async () => {
   const { post, entries } = shop();
@@ -97,7 +97,7 @@ test("the receipt can be checked with pencil and paper", async () => {
   });
 });
 
-// A refund never touches the entry: it adds one with the opposite sign.
+// A refund never changes the entry: it adds one with the opposite sign.
 
 test("after a refund of everything the account stands where it began", async () => {
   const { post, entries } = shop();
@@ -112,8 +112,8 @@ test("after a refund of everything the account stands where it began", async () 
   for (const { lines } of entries()) expect(lines.reduce((sum, { amount_minor }) => sum + amount_minor, 0n)).toBe(0n);
 });
 
-// Sinks turn what lies in the topics into rows. They are readings of the log and nothing more: a
-// lost table is read again.
+// Sinks turn the records of topics into rows. Rows are derived from the log, so a lost table can be
+// built again.
 
 test("what the stores would hold", async () => {
   const { post, rows } = shop();
@@ -122,9 +122,9 @@ test("what the stores would hold", async () => {
   expect(Object.fromEntries(sizes)).toEqual({ analytics: 3, "product-sales": 1, conversions: 1, ledger: 1 });
 });
 
-// Stages on one key can share a worker: the topics between them are skipped, and their events are
-// handed over in memory. What comes out is the same, byte for byte, so hosting is a question of
-// cost alone.
+// Stages with the same key can share a worker: their events are then passed on in memory, without
+// the topics in between. The output is the same byte for byte, so hosting is only a question of
+// cost.
 
 test(
   "one worker for three stages or one for each: the same bytes, and nothing on the topics that " + "were skipped",

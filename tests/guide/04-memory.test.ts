@@ -1,5 +1,5 @@
-// Chapter 4: memory. What a stage remembers, and why every event counts once although it may come
-// any number of times.
+// Chapter 4: memory. What a stage remembers, and why every event counts once, however often it
+// comes.
 import { describe, expect, test } from "vitest";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import { topics } from "../../topics.ts";
@@ -7,17 +7,17 @@ import { hourMs, noon, secondMs } from "../support/builders.ts";
 import { click, clickBefore, purchase, refund, type Shop, shop, type Written } from "../support/shop.ts";
 
 // The log delivers at least once: a worker that dies between its work and its commit leaves a batch
-// that comes again. Senders retry, operators rewind. So the question is never whether an event
-// comes twice, only what the second time does.
+// that is read again. Senders retry and operators rewind. So events do come twice, and the question
+// is what the second time does.
 
-/** The messages of a topic as bytes, each content once. */
+/** The messages of a topic as bytes, without repeats. */
 const contents = ({ messages }: Shop, topic: { readonly name: string }): ReadonlySet<string> =>
   new Set(messages(topic.name).map(({ value }) => value!.toString("hex")));
 const recalled = ({ counts }: Shop, stage: string): number =>
   counts
     .flatMap(({ stages }) => stages.filter((counted) => counted.stage === stage))
     .reduce((sum, counted) => sum + counted.recalled, 0);
-/** What the partner is owed after all. */
+/** The final amount that the partner is owed. */
 const balance = ({ entries }: Shop): bigint => entries().reduce((sum, { amount_minor }) => sum + amount_minor, 0n);
 
 const clicked = clickBefore(hourMs);
@@ -36,9 +36,9 @@ describe("fast memory explains", () => {
     });
   });
 
-  // A remembered value has a version for each event that changed it, and an event meets the newest
-  // version older than its own place in the log.
-  // So a stage that is sent back meets its past as it was, not what it has learnt since.
+  // A remembered value has a version for each event that changed it, and an event reads the newest
+  // version before its own place in the log. So a stage that is rewound reads its past unchanged,
+  // without anything that it learnt later.
   test("read again, a purchase does not meet a click that came after it", async () => {
     const made = shop();
     await made.post([purchase()]);
@@ -51,9 +51,9 @@ describe("fast memory explains", () => {
 });
 
 describe("durable memory decides once", () => {
-  // Where money is decided, the outcome of each event is remembered too, in Postgres, and before it
-  // is produced (tests/guarantees/order.test.ts). An event that was decided before is answered with
-  // its recorded outcome, word for word, and nothing is decided again.
+  // Where money is decided, the outcome of each event is remembered too, in Postgres and before it
+  // is produced (tests/guarantees/order.test.ts). A repeated event gets its recorded outcome byte
+  // for byte, and nothing is decided again.
   test("the same purchase sent twice leaves the same bytes twice, and one conversion", async () => {
     const made = shop();
     await made.post([sale]);
@@ -63,7 +63,7 @@ describe("durable memory decides once", () => {
     expect(recalled(made, "settle")).toBe(1);
   });
   // Under another id this would be a second copy, whose amount would win because it comes from the
-  // server (below). Under the same id it is an error of the sender: the copy is set aside.
+  // server (below). Under the same id it is an error of the sender, and the copy is set aside.
   test("sent again under its id with another amount, it is still what it was", async () => {
     const made = shop();
     await made.post([{ ...sale, event_id: "e1" }], { isClientSide: true });
@@ -72,8 +72,8 @@ describe("durable memory decides once", () => {
     const letters = [...made.messages("s2s.dlq"), ...made.messages("pixel.dlq")];
     expect(letters.map(({ headers }) => String(headers[letterHeaders.code]))).toEqual(["id_conflict"]);
   });
-  // Rows are keyed by these ids, so writing them twice leaves a table as writing them once. That is
-  // the whole of "counts once".
+  // Rows are keyed by these ids, so writing them twice leaves the same table as writing them once.
+  // That is all that "counts once" needs.
   test("every chain sent back to its first message writes what it had written", async () => {
     const made = shop();
     await made.post([click(clicked, { ts: noon - hourMs }), sale, refund({ ts: noon + 1 }, { amount: "40.00" })]);
@@ -85,9 +85,9 @@ describe("durable memory decides once", () => {
 });
 
 describe("the life of an order", () => {
-  // Two doors may see one sale: the browser on the thank-you page, and the shop's server. They are
-  // two events of one order line, so settle meets the second with the first in its hand: it counts
-  // no more, but it may bring what the first one lacked.
+  // Two doors may report one sale: the browser on the thank-you page, and the shop's server. They
+  // are two events of one order line, so settle merges the second into the first: it is not
+  // counted, but it may add what the first one lacked.
   test("a second copy is merged: one conversion, and the credit that only the browser knew of", async () => {
     const made = shop();
     await made.post([purchase({ did: "server" })]);
@@ -101,8 +101,8 @@ describe("the life of an order", () => {
     ]);
   });
 
-  // Different devices write to different partitions, so a refund may overtake its sale. Then it
-  // waits in the order until there is something to take back.
+  // Different devices write to different partitions, so a refund may arrive before its sale. It
+  // then waits in the order until there is something to take back.
   test("a refund before its sale waits for it", async () => {
     const made = shop();
     await made.post([refund()]);

@@ -1,4 +1,4 @@
-// Chapter 5: credit. Who gets it, and why the others do not.
+// Chapter 5: credit. Which partner gets it, and why the others do not.
 import { describe, expect, test } from "vitest";
 import type { ReferenceRows } from "../../domain/reference/reference.ts";
 import type { Credit, LedgerEntry } from "../../schemas/generated.ts";
@@ -16,9 +16,9 @@ import {
 } from "../support/builders.ts";
 import { click, clickBefore, pageView, purchase, shop, type Written } from "../support/shop.ts";
 
-// One event has one winner. The order in which candidates win is total: the click id that the event
-// carries, then the partner whom its source names, then the first matching rule. The first of them
-// that nothing speaks against is credited. All of them are written down.
+// One event has one winner. Candidates are tried in a fixed order: the click id that the event
+// carries, then the partner whom its source names, then the first matching rule. The first one
+// without an objection is credited. All of them are recorded.
 
 const outcomeOf = async (
   event: Written,
@@ -45,16 +45,16 @@ describe("by click", () => {
       clicked_at: noon - hourMs,
     }));
 
-  // No store is asked whether the click happened. The id proves it, even if every cache is
-  // lost or the click event never came.
+  // No store is asked whether the click happened. The id proves it, even if every cache is lost or
+  // the click event never came.
   test("a click whose own event never arrived counts like any other", async () => {
     const { post, stored } = shop();
     await post([pageView({ svc_click_id: anHourAgo })]);
     expect(stored()).toMatchObject([{ event: { t: "page_view" }, credit: { method: "click" } }]);
   });
 
-  // The window is the client's, 30 days unless it says otherwise, and it is measured between two
-  // event times: click and purchase. When the events arrived plays no part.
+  // The window is the client's, 30 days by default, and it is measured between two event times:
+  // click and purchase. The times of arrival do not matter.
   test("a click counts up to the last millisecond of its window, and not one longer", async () => {
     expect(await creditOf(purchase({ svc_click_id: clickBefore(30 * dayMs) }))).toMatchObject({ status: "attributed" });
     expect(await creditOf(purchase({ svc_click_id: clickBefore(30 * dayMs + 1) }))).toMatchObject({
@@ -68,7 +68,7 @@ describe("by click", () => {
       reason: "click_after_conversion",
     }));
 
-  // A bad click id spoils the credit, never the sale: the shop did sell something.
+  // A bad click id costs the credit, never the sale: the shop did sell something.
   test("a forged click id earns nothing, and the purchase is stored all the same", async () =>
     expect(await outcomeOf(purchase({ svc_click_id: forged(anHourAgo) }))).toMatchObject({
       credit: { status: "unattributed", reason: "bad_click_id", partner_id: null },
@@ -79,7 +79,7 @@ describe("by click", () => {
       reason: "bad_click_id",
     }));
 
-  // Partner, campaign and link are judged as they were at event time (chapter 7).
+  // Partner, campaign and link count as they were at event time (chapter 7).
   test("a paused campaign and a partner who left earn nothing, and each says so", async () => {
     const event = purchase({ svc_click_id: anHourAgo });
     expect(await creditOf(event, { campaigns: [campaign({ status: "paused" })] })).toMatchObject({
@@ -92,7 +92,7 @@ describe("by click", () => {
 });
 
 describe("by rule", () => {
-  // A rule is data: a condition and whom it credits. A promo code is one of them.
+  // A rule is data: a condition and the partner that it credits. A promo code is a rule.
   const coupon = rule({ when: { field: "coupon", op: "eq", value: "TEN" }, ...crediting(22) });
   const rows = { partners: [partner(), partner({ partner_id: 22 })], rules: [coupon] };
 
@@ -121,8 +121,8 @@ describe("by rule", () => {
         { method: "rule", partner_id: 22, outcome: "won" },
       ],
     }));
-  // No partner is credited by guesswork: a click that the purchase did not carry, or a rule that
-  // does not match, is not near enough.
+  // No partner is credited by guessing: a click that the purchase does not carry, or a rule that
+  // nearly matches, does not count.
   test("nothing carried and nothing matched: no click", async () =>
     expect(await creditOf(purchase({}, { coupon: "ELEVEN" }), rows)).toMatchObject({
       reason: "no_click",
@@ -131,8 +131,8 @@ describe("by rule", () => {
 });
 
 describe("by trust", () => {
-  // score gives points for what looks wrong. A little suspicion holds the money for a person to
-  // look at; much of it takes the credit away.
+  // score gives points for suspicious signs. A few points hold the money until a person has looked
+  // at it; many take the credit away.
   const robot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
   test("a purchase by a self-declared bot is credited, and its commission is held", async () =>
     expect(await outcomeOf(purchase({ svc_click_id: anHourAgo, ua: robot }))).toMatchObject({
@@ -148,14 +148,14 @@ describe("by trust", () => {
     }));
 });
 
-// Not every credit earns. Without a contract the conversion has its entry too: it moves nothing and
-// says why. So conversions and entries can always be laid side by side.
+// Not every credit earns. A conversion without a contract still has its entry, which moves no money
+// and says why. So conversions and entries can always be compared one by one.
 test("a credited sale without a contract has an entry of nothing", async () =>
   expect((await outcomeOf(purchase({ svc_click_id: anHourAgo }), { contracts: [] })).entries).toMatchObject([
     { kind: "none", amount_minor: 0n, reason: "no_contract", lines: [] },
   ]));
 
-// And clicks are credited like everything else: that is how a report can say which partner's
-// visitors came, looked, and did not buy.
+// Clicks are credited like everything else, so that a report can show which partner's visitors
+// came, looked, and did not buy.
 test("a click is credited to its own partner", async () =>
   expect(await creditOf(click(anHourAgo, { ts: noon - hourMs }))).toMatchObject({ method: "click", partner_id: 21 }));

@@ -1,5 +1,5 @@
-// Chapter 6: what is refused. Bytes that cannot be read, events that a stage rejects, and code
-// that throws: three different things.
+// Chapter 6: refusals. Unreadable bytes, events that a stage rejects, and code that throws are
+// three different cases.
 
 import { describe, expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
@@ -12,7 +12,7 @@ import { hourMs, received, recorded } from "../support/builders.ts";
 import { clickBefore, pageView, purchase, type Shop, shop } from "../support/shop.ts";
 import { rateOf, sent, step, toy, toys } from "../support/toy.ts";
 
-// An edge answers the sender what it refuses (chapter 1). A message in the log has no sender to
+// An edge tells the sender what it refuses (chapter 1). A message in the log has no sender to
 // answer, so it is never thrown away: its bytes go unchanged to a dead-letter topic, with headers
 // that say where, why and how often, and the partition goes on.
 
@@ -63,8 +63,8 @@ describe("bytes that cannot be read", () => {
     expect(made.messages("s2s.dlq").map((letter) => headersOf(letter, "code"))).toEqual([{ code: "unreadable_body" }]);
   });
 
-  // Where money is decided a value carries the hash of its own content: Avro would not notice that
-  // a digit has changed.
+  // Where money is decided a value carries the hash of its content, because Avro would not notice a
+  // changed digit.
   test("include a claim whose order was altered in the log, although it still reads as a claim", async () => {
     const made = shop();
     await made.post([sale]);
@@ -77,7 +77,7 @@ describe("bytes that cannot be read", () => {
     expect(made.conversions().map(({ order_id }) => order_id)).toEqual(["o1"]);
   });
 
-  // A letter that is sent again, and fails again, is one letter with a history.
+  // A letter that is sent again and fails again is one letter with a history.
   test("count how often they have been tried", async () => {
     const made = shop();
     const again = async () => {
@@ -92,7 +92,7 @@ describe("bytes that cannot be read", () => {
   });
 });
 
-// Letters are sorted by the door through which their event came, for that is who will mend them.
+// Letters are sorted by the door of their event, because the team of that door fixes them.
 
 test.each([
   ["link", "clicks.dlq"],
@@ -102,9 +102,9 @@ test.each([
   expect(pipeline.deadLetters(recorded(topics.eventsRaw, received({ source })))).toBe(letters),
 );
 
-// No stage of this pipeline rejects anything: what its edges let in, it can decide. The grammar has
-// rejects for those that cannot, so the rest of this chapter runs on a toy (tests/support/toy.ts)
-// whose stage `check` rejects negative numbers, drops 13, and has a bug at 666.
+// No stage of this pipeline rejects anything: it can decide whatever its edges let in. Other
+// processors may reject, so the rest of this chapter runs on a toy (tests/support/toy.ts): its
+// stage `check` rejects negative numbers, drops 13, and has a bug at 666.
 
 const toyed = () => drive(toy, { wire: inMemoryWire, read: rateOf(1) });
 
@@ -118,7 +118,7 @@ describe("an event that a stage rejects", () => {
     expect(letter!.value).toEqual(messages("toy.raw")[1]!.value);
   });
 
-  // Nothing may leak: an event is emitted, dropped or rejected, and the runner counts which, after
+  // No event may get lost: each is emitted, dropped or rejected, and the runner counts which, after
   // the offset is committed.
   test("is counted, so that what goes in can be laid beside what comes out", async () => {
     const { send, counts } = toyed();
@@ -134,9 +134,9 @@ describe("an event that a stage rejects", () => {
 });
 
 describe("a processor that throws", () => {
-  // Then the code is wrong, and whatever comes after might be decided wrongly too. A dead letter
-  // would hide that. So the worker lets through what came before, stops exactly there, and starts
-  // again at the same offset until the code is mended.
+  // Then the code is wrong, and later events might be decided wrongly too. A dead letter would hide
+  // that. So the worker finishes the events before, stops exactly there, and starts again at the
+  // same offset until the code is fixed.
   test(
     "stops its worker at that event: what came before is out, what comes after waits, and no letter " + "is written",
     async () => {

@@ -1,5 +1,5 @@
-// Chapter 7: reference data. Contracts change, campaigns pause, rules are corrected; what was
-// decided stays as it was, however often it is decided.
+// Chapter 7: reference data. Contracts change, campaigns pause, rules are corrected. Past decisions
+// stay, however often they are computed again.
 import { describe, expect, test } from "vitest";
 import {
   campaign,
@@ -17,16 +17,16 @@ import {
 } from "../support/builders.ts";
 import { clickBefore, purchase, shop } from "../support/shop.ts";
 
-// Two clocks rule a row. `valid_from` (for terms `effective_from`) says from when on things are so,
-// in event time. `recorded_at` says since when we know it. Rows are appended, never edited. A stage
-// asks for what is valid at the event's time, as it was known when the event was received:
-// both stand on the event, so the answer is the same today, in a year, and in a rewind.
+// A row has two times. `valid_from` (for terms `effective_from`) says from when on it holds, in
+// event time. `recorded_at` says since when we know it. Rows are appended, never edited. A stage
+// asks for the row that is valid at the event's time, as known when the event was received. Both
+// times are on the event, so the answer is the same today, in a year, and in a rewind.
 
 const sale = purchase({ svc_click_id: clickBefore(hourMs) });
 const later = purchase({ svc_click_id: clickBefore(hourMs), ts: noon + 2 * hourMs }, { order_id: "o2" });
 
 /**
- * 10 %, and since one o'clock 20 %: the second row does not replace the first, it stands beside it.
+ * 10 %, and from one o'clock 20 %: the second row does not replace the first but is added to it.
  */
 const tenPercent = contract();
 const twentyPercent = contract({
@@ -48,9 +48,8 @@ describe("a contract that is changed", () => {
     ]);
   });
 
-  // Recorded outcomes would be reason enough for the past to stay (chapter 4). Here are the facts
-  // alone: a pipeline that remembers nothing and knows everything decides the old sale as the first
-  // one did.
+  // Recorded outcomes alone would keep the past (chapter 4). This test shows the facts alone: a
+  // pipeline without memory that knows all rows decides the old sale as the first one did.
   test("does not change the past, not even for a pipeline that has never seen it", async () => {
     const { post, entries } = shop({ contracts: [tenPercent, twentyPercent] });
     await post([sale]);
@@ -65,7 +64,7 @@ describe("a contract that is changed", () => {
     expect(entries().map(({ amount_minor }) => amount_minor)).toEqual([10_00n, 20_00n]);
   });
 
-  // A refund takes back what was paid, by the terms under which it was paid.
+  // A refund takes back what was paid, under the terms of that payment.
   test("takes back by the version that had paid", async () => {
     const { post, learn, entries } = shop({ contracts: [tenPercent] });
     await post([sale]);
@@ -93,8 +92,8 @@ describe("a contract that is changed", () => {
 });
 
 describe("a campaign that is paused", () => {
-  // Paused at noon, and saved at noon. Things like campaigns, links and partners have a past:
-  // before noon it ran, and that stays true.
+  // Paused at noon and saved at noon. Campaigns, links and partners have a history: before noon the
+  // campaign ran, and that stays true.
   const campaigns = [campaign(), campaign({ status: "paused", recorded_at: noon, valid_from: noon })];
   const creditOf = async (ts: number, receivedAt: number) => {
     const { post, stored } = shop({ campaigns });
@@ -109,8 +108,8 @@ describe("a campaign that is paused", () => {
 });
 
 describe("a campaign that was paused an hour ago, as is noted only now", () => {
-  // valid_from lies before recorded_at. What was received in between was judged by what was known,
-  // and is judged so for ever.
+  // valid_from lies before recorded_at. Events received in between were judged by what was known
+  // then, and always will be.
   const campaigns = [campaign(), campaign({ status: "paused", recorded_at: noon, valid_from: noon - hourMs })];
   test.each([
     ["received before the note, credits", noon - 1, { status: "attributed", partner_id: 21 }],
@@ -123,9 +122,9 @@ describe("a campaign that was paused an hour ago, as is noted only now", () => {
 });
 
 describe("a mistake that is corrected", () => {
-  // At noon it is noted that the coupon has belonged to partner 22 since January. The partner who
-  // was credited before keeps it: on that day this is what was known. Changing it is a decision
-  // with a name and a reason of its own, not a side effect of saving a form.
+  // At noon the row is saved that the coupon has belonged to partner 22 since January. The partner
+  // who was credited before keeps the credit, because on that day nothing else was known. Moving it
+  // is a decision with a name and a reason of its own, not a side effect of saving a form.
   const coupon = (over: object) => rule({ when: { field: "coupon", op: "eq", value: "TEN" }, ...over });
   const rows = {
     partners: [partner(), partner({ partner_id: 22 })],
@@ -145,9 +144,9 @@ describe("a mistake that is corrected", () => {
   });
 });
 
-// Stages get a picture that is complete for everything recorded before the newest event of their
-// batch. One that could not be refreshed is used all the same, for a store that is away must not
-// stop the log; but then the event says as of when it was judged.
+// Stages get a snapshot that is complete up to the newest event of their batch. A snapshot that
+// could not be refreshed is still used, because a store that is away must not stop the log; then
+// the event says at which moment it was judged.
 
 test("an event that came after the newest picture says how old that is", async () => {
   const { post, stored } = shop();
@@ -161,7 +160,7 @@ test("an event that came after the newest picture says how old that is", async (
   ]);
 });
 
-// The picture itself is a plain function of two times.
+// The snapshot itself is a plain function of two times.
 
 const ratesBy = (...contracts: readonly ReturnType<typeof contract>[]) => {
   const { at } = referenceWith({ contracts });
@@ -188,8 +187,8 @@ test("20 % from noon on, agreed at one o'clock: one question, four answers", () 
   });
 });
 
-// Terms differ from things in one point: of a contract only the newest known version counts, in
-// force or not.
+// Terms differ from other rows in one point: of a contract only the newest known version counts,
+// whether it is in force or not.
 
 test("a contract that was shortened does not live on in its older version", () => {
   const rate = ratesBy(tenPercent, contract({ version: 2, effective_to: noon, recorded_at: noon }));

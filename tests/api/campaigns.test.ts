@@ -10,7 +10,7 @@ const post = (path: string, body: unknown, headers = {}, role = "admin") => send
 const patch = (path: string, body: unknown, headers = {}, role = "admin") => send("PATCH", path, body, role, headers);
 const archive = (path: string) => as("admin", path, { method: "DELETE" });
 
-/** A client with two partners that work for it, and one that does not. */
+/** A client with two partners that work for it, and a third one that does not. */
 const shop = async () => {
   const { body: client } = await post("/api/clients", { name: "A shop", slug: fresh("camp") });
   const { body: other } = await post("/api/clients", { name: "Another", slug: fresh("camp") });

@@ -187,7 +187,7 @@ describe("the list of clients", () => {
     });
     const values = [
       bucket(loud, "minute", minute, 2),
-      // A group whose events moved elsewhere counts none.
+      // Counts nothing: all events of this group moved elsewhere.
       bucket(loud, "minute", minute + 60_000, 0),
       bucket(loud, "day", minute - 86_400_000, 9),
       bucket(former, "day", day, 1),

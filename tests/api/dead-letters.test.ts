@@ -1,5 +1,5 @@
-// Dead letters over HTTP: found by any of their marks, retried and given up with a trace of who did
-// it.
+// Dead letters over HTTP: found by any of their properties, retried and discarded, with a record of
+// who did it.
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
@@ -14,14 +14,14 @@ const client = demo.clients[0].id as number;
 afterAll(async () => {
   await clean();
 });
-/** Letters of this file alone. */
+/** Only letters of this file have this stage. */
 const STAGE = "of-this-test";
 const clean = () => owner.query(sql`delete from dead_letters where stage = ${STAGE}`);
 const idOf = (n: number): string => `dl_${String(n).padStart(32, "0")}`;
 const DAY_MS = 86_400_000;
 const now = Date.now();
 
-/** Letter n failed first n days ago, and last one hour later. */
+/** Letter n failed first n days ago, and last one hour after that. */
 const put = (n: number, state: "waiting" | "parked" | "reprocessed", client_id: number | null = client) => {
   const first = new Date(now - n * DAY_MS);
   const last = new Date(now - n * DAY_MS + 3_600_000);

@@ -1,4 +1,4 @@
-// Figures of campaigns and partners over HTTP: what the sinks have stored, counted by hand.
+// Figures of campaigns and partners over HTTP: the rows of the sinks, counted by hand.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { until } from "../../infra/runtime/timing/wait-until.ts";
@@ -12,7 +12,9 @@ const stores = { pool, clickhouse };
 afterAll(() => clickhouse.close());
 
 const minuteMs = 60_000;
-/** Campaign `one` of `shop` is asked, beside another campaign and another client. */
+/**
+ * The requests are about campaign `one` of `shop`; another campaign and another client exist too.
+ */
 let shop: { client: number; a: number; b: number; one: number; two: number };
 let foreign: { client: number; partner: number; campaign: number };
 
@@ -337,7 +339,7 @@ describe("the system", () => {
     await settleRollups(stores);
     const { status, body, text } = await read(`/api/admin/fraud-dashboard?client_id=${foreign.client}&${range}`);
     expect(status, text).toBe(200);
-    // 24 of these, and the line that was sold.
+    // 24 of these events, and the line that was sold.
     expect(body.bands.map((one: any) => [one.band, one.events])).toEqual([
       ["ok", 13],
       ["review", 6],

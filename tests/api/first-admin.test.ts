@@ -1,5 +1,5 @@
-// The first admin of an own installation, by the commands of docs/operate.md alone: no person of
-// the demonstration is made, and none comes back.
+// The first admin of an own installation, with the commands of docs/operate.md only: no user of the
+// demonstration is made or comes back.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -175,7 +175,7 @@ describe("an own installation", () => {
     const { stdout } = await tributary("seed");
     expect(stdout).not.toContain("may come in");
     const live = stdout.split("\n").filter((line) => /^token \d+ of the demonstration is live/.test(line));
-    // Three ingest tokens, an admin and a service token, and one for each partner who uploads.
+    // Three ingest tokens, an admin token, a service token, and one for each partner who uploads.
     expect(live).toHaveLength(5 + sharedStack().demo.upload_tokens.length);
   });
 });

@@ -1,5 +1,5 @@
-// What every route of the platform API does alike: keys of requests, cursors, closed bodies, files,
-// other origins, limits, the audit and its description.
+// The common behaviour of all routes of the platform API: idempotency keys, cursors, closed bodies,
+// files, other origins, limits, the audit and its description.
 import { parse } from "csv-parse/sync";
 import { describe, expect, test } from "vitest";
 import { openPool, sql, transaction } from "../../infra/postgres/sql.ts";
@@ -280,7 +280,7 @@ describe("the audit", () => {
       return { status: answer.status, reader: answer.body!.getReader() };
     };
     const rest = async (reader: ReadableStreamDefaultReader<Uint8Array>): Promise<number> => {
-      // A part may end between the two bytes of an end of line.
+      // A part may end between the two bytes of a line end.
       const parts: Uint8Array[] = [];
       for (;;) {
         const { done, value } = await reader.read();

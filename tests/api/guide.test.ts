@@ -1,4 +1,5 @@
-// The guide of the platform API: every request of docs/api.md is sent, and answered as it says.
+// Sends every request of docs/api.md, the guide of the platform API, and compares the answers with
+// the page.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { asker } from "../support/ask.ts";

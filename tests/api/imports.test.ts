@@ -1,5 +1,5 @@
 // Imports over the platform API: a few rows at once, lists and progress, previews, rejected rows,
-// and how an import is ended or brought back.
+// and cancelling and undoing an import.
 import { createHash, randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -35,7 +35,7 @@ const sale = (order_id: string, more: object = {}) => ({
 const fast = (rows: readonly object[], more: object = {}, headers = {}) =>
   send("POST", "/api/import/fast", { client_id: client, partner_id: partner, rows, ...more }, "admin", headers);
 
-/** As a process would have it that has just begun: no other one takes it. */
+/** An import that a process has just begun, so that no other process takes it. */
 const underWay = async (text: string): Promise<string> => {
   const wanted = { client_id: client, partner_id: partner, filename: `${fresh("file")}.csv`, source: "put" as const };
   const id = (await beginUpload(pool, { ...wanted, created_by: `partner:${partner}` }))!;
@@ -48,7 +48,7 @@ const underWay = async (text: string): Promise<string> => {
   await owner.query("update imports set parts = $2, bytes = $3 where import_id = $1", [id, file.parts, file.bytes]);
   return id;
 };
-/** As if its process had not been heard of for 15 minutes. */
+/** As if its process had been silent for 15 minutes. */
 const expire = (id: string) =>
   owner.query("update imports set lease_until = now() - interval '1 second' where import_id = $1", [id]);
 const reaches = (id: string, status: string) =>
@@ -178,7 +178,7 @@ test("rows that an import took and never counted are free for another file when 
   const other = await underWay("order_id\n");
   expect(await claimed(id)).toEqual(["new"]);
   expect(await claimed(id)).toEqual(["new"]);
-  // Another file sends it as well: the first one may never do so.
+  // Another file sends the same row: the first file may never send it.
   expect(await claimed(other)).toEqual(["under_way"]);
   expect(await claimed(id, 1n)).toBeUndefined();
 

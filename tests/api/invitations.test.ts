@@ -1,5 +1,5 @@
-// Invitations over HTTP: a mail with a link, accepted by one, seen by those who see the client or
-// the partner, and kept without its token.
+// Invitations over HTTP: a mail with a link, accepted once, visible to those who see the client or
+// the partner, and stored without the token.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readMail } from "../../infra/mail/read-mail.ts";
 import { sql } from "../../infra/postgres/sql.ts";
@@ -26,7 +26,7 @@ afterAll(() => owner.query("delete from users where email like '%@invited.exampl
 const post = (path: string, body: object, role = "manager", headers: Record<string, string> = {}) =>
   as(role, path, { method: "POST", body, headers });
 const address = (): string => `${fresh("i")}@invited.example`;
-/** A partner of the manager's client that has not come in yet. */
+/** An invited partner of the manager's client. */
 const newPartner = async (): Promise<number> => {
   const partners = [
     { partner_id: -1, name: "Near & <b>", email: "near@people.example", status: "invited" as const, client_ids: [own] },
@@ -52,7 +52,7 @@ const invite = async (kind: "partner" | "client" = "client") => {
   return { email, partner, path, id: body.id as string, token: tokenIn((await mailTo(email)).text) };
 };
 let senders = 0;
-/** Each from an address of its own: they have 60 requests a minute. */
+/** Each request comes from an address of its own, because an address has 60 requests a minute. */
 const from = () => {
   senders += 1;
   return { "x-forwarded-for": `198.51.100.${senders}` };

@@ -1,5 +1,5 @@
-// A write of the platform API is all there or not at all: its connection is ended before each of
-// its statements, and then the same request is sent again.
+// A write of the platform API is saved as a whole or not at all: its connection is cut before each
+// of its statements, and then the same request is sent again.
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
@@ -59,7 +59,7 @@ const written = async () => {
   return rows[0];
 };
 
-/** The statements before which the request was killed, until it came through. */
+/** The statements before which the request was killed, until it succeeded. */
 const killedBefore = (path: string, asked: Asked, written: () => Promise<unknown>): Promise<readonly string[]> =>
   mortal.killedBefore(async () => {
     const { status, text } = await ask(path, asked);
@@ -75,7 +75,7 @@ test("killed before any statement of it, a write leaves nothing, and sent again 
     headers: { "idempotency-key": "the-one" },
   };
   const lost = await killedBefore("/api/clients", asked, written);
-  // Every kind of row of the write was once about to be written.
+  // The kills came before every kind of row of the write.
   for (const table of ["clients", "audit", "outbox", "idempotency_keys", "reference_changes"])
     expect(
       lost.some((statement) => new RegExp(`insert into "?${table}`).test(statement)),
@@ -161,7 +161,7 @@ test("so does an onboarding: no client, no partner, no secret, no token, no invi
 });
 
 type HeldTable = "users" | "audit" | "clients";
-/** Holds up writes in this table until it is called; in `users`, which answers show, reads too. */
+/** Blocks writes to this table until it is called; for `users`, which answers show, also reads. */
 const holdUp = async (table: HeldTable): Promise<() => Promise<void>> => {
   const owner = await database.adminPool.connect();
   await owner.query("begin");
@@ -171,7 +171,7 @@ const holdUp = async (table: HeldTable): Promise<() => Promise<void>> => {
     owner.release();
   };
 };
-/** How many sessions wait for that table. */
+/** The number of sessions that wait for that table. */
 const waiting = async (table: string): Promise<number> => {
   const { rows } = await database.adminPool.query(
     "select from pg_locks where not granted and relation = $1::regclass",
@@ -179,12 +179,12 @@ const waiting = async (table: string): Promise<number> => {
   );
   return rows.length;
 };
-/** Each try of a change takes a number, saved or not. */
+/** Each try of a change takes a number, whether it is saved or not. */
 const tries = async (): Promise<number> =>
   (await database.adminPool.query("select (last_value - (not is_called)::int)::int as tries from reference_change_ids"))
     .rows[0].tries;
 
-/** Makes a client, or a partner, whose answer shows its users. */
+/** The request for a client or a partner whose answer shows its users. */
 const heldRequest = async (table: HeldTable, name: string): Promise<readonly [path: string, asked: Asked]> => {
   const client = { name: "Held", slug: `held-${table}-${name}` };
   if (table !== "users") return ["/api/clients", { method: "POST", body: client }];
@@ -194,13 +194,14 @@ const heldRequest = async (table: HeldTable, name: string): Promise<readonly [pa
 };
 
 test.each([
-  // The answer is built after the moment of the change, when there is less time: the change is
-  // tried again and gets another moment.
+  // The answer is built after the moment of the change, when less time is left: the change is tried
+  // again and gets another moment.
   ["users", 2],
   ["audit", 1],
   ["clients", 1],
 ] as const)("a change of reference data that is held up by %s is saved once, by try %i", async (table, needed) => {
-  // On a busy machine what follows the moment may take too long by itself: one of three counts.
+  // On a busy machine the part after the moment may be too slow by itself, so one of three tries
+  // counts.
   const took: number[] = [];
   for (const name of ["first", "second", "third"]) {
     if (took.includes(needed)) break;

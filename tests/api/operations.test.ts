@@ -1,5 +1,5 @@
-// Moves of the log over HTTP: planned, taken once, refused when the state has moved on, carried out
-// by whichever keeper is there.
+// Moves of the log over HTTP: planned, accepted once, refused if the state has changed, and carried
+// out by any keeper.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openMoves } from "../../apps/keeper/schedules/moves.ts";
 import { derive } from "../../domain/derive.ts";
@@ -46,7 +46,7 @@ const clean = async (): Promise<void> => {
   await owner.query("delete from moves");
   await owner.query("delete from group_holds");
 };
-/** As a worker that has read so far. */
+/** Commits as a worker that has read up to these offsets. */
 const readTo = (...offsets: readonly number[]) =>
   admin.setOffsets(GROUP, TOPIC, new Map(offsets.map((offset, partition) => [partition, offset])));
 beforeEach(async () => {
@@ -168,7 +168,7 @@ test("a keeper that is stopped leaves the move to another, which goes on and beg
   } finally {
     await second.stop();
   }
-  // Offsets that were set back twice would be where the second keeper had put them.
+  // If the offsets had been set back twice, they would be where the second keeper put them.
   expect(await admin.committed(GROUP, TOPIC)).toEqual(
     new Map([
       [0, 50],

@@ -1,4 +1,4 @@
-// What partners earn, over HTTP: saving contracts, their versions, and which are in force.
+// The contracts of partners over HTTP: saving them, their versions, and which ones are in force.
 import { describe, expect, test } from "vitest";
 import { monthsAfter, startOfDay } from "../../domain/calendar.ts";
 import { sql } from "../../infra/postgres/sql.ts";
@@ -10,7 +10,7 @@ const { demo, owner, tokens, ask, send, read, fresh } = apiSuite();
 const own = (): string => fresh("c");
 const post = (path: string, body: unknown, headers = {}, role = "admin") => send("POST", path, body, role, headers);
 
-/** A partner of a client of its own. */
+/** A partner with a client of its own. */
 const pair = async () => {
   const { id: client } = (await post("/api/clients", { name: "A shop", slug: own() })).body;
   const given = { name: "A partner", email: `${own()}@partner.example`, client_ids: [client] };
@@ -187,7 +187,7 @@ describe("a contract", () => {
     await sell(owner, { ...sold, at: new Date(startOfDay(thisMonth) - 1) });
     const notApplied = async (more: object) => (await save(more)).body.not_applied_to;
     expect(await notApplied({ segment: "MX" })).toMatchObject({ conversions: 1, commission: "10.00" });
-    // Those of a segment with a contract of its own are not its business.
+    // It does not cover segments that have a contract of their own.
     expect(await notApplied({})).toEqual({
       ...{ conversions: 2, commission: "3.00", currency: "MXN" },
       other_currencies: [],
@@ -203,7 +203,7 @@ describe("a contract", () => {
       "month_closed",
       "/effective_from",
     ]);
-    // As it was saved while that month was open.
+    // It was saved while that month was open.
     await owner.query(sql`
       insert into segment_commissions (contract_id, version, change_id, valid_from, client_id, partner_id, event_type,
         type, rate, status, effective_from)

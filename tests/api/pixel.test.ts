@@ -1,5 +1,5 @@
 // The pixel of a client over HTTP: one store behind two forms, the signing secret, and whether
-// events come in.
+// events arrive.
 import { afterAll, describe, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { sql } from "../../infra/postgres/sql.ts";
@@ -297,7 +297,7 @@ describe("by role", () => {
   });
 });
 
-// Last: another API binds the users to the issuer of its own.
+// At the end, because another API binds the users to its own issuer.
 describe("while the analytics store is away", () => {
   test("nothing is said of events, and the answer is there in time", async () => {
     const id = await newClient();

@@ -1,4 +1,4 @@
-// Attribution rules over HTTP: what is saved, what is refused, and who sees it.
+// Attribution rules over HTTP: which are saved, which are refused, and who sees them.
 import { describe, expect, test } from "vitest";
 import { sql } from "../../infra/postgres/sql.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
@@ -6,7 +6,7 @@ import { apiSuite } from "../support/api-suite.ts";
 
 const { pool, owner, send, read, fresh } = apiSuite();
 
-/** A client with two partners that work for it, one that has paused, and one of another client. */
+/** A client with two partners that work for it, a paused one, and a partner of another client. */
 const shop = async () => {
   const partner = (partner_id: number, client_id: number) => ({
     partner_id,

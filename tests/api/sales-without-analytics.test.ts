@@ -1,4 +1,4 @@
-// Sales over HTTP while the analytics store takes questions and answers none.
+// Sales over HTTP while the analytics store accepts queries and answers none.
 import { createServer, type Socket } from "node:net";
 import { afterAll, expect, test } from "vitest";
 import { apiSuite } from "../support/api-suite.ts";

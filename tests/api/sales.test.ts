@@ -1,4 +1,4 @@
-// Orders, sales without a partner and the explanation of an event over HTTP: what each role reads,
+// Orders, sales without a partner, and the explanation of an event over HTTP: what each role reads,
 // on real stores.
 import { parse } from "csv-parse/sync";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -55,7 +55,7 @@ interface Over {
   readonly merged_into?: string | null;
   readonly refunded_minor?: bigint | null;
   readonly at?: number;
-  /** It is in Postgres alone, as a sale of years ago is. */
+  /** The event is only in Postgres, as one of years ago. */
   readonly isForgotten?: boolean;
 }
 const sold = async (client: number, sent: string, over: Over = {}): Promise<string> => {
@@ -71,7 +71,7 @@ const sold = async (client: number, sent: string, over: Over = {}): Promise<stri
   await clickhouseStore(clickhouse).insert(events, rows, event_id);
   return event_id;
 };
-/** A credited conversion of the event, with what it earns. */
+/** A credited conversion of the event, with its commission. */
 const earned = async (client: number, event_id: string, partner_id: number, order_id: string): Promise<void> => {
   const ids = { client_id: client, partner_id, conversion_id: `cnv_${event_id.replaceAll("-", "")}` };
   const occurred_at = now - hour;
@@ -80,7 +80,7 @@ const earned = async (client: number, event_id: string, partner_id: number, orde
   const booked = entry({ ...ids, entry_id: `led_${event_id}`, change_id: event_id, occurred_at });
   await write(ledger, client, ledgerRows(recorded(topics.ledgerEntries, booked)));
 };
-/** As settle remembers it after its first claim. */
+/** The order as settle remembers it after its first claim. */
 const settled = async (client: number, claim: Recorded<Claim>): Promise<void> => {
   const outcome = settle(claim, emptyOrder, null);
   if (outcome.kind !== "emit") throw new Error(`settle emits, this was a ${outcome.kind}`);
@@ -473,7 +473,10 @@ test("partners and client users may call none of these", async () => {
       expect((await read(path, role)).status, `${role} ${path}`).toBe(403);
 });
 
-/** The manager is answered about what it may not see as about what is not there. */
+/**
+ * The manager gets the same answer for records that it may not see and for records that do not
+ * exist.
+ */
 const sameAsUnknown = async <Id>(path: (id: Id) => string, foreign: Id, unknown: Id): Promise<void> => {
   const [one, other] = await Promise.all(
     [foreign, unknown].map((id) => as("manager", path(id), { headers: { "x-request-id": "same" } })),

@@ -1,4 +1,4 @@
-// External sources over the platform API, and what a source that was made there sends to the edge.
+// External sources over the platform API, and the events of a new source at the edge.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/wait-until.ts";
@@ -119,7 +119,7 @@ test("its key opens its address once it is active, until another key takes its p
 }, 90_000);
 
 test("a draft mapping is tried on what a source really sent, side by side, and nothing is written", async () => {
-  // The draft keeps the names of events that are saved.
+  // The draft keeps the event names that are saved.
   const { id } = (await create({ event_names: { "opt-in": "signup" } })).body;
   const { url } = (await rotate(id)).body;
   await change(id, { state: "active" });

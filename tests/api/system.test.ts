@@ -1,5 +1,5 @@
-// The platform API over HTTP: the order of checks, every role at every route, tokens that must not
-// be taken, and alerts that are mailed once.
+// The platform API over HTTP: the order of checks, every role at every route, tokens that it must
+// refuse, and alerts that are mailed once.
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ServedRoute } from "../../apps/api/route.ts";
@@ -59,9 +59,9 @@ describe("who may call", () => {
     for (const { method, path, auth } of routes) {
       for (const token of [undefined, "nonsense", demo.clients[0].ingest_token as string, demo.admin_token as string]) {
         const { status, headers, body } = await ask(placed(path), { method, token });
-        // An invitation takes the place of a token. What a public route asks for is not given here.
+        // An invitation replaces a token. The test does not send what a public route needs.
         const isPublic = auth === "none" || auth === "invitation";
-        // A signature takes it too: what is wrong with one stands in tests/api/leads.
+        // A signature replaces it too; tests/api/leads covers bad signatures.
         if (auth === "hmac") {
           expect([400, 401], `${method} ${path}`).toContain(status);
           continue;
@@ -158,7 +158,7 @@ describe("the order of checks", () => {
       JSON.stringify({ a: "\0" }),
     ])
       expect((await post(service, body)).body.code).toBe("validation_failed");
-    // The role comes before the body, the type before the role.
+    // The role is checked before the body, and the type before the role.
     const viewer = await running.token("viewer@demo.tributary.test");
     const retry = { method: "POST", token: viewer, body: "{" };
     expect((await ask("/api/dead-letters/none/retry", retry)).status).toBe(403);
@@ -211,7 +211,7 @@ test("health has the fields of the specification", async () => {
     "object_store",
     "relational_store",
   ]);
-  // The log is none of the four stores of the interface, and stands beside them.
+  // The log is not one of the four stores of the interface, and is listed beside them.
   expect(detailed.event_log).toMatchObject({ name: "event_log", state: expect.any(String) });
 });
 

@@ -1,5 +1,5 @@
-// Tokens of senders over HTTP: shown once, seen by those who see their client or partner, and dead
-// when revoked.
+// Tokens of senders over HTTP: shown once, visible to those who see their client or partner, and
+// useless once revoked.
 import { userInfo } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../infra/postgres/sql.ts";
@@ -45,7 +45,7 @@ const auditOf = async (id: number) =>
       sql`select action, client_id, before, after from audit where entity = ${`token:${id}`} order by audit_id`,
     )
   ).rows;
-/** In an edge. */
+/** Whether an edge knows the token. */
 const isKnown = (token: string): boolean => edge.find(token) !== undefined;
 const becomesKnown = (token: string): Promise<void> => expect.poll(() => isKnown(token)).toBe(true);
 
@@ -189,7 +189,7 @@ describe("by role", () => {
       const [hidden, none] = [await create(foreignBody, "manager", same), await create(unknownBody, "manager", same)];
       expect([hidden.status, hidden.text]).toEqual([404, none.text]);
     }
-    // An admin sees both, and never those of operators.
+    // An admin sees both, but never tokens of operators.
     const all = (await listed("sort=-created_at")).map(({ id }) => id);
     expect(all).toEqual(expect.arrayContaining([ofClient, ofPartner]));
     expect(all).not.toContain(operators);

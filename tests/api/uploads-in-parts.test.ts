@@ -1,5 +1,5 @@
-// Files that are sent in parts: begun and completed over the platform API, stored by the host of
-// uploads once, wherever that is killed, and imported with the mapping of their sender.
+// Files that are sent in parts: begun and completed over the platform API, stored once by the
+// upload host wherever it is killed, and imported with the mapping of their sender.
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
@@ -29,7 +29,7 @@ afterAll(async () => {
 const PART = 8 * 1024 * 1024;
 const today = new Date().toISOString().slice(0, 10);
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
-/** Few rows of many bytes: more than one part. */
+/** Few rows with many bytes, so that there is more than one part. */
 const fileOf = (order: string, rows: number, head = "order_id,revenue,product_id,quantity,ts"): Buffer => {
   const note = "x".repeat(40_000);
   const lines = Array.from({ length: rows }, (_, n) => `${order}-${n},10.50,p-1,1,${today},${note}`);
@@ -206,7 +206,7 @@ test("an upload that no one finishes ends after 24 hours, and nothing of it stay
   await put(part_urls[0]!, partsOf(file)[0]!, token);
   expect(await pieces(id)).toHaveLength(1);
   await owner.query("update imports set created_at = now() - interval '25 hours' where import_id = $1", [id]);
-  // It looks for what is left over when it starts, and every minute.
+  // The host looks for remains at its start and every minute.
   await host.end();
   await start();
   expect(await reaches(id, "failed")).toMatchObject({ error: expect.stringContaining("24 hours") });
@@ -214,7 +214,7 @@ test("an upload that no one finishes ends after 24 hours, and nothing of it stay
   expect((await put(part_urls[1]!, partsOf(file)[1]!, token)).body.code).toBe("upload_ended");
   expect((await complete(upload_id, listOf(file))).status).toBe(409);
 
-  // A part that a sender was at meanwhile goes too.
+  // A part that arrived meanwhile is deleted too.
   await objects.put(`imports/${id}/parts/000001`, file);
   await owner.query("update imports set finished_at = now() - interval '11 minutes' where import_id = $1", [id]);
   await host.end();

@@ -1,5 +1,5 @@
-// Users over HTTP: only an admin makes and changes them, what it changes acts on the next request
-// of that user, and no one is made an admin by a field that is not of the contract.
+// Users over HTTP: only an admin makes and changes them, a change holds from the user's next
+// request on, and no extra field makes a user an admin.
 import { afterAll, describe, expect, test } from "vitest";
 import { sql } from "../../infra/postgres/sql.ts";
 import { apiSuite } from "../support/api-suite.ts";

@@ -1,5 +1,5 @@
-// Secrets that are made again, over HTTP: shown once, the former dead, and mailed about without
-// their value.
+// New secrets over HTTP: each is shown once, the former one stops working, and the mail about it
+// does not hold the value.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readMail } from "../../../infra/mail/read-mail.ts";
 import { sql } from "../../../infra/postgres/sql.ts";

@@ -1,4 +1,4 @@
-// A client with all that it needs in one request, over HTTP on a real database.
+// Makes a client with everything that it needs in one request, over HTTP on a real database.
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { dayOf, monthsAfter } from "../../../domain/calendar.ts";
@@ -27,7 +27,7 @@ const newPartner = async (): Promise<number> =>
 
 const terms = { event_type: "purchase", type: "percent", rate: "10", effective_from: "2099-01-01" };
 const page = "https://www.shop.example/";
-/** With everything that there is, and a partner of before. */
+/** A body with every kind of record, and a partner that existed before. */
 const whole = (known: number) => ({
   client: { name: "Casa Norte", slug: unique(), attribution: { click_window_days: 14 } },
   segments: [
@@ -52,7 +52,7 @@ const whole = (known: number) => ({
   ],
   pixel_config: { allowed_domains: ["*.shop.example"], jurisdiction: "EU", consent_default: 0, auto_signals: false },
 });
-/** How much there is of everything. */
+/** The number of records of each kind. */
 const counts = async () =>
   (
     await owner.query(`select (select count(*) from clients)::int as clients,
@@ -226,7 +226,7 @@ describe("an onboarding", () => {
 describe("a fault", () => {
   const today = dayOf(Date.now());
   type Body = ReturnType<typeof whole> & Record<string, any>;
-  /** Answers that leave nothing, each with its status, code and place. */
+  /** Requests that save nothing, each with its status, code and place. */
   const refused = async (
     change: (body: Body) => void,
     pointer: string,
@@ -398,7 +398,7 @@ test("all that one request may hold is there at once", { timeout: 120_000 }, asy
     ...{ client: { name: "Large", slug: unique() }, partners, commissions, campaigns },
     segments: Array.from({ length: 200 }, (_, n) => ({ code: `S${n}`, name: `Segment ${n}` })),
   };
-  // On a machine with much other work a change takes longer than it may: 503 says to come again.
+  // On a busy machine a change may take too long: 503 asks to send it again.
   let answer = await onboard(large);
   for (let tries = 1; answer.status === 503 && tries < 10; tries += 1) {
     await setTimeout(Number(answer.headers.get("retry-after")) * 1_000);
@@ -411,8 +411,8 @@ test("all that one request may hold is there at once", { timeout: 120_000 }, asy
   const { rows } = await owner.query(sql`
     select (select count(*)::int from mails where facts ->> 'name' = 'Large' or facts ->> 'clients' = 'Large') as mails,
       (select count(*)::int from audit where client_id = ${body.client.id}) as audited`);
-  // A mail for each link and invitation, and a row of the audit for everything.
+  // A mail for each link and invitation, and an audit row for every record.
   expect(rows).toEqual([{ mails: 1_100, audited: 1 + 200 + 1_000 + 100 + 1 + 100 }]);
-  // Mails leave in their order: those of other suites would wait behind these.
+  // Mails are sent in order, so those of other suites would wait behind these.
   await owner.query("delete from mails where facts ->> 'name' = 'Large' or facts ->> 'clients' = 'Large'");
 });

@@ -1,5 +1,5 @@
-// Plans of a month over HTTP: saved, approved and opened again, compared with what the ledger
-// booked, shown to partners line by line, on a real database.
+// Plans of a month over HTTP, on a real database: saved, approved, reopened, compared with the
+// ledger, and shown to partners line by line.
 import { describe, expect, test } from "vitest";
 import { monthOf, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
@@ -17,7 +17,7 @@ const ahead = (months: number) => {
 const first = firstDayOf(now);
 const inMonth = new Date(startOfDay(first) + 3_600_000);
 
-/** A client of its own with some partners. */
+/** A new client with some partners. */
 const shop = async (partners = 1) => {
   const { id: client } = (await send("POST", "/api/clients", { name: "A shop", slug: fresh("plan") })).body;
   const ids: number[] = [];
@@ -317,7 +317,7 @@ describe("an approval", () => {
     await taken(contract(a, client, { segment: "MX", effective_to: next }));
     await taken(contract(b, client, { segment: "MX" }));
     await taken(contract(a, client, { effective_from: firstDayOf(ahead(2)), rate: "13" }));
-    // In front of it stands the one of the planned month.
+    // The contract of the planned month goes before it.
     await taken(contract(a, client, { rate: "4" }));
     const campaign = { client_id: client, name: "Summer", destination_url: "https://shop.example/" };
     const { id } = (await send("POST", "/api/campaigns", campaign)).body;

@@ -1,5 +1,5 @@
-// What a client wants to spend in a month, over HTTP: set by month and segment, compared with what
-// the ledger booked there, on a real database.
+// The budget of a client over HTTP, on a real database: set by month and segment, and compared with
+// the ledger.
 import { describe, expect, test } from "vitest";
 import { monthOf } from "../../../domain/calendar.ts";
 import { sql } from "../../../infra/postgres/sql.ts";

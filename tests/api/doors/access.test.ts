@@ -1,5 +1,5 @@
-// Users and tokens are refused the same by the platform API and by the command line, and what one
-// of them does has the same consequences as the other's.
+// The platform API and the command line refuse the same changes of users and tokens, and a change
+// through either has the same consequences.
 import { afterAll, describe, expect, test } from "vitest";
 import { inWork, operatorAct } from "../../../apps/cli/work.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
@@ -76,9 +76,9 @@ describe("tokens are refused the same", () =>
       useCase: () => (work) => endToken(work, UNKNOWN),
     },
   ]));
-// `self_reset` and `forbidden` are of the platform API alone: an operator is no user, and may give
-// any limit. Only the platform API gives a version. `last_admin` is in tests/api/users.test.ts and
-// tests/api/first-admin.test.ts, since it needs an installation with one admin.
+// Only the platform API has `self_reset` and `forbidden` (an operator is no user, and may give any
+// limit), and versions. `last_admin` needs an installation with one admin: it is in
+// tests/api/users.test.ts and tests/api/first-admin.test.ts.
 
 test("a user that the command line makes and changes is in the audit, as one of the platform API", async () => {
   const email = address();

@@ -1,5 +1,5 @@
-// Campaigns and their links, which the platform API and the command line change by the same use
-// cases: they refuse the same, word for word, and have the same consequences.
+// Campaigns and their links: the platform API and the command line use the same use cases, so they
+// refuse with the same words and have the same consequences.
 import { describe, expect, test } from "vitest";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { RefusalError } from "../../../modules/base/refusal.ts";
@@ -11,12 +11,12 @@ const { owner, send, read } = suite;
 const { created, save, newShop, archived, refusesAlike } = twoDoors(suite);
 
 const page = "https://shop.example/";
-/** The campaign of each shop, by its client. */
+/** The campaign of each shop, by client. */
 const campaigns = new Map<number, number>();
 const idOf = ({ client }: Shop): number => campaigns.get(client)!;
 const pathOf = (shop: Shop): string => `/api/campaigns/${idOf(shop)}`;
 
-/** A shop with a draft, to which this has happened. */
+/** A shop with a draft, after this change. */
 const draftAfter =
   (...steps: readonly ((shop: Shop) => Promise<unknown>)[]) =>
   async (): Promise<Shop> => {
@@ -42,8 +42,8 @@ const newCampaign = (more: object): Pick<Case, "request" | "entry"> => {
 };
 const ofNobody = [{ kind: "coupon", value: "A", partner_id: 2_000_000_000 }];
 
-// At the platform API alone: what a launch refuses, `duplicate_item` of a list of partners, and all
-// of budgets and plans, which the command line does not save.
+// Only the platform API has the refusals of a launch, `duplicate_item` of a list of partners, and
+// budgets and plans, which the command line does not save.
 const cases: readonly Case[] = [
   { code: "client_archived", given: draftAfter(archived("/api/clients/:client")), ...campaign({ name: "N" }) },
   { code: "client_archived", given: draftAfter(archived("/api/clients/:client")), ...newCampaign({}) },

@@ -1,5 +1,5 @@
-// Clients and their segments, which the platform API and the command line change by the same use
-// cases: they refuse the same, word for word, and have the same consequences.
+// Clients and their segments: the platform API and the command line use the same use cases, so they
+// refuse with the same words and have the same consequences.
 import { describe, expect, test } from "vitest";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { createToken } from "../../../modules/access/tokens/tokens.ts";
@@ -28,14 +28,14 @@ const sold = ({ client: id }: Shop) =>
       content_hash)
     select ${id}, 'cnv_x', 1, 1, gen_random_uuid(), gen_random_uuid(), 'purchase', 'x', now(), 1, 0, 'MXN',
       'credited', 'x', 'x'`);
-/** With the six of every client, as many as there may be. */
+/** With the six segments of every client this is the most that a client may have. */
 const withManySegments = ({ client: client_id }: Shop) => {
   const segments = Array.from({ length: 194 }, (_, n) => ({ client_id, code: `S${n}`, name: `Segment ${n}` }));
   return writeReference(pool, "test", { segments });
 };
 
-// `segment_exists` is met at the platform API alone: an entry of the command line with the code of
-// a segment changes it. So is `forbidden`: an operator decides what an admin does.
+// Only the platform API has `segment_exists`, because an entry of the command line with the code of
+// a segment changes that segment, and `forbidden`, because an operator may do what an admin may.
 const cases: readonly Case[] = [
   {
     code: "slug_taken",

@@ -1,4 +1,4 @@
-// Sources and imports are refused the same by the platform API and by the command line.
+// The platform API and the command line refuse the same sources and imports.
 import { randomBytes, randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { inWork, operatorAct } from "../../../apps/cli/work.ts";
@@ -25,7 +25,7 @@ const mapping = { event_name: "event", dedup_key: "id" };
 const newSource = (client_id: number, more: object = {}) => ({
   ...{ client_id, slug: fresh("net"), name: "Net", kind: "generic", mapping, ...more },
 });
-/** As a file of the command line is read: what is left out has its default. */
+/** A file of the command line: omitted fields have their defaults. */
 const whole = (source: object) => ({
   ...{ mode: null, state: "draft", constants: {}, event_names: {}, allow_ips: [], pull: null, ...source },
 });
@@ -34,7 +34,7 @@ const UNKNOWN = 2_000_000_000;
 interface SourceCase {
   readonly code: string;
   readonly isArchived?: boolean;
-  /** Of a source that is there, by its number. */
+  /** A change of the existing source, by its id. */
   readonly change?: object;
   readonly make?: object;
   readonly id?: number;
@@ -113,4 +113,4 @@ describe("the undo of an import is refused the same", () => {
 
   test("when there is none", () => refusedAlike("not_found", `imp_${randomUUID()}`));
 });
-// Files are sent, cancelled and brought back by the platform API alone.
+// Only the platform API sends, cancels and undoes files.

@@ -1,5 +1,5 @@
-// Partners and contracts, which the platform API and the command line change by the same use cases:
-// they refuse the same, word for word, and what one of them does has the same consequences.
+// Partners and contracts: the platform API and the command line use the same use cases, so they
+// refuse with the same words and have the same consequences.
 import { describe, expect, test } from "vitest";
 import { dayOf } from "../../../domain/calendar.ts";
 import { sql } from "../../../infra/postgres/sql.ts";

@@ -1,5 +1,5 @@
-// The pixel of a client, which the platform API and the command line change by the same use case:
-// they refuse the same, word for word.
+// The pixel of a client: the platform API and the command line use the same use case, so they
+// refuse with the same words.
 import { describe, expect, test } from "vitest";
 import { configurePixel } from "../../../apps/cli/commands/running/pixel.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
@@ -16,7 +16,7 @@ const hosts = (allowed: readonly string[]): Pick<Case, "request" | "command"> =>
   command: ({ client }) => configurePixel(pool, { client: `${client}`, allowedDomains: allowed.join(","), yes: true }),
 });
 
-// The command line names no version, and a client that it does not know is an error of its usage.
+// The command line sends no version, and an unknown client is an error of its usage.
 const cases: readonly Case[] = [
   { code: "client_archived", given: shopAfter(archived("/api/clients/:client")), ...hosts(["shop.example"]) },
   { code: "invalid_value", given: newShop, ...hosts(["shop.example", "https://shop.example"]) },

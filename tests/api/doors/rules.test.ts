@@ -1,5 +1,5 @@
-// Rules, which the platform API and the command line change by the same use cases: they refuse the
-// same, word for word, and have the same consequences.
+// Rules: the platform API and the command line use the same use cases, so they refuse with the same
+// words and have the same consequences.
 import { describe, expect, test } from "vitest";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { writeReference } from "../../../modules/catalog/reference/writer.ts";
@@ -19,7 +19,7 @@ const newRule = (more: (shop: Shop) => object = () => ({})): Pick<Case, "request
   request: (shop) => ["POST", "/api/rules", ruleOf(shop, more(shop))],
   entry: (shop) => ["rules", ruleOf(shop, more(shop))],
 });
-/** Of each shop: its rule. */
+/** The rule of each shop. */
 const rules = new Map<number, number>();
 const withRule = async (shop: Shop): Promise<void> =>
   void rules.set(shop.client, (await created("/api/rules", ruleOf(shop))).id);

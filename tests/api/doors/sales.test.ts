@@ -1,4 +1,4 @@
-// Decisions about sales are refused the same by the platform API and by `tributary decide`.
+// The platform API and `tributary decide` refuse the same decisions about sales.
 import { randomUUID } from "node:crypto";
 import { afterAll, describe, expect, test } from "vitest";
 import { useCaseOf } from "../../../apps/cli/commands/money/decide.ts";
@@ -21,9 +21,9 @@ afterAll(() => clickhouse.close());
 interface Shop {
   readonly client: number;
   readonly slug: string;
-  /** Works for the client. */
+  /** A partner of the client. */
   readonly partner: number;
-  /** Of the client, sold and settled. */
+  /** An order of the client, sold and settled. */
   readonly order: string;
 }
 const created = async (path: string, body: object): Promise<number> => {
@@ -48,7 +48,7 @@ const settled = async (client: number, claims: readonly Recorded<Claim>[]): Prom
   );
 };
 interface Sold {
-  /** The partner that is credited; null: none. */
+  /** The credited partner, or null. */
   readonly credited?: number | null;
   readonly isRefunded?: boolean;
 }
@@ -68,7 +68,7 @@ const archived = async (path: string): Promise<void> => expect((await send("DELE
 type Kind = Parameters<typeof useCaseOf>[0];
 type Options = Partial<Parameters<typeof useCaseOf>[2]>;
 
-/** The use case as the command runs it; its log refuses, so that nothing is decided. */
+/** Runs the use case as the command does; its log refuses, so that nothing is decided. */
 const commanded = (kind: Kind, { client, slug }: Shop, options: Options) => {
   const act = operatorAct("ana@cli");
   const useCase = useCaseOf(kind, { client_id: client }, { client: slug, reason: "x", ...options });
@@ -82,7 +82,7 @@ interface Case {
   readonly before?: (shop: Shop) => Promise<void>;
   readonly path: "assign" | "reattribute" | "refund";
   readonly kind: Kind;
-  /** Beside the order. */
+  /** The fields of the body beside the order. */
   readonly body: (shop: Shop) => object;
   readonly options: (shop: Shop) => Options;
 }
@@ -170,5 +170,5 @@ describe("a decision is refused the same at both doors", () => {
     await expect(commanded("refund", shop, options)).rejects.toThrow("there is nothing of this id");
   });
 });
-// `client_id_required` is of the platform API alone, since a command names its client, and so is
-// `required` of a partner, which a command cannot leave out.
+// Only the platform API has `client_id_required`, because a command names its client, and
+// `required` of a partner, which a command cannot omit.

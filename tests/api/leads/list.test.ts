@@ -1,4 +1,4 @@
-// Leads as people read them: who sees which, what is written down, and what an erasure leaves.
+// Leads as users read them: who sees which, what is audited, and what an erasure leaves.
 import { beforeAll, describe, expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../../domain/device-id.ts";
 import { type SubjectKind, subjectsOf } from "../../../domain/personal/suppression.ts";
@@ -17,7 +17,7 @@ import { pusher, type Signer } from "../../support/push.ts";
 const { env, demo, owner, pool, ask, send, read, fresh } = apiSuite();
 const keyring = keyringOf(env.TRIBUTARY_SECRET!);
 const push = pusher(ask);
-/** The first shop of the demonstration: its manager and its own user see it. */
+/** The first shop of the demonstration, which its manager and its own user see. */
 let shop: Signer;
 let own: Signer;
 beforeAll(async () => {
@@ -161,7 +161,7 @@ describe("an erasure", () => {
     );
   const nothing = { first_name: null, last_name: null, email: null, phone: null, extra: null, erased: true };
   const person = (over: object = {}) => ({ client_lead_id: fresh("e"), first_name: "Eva", product: "kept", ...over });
-  /** All that could open a lead, as a backup has it. */
+  /** Everything that could open a lead, as a backup has it. */
   const backup = async (lead_id: string) => {
     const { rows } = await owner.query(sql`select * from lead_people where lead_id = ${lead_id}`);
     return rows[0];
@@ -195,7 +195,7 @@ describe("an erasure", () => {
         sql`select 1 from lead_keys where client_id = ${own.id} and subject = ${kept[kind]}`,
       );
       expect(rows).toEqual([]);
-      // What comes later is new, and a repeat of what was erased brings nothing back.
+      // A later lead is new, and a repeat of the erased one brings nothing back.
       expect(await leadAt(own, await pushed(own, person({ [kind]: value })))).toMatchObject({ first_name: "Eva" });
     },
   );
@@ -238,7 +238,7 @@ describe("an erasure", () => {
       });
       expect(opened.first_name).toBe("Eva");
     } finally {
-      // The running API knows the former secret alone.
+      // The running API only knows the former secret.
       await resealClientSecrets(pool, { ...later, newest: keyring.newest });
     }
     expect(await leadAt(own, lead_id)).toMatchObject({ first_name: "Eva" });

@@ -1,5 +1,5 @@
-// Signed leads over HTTP: whose signature is good, what a body may hold, and that the first push of
-// an id stands.
+// Signed leads over HTTP: which signatures are good, what a body may hold, and that the first push
+// of an id counts.
 import { gzipSync } from "node:zlib";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -23,7 +23,7 @@ const newSecret = async (id: number): Promise<string> => {
   expect([status, body]).toMatchObject([200, {}]);
   return body.hmac_secret;
 };
-/** A change of reference data that takes too long on a busy machine is answered 503. */
+/** A change of reference data that takes too long on a busy machine is answered with 503. */
 const newClient = (): Promise<Signer> =>
   until("a client is made", 20_000, async () => {
     const { status, body } = await send("POST", "/api/clients", { name: "A shop", slug: fresh("leads") });
@@ -130,7 +130,7 @@ describe("a good push", () => {
         .toLowerCase();
       const found = ["xochitl9", "ana.quetzal", "87654321", "coyoacan7"].filter((word) => text.includes(word));
       expect(found, table).toEqual([]);
-      // As bytes it would be hexadecimal.
+      // Bytes would be stored as hexadecimal.
       expect(text).not.toContain(Buffer.from("Xochitl9").toString("hex"));
     }
   });
@@ -152,7 +152,7 @@ describe("a good push", () => {
     expect((await stored(lead_id)).product).toBe(`p${created[0]!.n}`);
     const rows = await outboxOf(lead_id);
     expect(rows.filter(({ topic }) => topic === "events.raw")).toHaveLength(1);
-    // Those that lost have left no key of their people.
+    // The pushes that lost the race left no key of their persons.
     const { rows: keys } = await owner.query(sql`
       select count(*)::int as count from lead_keys k where client_id = ${shop.id} and kind = 'email'
         and not exists (select 1 from lead_people p where p.client_id = k.client_id and p.email = k.subject)`);

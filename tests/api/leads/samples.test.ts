@@ -1,4 +1,4 @@
-// The samples of docs/push-leads.md, run as they stand there.
+// Runs the samples of docs/push-leads.md.
 import { beforeAll, expect, test } from "vitest";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { apiSuite } from "../../support/api-suite.ts";

@@ -1,5 +1,5 @@
-// What breaks servers, at every route: it is refused with the place of the fault, nothing of it is
-// done, and no answer says how the server is made inside.
+// Requests that break servers, at every route: they are refused with the place of the fault,
+// nothing of them is done, and no answer shows the inside of the server.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { routesOf } from "../../../apps/api/routes.ts";
 import type { Answer } from "../../support/ask.ts";

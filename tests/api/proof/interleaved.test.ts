@@ -1,5 +1,6 @@
-// Law T3 at the routes: 2,000 requests of two tenants take turns on two connections, while requests
-// are refused, break off, time out and lose their session. No answer holds what is not its own.
+// Law T3 at the routes: 2,000 requests of two tenants alternate on two connections, while requests
+// are refused, break off, time out and lose their session. No answer holds rows of the other
+// tenant.
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -27,7 +28,7 @@ beforeAll(async () => {
   );
   const cursorKeys = [Buffer.alloc(32)];
   const ports = {
-    // The name of a person takes the place of its token.
+    // The name of a person replaces its token.
     identify: async ({ headers }: { headers: { authorization: string } }) =>
       rows.find(({ name }) => name === `${headers.authorization.slice("Bearer ".length)}-0`),
     limit: async () => ({ isAllowed: true, remaining: 1, resetMs: 0 }),
@@ -53,7 +54,7 @@ interface Step {
   readonly path: string;
   readonly body?: unknown;
 }
-/** What a person asks for, in turn: what it is shown, what is refused early and late. */
+/** The requests of a person in turn: some are answered, some are refused early, some late. */
 const stepsOf = ({ rows: [own], role }: Person): readonly Step[] => {
   const { client, partner, campaign } = world.rows[own!];
   const foreign = world.rows[own === "b" ? "a" : "b"];
@@ -100,7 +101,7 @@ test("two thousand requests in turn, with refusals, aborts, timeouts and lost se
   };
 
   let isOver = false;
-  /** Writes wait for this lock, and the statement that waits is ended by its timeout. */
+  /** Writes wait for this lock until their timeout ends them. */
   const disturb = async (): Promise<number> => {
     const owner = await world.database.adminPool.connect();
     let ended = 0;
@@ -131,11 +132,11 @@ test("two thousand requests in turn, with refusals, aborts, timeouts and lost se
 
   expect(leaks).toEqual([]);
   expect([...statuses.values()].reduce((sum, count) => sum + count, 0)).toBe(REQUESTS);
-  // Each kind of trouble took place.
+  // Each kind of trouble happened.
   for (const kind of [200, 400, 403, 404, 409, 503, "aborted"] as const)
     expect(statuses.get(kind) ?? 0, `${kind} of ${JSON.stringify([...statuses])}`).toBeGreaterThan(1);
   expect(await disturbed).toBeGreaterThan(1);
-  // What a connection was last used for is not left on it.
+  // A connection keeps nothing of its last user.
   for (let n = 0; n < 4; n += 1)
     expect((await pool.query(sql`select current_setting('app.clients', true) as clients`)).rows[0].clients ?? "").toBe(
       "",

@@ -1,5 +1,5 @@
-// Law T4: row-level security and the conditions of the queries each keep tenants apart alone. One
-// of them is taken away, then the other, then both: only then does something leak.
+// Law T4: row-level security and the conditions of the queries each separate tenants. The test
+// removes the one, then the other, then both: only then do rows leak.
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { routesOf } from "../../../apps/api/routes.ts";
@@ -8,7 +8,7 @@ import { askAll, type Call, callsOf, described, type Outcome, withListed } from 
 
 const routes = await routesOf({} as never);
 let world: CanaryWorld;
-/** Of those who see one tenant's rows, or fewer. */
+/** Calls of users who see one tenant's rows, or fewer. */
 let calls: readonly Call[];
 beforeAll(async () => {
   world = await withListed(await canaryWorld(), routes);
@@ -19,9 +19,11 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => world.close());
 
-/** How a query names the clients of its reader. */
+/** The condition with the clients of the reader. */
 const CONDITION = /(?: = any ?\(| && )(\$\d+)::int\[\]\)?/g;
-/** Runs `work` while no statement of this process has such a condition; says how many had one. */
+/**
+ * Runs `work` while no statement of this process has such a condition. Returns how many had one.
+ */
 const withoutConditions = async <T>(work: () => Promise<T>): Promise<readonly [T, number]> => {
   const { query } = pg.Client.prototype;
   let changed = 0;
@@ -57,7 +59,7 @@ const setRowSecurity = async (isOn: boolean): Promise<number> => {
   return rows.length;
 };
 
-/** What shows or changes what is not the caller's. */
+/** Outcomes that show or change rows of another tenant. */
 const bled = (outcomes: readonly Outcome[]): readonly string[] =>
   outcomes
     .filter(

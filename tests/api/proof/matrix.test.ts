@@ -1,5 +1,5 @@
-// Who may call what, live: every route with every kind of caller and every kind of row, in a world
-// whose texts and amounts say whose they are. Nothing leaks, and what is refused changes nothing.
+// Who may call what, live: every route with every kind of caller and every kind of row, in data
+// whose texts and amounts name their owner. Nothing leaks, and a refused request changes nothing.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { routesOf } from "../../../apps/api/routes.ts";
 import { type CanaryWorld, canaryWorld } from "../../support/canary-world.ts";
@@ -13,7 +13,7 @@ import {
   wrongMethodCalls,
 } from "../../support/matrix.ts";
 
-/** Nothing is opened: a route is data and a function. */
+/** Opens nothing: a route is data and a function. */
 const routes = await routesOf({} as never);
 let world: CanaryWorld;
 let outcomes: readonly Outcome[];
@@ -28,11 +28,11 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => world.close());
 
-/** That a store is slow to answer is what the report of health is for. */
+/** The health report may say that a store is slow to answer. */
 const isBroken = ({ answer: { status }, path }: Outcome): boolean =>
   status === 429 || (status >= 500 && !(status === 503 && path === "/api/health"));
 const of = (expected: Expected): readonly Outcome[] => outcomes.filter((one) => one.expected === expected);
-/** Those that were answered otherwise than they should be. */
+/** The calls with an unexpected answer. */
 const wrong = (expected: Expected, isRight: (one: Outcome) => boolean): readonly string[] =>
   of(expected)
     .filter((one) => !isRight(one))
@@ -51,7 +51,7 @@ describe("every route by every caller at every row", () => {
     expect(await world.state()).toBe(before));
 });
 
-/** Good tokens, whose people are no users here. */
+/** Good tokens of people who are no users here. */
 const NO_ACCOUNT: ReadonlySet<string> = new Set(["of an unknown person", "of a person who was removed"]);
 
 describe("who is let in", () => {
@@ -88,7 +88,7 @@ describe("who is let in", () => {
     expect(wrong("public", ({ answer }) => [200, 400, 404, 503].includes(answer.status))).toEqual([]));
 });
 
-/** Requests whose answers should be one, and are not. */
+/** Requests whose answers should be equal and are not. */
 const differing = (some: readonly Outcome[]): readonly string[] => {
   const groups = new Map<string, Set<string>>();
   for (const { route, caller, variant, answer, text } of some) {
@@ -107,7 +107,7 @@ describe("a row of another tenant", () => {
   test("is nothing that could be read or changed", () =>
     expect(
       wrong("unknown", ({ answer, route }) =>
-        // A filter by what is not there finds nothing.
+        // A filter by a missing thing finds nothing.
         route.method === "GET" ? [200, 400, 404].includes(answer.status) : answer.status >= 400,
       ),
     ).toEqual([]));

@@ -1,5 +1,6 @@
-// Law C11: the archive covers the log, without gap or overlap, whatever is killed when; a restore
-// brings back the very bytes; memory that was lost is relearnt from it where the log has let go.
+// Law C11: the archive covers the log without gap or overlap, whatever is killed when. A restore
+// brings back the same bytes, and lost memory is relearnt from the archive where the log no longer
+// has the events.
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +24,7 @@ let objects: Objects;
 const spawnedHere: ChildProcess[] = [];
 let workers = 0;
 beforeAll(async () => {
-  // The archive in processes of its own, so that each can be killed at a place.
+  // The archive runs in processes of its own, so that each can be killed at a named place.
   product = await startProduct(apps.filter(({ name }) => name === "ingest"));
   objects = openObjects(pathToFileURL(join(product.stack.home, "objects")).href);
 });
@@ -34,7 +35,7 @@ afterAll(async () => {
 });
 
 const began = Date.now();
-/** Devices that say who they are are remembered. */
+/** Events of devices that identify themselves, which enrich remembers. */
 const introduced = (events: readonly SentEvent[]): readonly SentEvent[] =>
   events.map((event) => ({ ...event, props: { ...event.props, email: `${event.did}@shop.example` } }));
 const load = async (run: string, seed: number, batches: number) => {
@@ -51,7 +52,10 @@ const load = async (run: string, seed: number, batches: number) => {
   journal.close();
 };
 
-/** A worker outside of the supervisor; with a failpoint it kills itself at its n-th passing. */
+/**
+ * Starts a worker outside of the supervisor; at a failpoint it kills itself when it passes for the
+ * n-th time.
+ */
 const worker = async (group: string, failpoint?: string, passing = 1) => {
   workers += 1;
   const name = `archive-${workers}`;
@@ -81,9 +85,8 @@ test("a worker killed while it announces, after a file and before it commits lea
   "overlap, and the bytes of the log", async () => {
   const seed = newSeed("archive under kill -9");
   const proofs: string[] = [];
-  // Two members that share the partitions before there is anything to read, so that the group is
-  // waited for once. A member that comes later reads what has come since as well, and would
-  // cut every file elsewhere.
+  // Two members share the partitions before there is anything to read, so that the group is awaited
+  // once. A later member would also read newer records, and its files would end elsewhere.
   const kills = [["after-announcement", 2] as const, ["after-file", 1] as const];
   const dying = await Promise.all(
     kills.map(async ([failpoint, passing]) => ({
@@ -195,8 +198,7 @@ test("a restore shows what it would do, brings back the very bytes to the same p
   expect(restored).toMatchObject({ files: plan.files, events: inLog.length, suppressed: 0 });
 
   const back = await product.read("events.restored");
-  // The file during which it was killed came twice; its records follow each other in order both
-  // times.
+  // The file under way at the kill came twice; its records are in order both times.
   expect(back.length).toBeGreaterThan(inLog.length);
   const byPlace = new Map(inLog.map((record) => [`${archiving.topic}/${record.partition}@${record.offset}`, record]));
   const seen = new Set<string>();
@@ -268,7 +270,7 @@ test("a journey that Redis has lost and the log no longer holds is relearnt from
   const ends = await product.admin.watermarks(archiving.topic);
   await product.admin.deleteRecords(archiving.topic, new Map(ends.map(({ partition, high }) => [partition, high])));
   expect((await product.admin.watermarks(archiving.topic)).every(({ low, high }) => low === high)).toBe(true);
-  // One more event of each partition makes the stage look back.
+  // One more event in each partition makes the stage read its memory.
   await load("late", 8, 3);
   const late = await product.read(archiving.topic);
   const second = await worker(chain);
@@ -279,7 +281,7 @@ test("a journey that Redis has lost and the log no longer holds is relearnt from
   expect(second.log()).toContain('"read":"past"');
   expect(second.log()).not.toContain("memory.truncated");
   const after = await memory();
-  // What the late events have added stands beside what was there.
+  // The late events add fields; the ones of before stay.
   for (const [key, fields] of Object.entries(before)) expect(after[key]).toMatchObject(fields as object);
   expect((await product.read("events.attributed")).length - written).toBeLessThanOrEqual(late.length);
   redis.disconnect();

@@ -1,5 +1,5 @@
-// A backfill is applied once, whatever happens to its keeper, its rule and the jobs beside it; and
-// so is the undo of an import.
+// A backfill is applied once, whatever happens to its keeper, its rule and the jobs beside it; the
+// same holds for the undo of an import.
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ afterAll(async () => {
   await product?.clear();
 });
 
-/** Outside of the supervisor, which would start it again with the same failpoint. */
+/** Starts a keeper outside of the supervisor, which would restart it with the same failpoint. */
 const keeper = async (failpoints = "") => {
   const name = `keeper-${keepers.length}`;
   const log = join(product.stack.home, `${name}.hits`);
@@ -98,7 +98,10 @@ const earned = () =>
     select partner_id, count(*)::int as entries, sum(amount_minor)::int as amount from ledger_entries
     where client_id = ${shop.id} group by 1`);
 
-/** Where a keeper dies, in the order of the effects; the last has done everything but say so. */
+/**
+ * The failpoints of a keeper in the order of its effects; at the last one only the end of the job
+ * is not recorded.
+ */
 const deaths = ["job-taken=1", "decisions-produced=2", "backfill-answered=1", "job-worked=1"];
 
 test("killed at every step, with its rule edited and archived meanwhile, it is applied once", async () => {
@@ -113,11 +116,11 @@ test("killed at every step, with its rule edited and archived meanwhile, it is a
     expect(hits()).toContain(`${death.replace("=", " ")} killed`);
     if (n === 0) await send("PUT", `/api/rules/${rule}`, ruleFor(partners[1]!, "ABRIL"));
     if (n === 1) await send("DELETE", `/api/rules/${rule}`);
-    // A minute passes.
+    // Ends the lease, as a minute would.
     await product.rows(`update jobs set lease_until = now() - interval '1 second' where job_id = '${job_id}'`);
   }
   await keeper();
-  // What five processes did, counted once.
+  // The work of five processes, counted once.
   expect(await ended(job_id)).toMatchObject({
     result: {
       ...{ rule_version: 1, evaluated: 1_300, matched: 1_300, decisions: 1_300, applied: 1_300, overtaken: 0 },
@@ -165,7 +168,7 @@ test("an import is undone once, wherever its keeper dies, and its counts and sum
   });
   const rows = [
     ...Array.from({ length: 700 }, (_, n) => row(`undo-${n}`)),
-    // A copy of a sale that is known, credited to no one, and takes its credit.
+    // A copy of a known sale without credit, which takes its credit.
     row("undo-known"),
     { t: "newsletter", ts: row("x").ts, did: "undo-reader" },
   ];
@@ -209,7 +212,7 @@ test("an import is undone once, wherever its keeper dies, and its counts and sum
   });
   expect(again).toMatchObject({ status: 409, body: { code: "already_undone", job_id } });
   await product.quiet(60_000);
-  // What the sale that a person has moved earns stays.
+  // The commission of the sale that a person moved stays.
   const amount = (sums: Awaited<ReturnType<typeof earned>>, partner: number): number =>
     sums.find(({ partner_id }) => partner_id === partner)?.amount ?? 0;
   const after = await earned();

@@ -1,6 +1,6 @@
-// Each event counts once: random logs with kills between all steps, redeliveries, ids sent twice,
-// batches cut anywhere, rewinds, and owners that overlap while they know different facts. At the
-// end every id has one content, and what is remembered is as if each event had come once.
+// Each event counts once: random logs with kills between all steps, redeliveries, repeated ids,
+// batches of any size, rewinds, and overlapping owners that know different facts. At the end every
+// id has one content, and memory is as if each event had come once.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Step, type Sum, step, toys } from "../support/toy.ts";
@@ -44,7 +44,7 @@ const action = fc.oneof(
 );
 type Action = typeof action extends fc.Arbitrary<infer T> ? T : never;
 
-/** Rates are facts of settle alone, so that the outputs of the first chain can be compared too. */
+/** Only settle has rates as facts, so that the outputs of the first chain can be compared too. */
 const readOf = (of: Group, value: number) => (async () => (of === "settle" ? value : 1)) as never;
 
 const play = async (
@@ -74,8 +74,8 @@ const play = async (
       );
     if (one.does === "wake") await asleep.splice(one.which, 1)[0]?.();
     if (one.does === "overlap") {
-      // The second owner takes the whole partition over while the first one stands at one of its
-      // effects, and the first one does not notice.
+      // The second owner takes over the whole partition while the first one stands at one of its
+      // effects and does not notice.
       let effects = 0;
       const around = async () => {
         if (effects++ !== one.at) return;
@@ -122,8 +122,8 @@ const hasOneContent = (made: World, topic: keyof typeof toys): void => {
 };
 
 /**
- * The sums of an order are one story: the n-th adds to the one before, none is missing, none comes
- * twice.
+ * The sums of an order form one sequence: the n-th adds to the one before, none is missing and none
+ * is repeated.
  */
 const tellsOneStory = (made: World): void => {
   const orders = byOrder(distinct(made, "sums"));

@@ -1,5 +1,6 @@
-// Dead letters end to end, law C4: garbage and refused rows become letters that health counts;
-// mended, they come through once, also when the keeper is killed between sending and marking.
+// Dead letters end to end, law C4: garbage and refused rows become letters that health counts. Once
+// the fault is fixed they are stored once, also if the keeper is killed between sending and
+// marking.
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { randomFrom } from "../../infra/runtime/random.ts";
@@ -76,8 +77,8 @@ test("garbage and refused rows are counted, and what is mended comes through onc
   ];
   for (const event of events) sent.set(event.event_id, event);
 
-  // A mapping that is wrong in each of two stores: one refuses an event, the other a record that
-  // holds none.
+  // A wrong constraint in each of two stores: one store refuses an event, the other a record
+  // without events.
   await product.rows("alter table product_sales add constraint mapping check (order_id <> 'dlq-refused-1')");
   await product.rows("alter table conversions add constraint mapping check (order_id <> 'dlq-refused-2')");
   const first = await keeper("dlq-produced=1");
@@ -101,11 +102,12 @@ test("garbage and refused rows are counted, and what is mended comes through onc
     "product-sales refused_by_store waiting 1",
   );
 
-  // On a busy machine a minute passes, and the keeper that is to die over the mended letters would
-  // die over the garbage.
+  // On a busy machine a minute passes quickly, and the keeper that is to die with the fixed letters
+  // would die with the garbage.
   await product.rows("update dead_letters set next_attempt_at = now() + interval '1 hour'");
 
-  // Each says what it is: the event as JSON with its client, the bytes where they cannot be read.
+  // Each letter shows its content: the event as JSON with its client, or the bytes if they cannot
+  // be read.
   const { data } = await dlq<{ data: { letter_id: string; stage: string; client_id: number | null }[] }>("list");
   expect(data).toHaveLength(6);
   const [refused] = data.filter(({ stage }) => stage === "product-sales");
@@ -124,7 +126,8 @@ test("garbage and refused rows are counted, and what is mended comes through onc
       .sort(),
   ).toEqual([...Array.from({ length: 3 }, () => Buffer.from("garbage").toString("hex")), null]);
 
-  // Mended; asked first, then done. The keeper dies with the letters sent and not marked.
+  // The fault is fixed; the command is first run without --yes. The keeper dies after the letters
+  // are sent and before they are marked.
   await product.rows("alter table product_sales drop constraint mapping");
   await product.rows("alter table conversions drop constraint mapping");
   const filter = ["--code", "refused_by_store"] as const;
@@ -134,7 +137,8 @@ test("garbage and refused rows are counted, and what is mended comes through onc
   expect(await first.died).toBe("SIGKILL");
   expect(first.hits()).toContain("dlq-produced 1 killed");
   await product.quiet(60_000);
-  // Both rows are there already, and the letters are still open: no process has confirmed them.
+  // Both rows are stored already, and the letters are still open because no process has confirmed
+  // them.
   expect(await states()).toEqual([
     "conversions refused_by_store retrying 1",
     "enrich not_framed waiting 4",
@@ -162,7 +166,7 @@ test("garbage and refused rows are counted, and what is mended comes through onc
     "sent by both keepers, under its own id",
   ).toEqual(["dlq-refused-1", "dlq-refused-1"]);
 
-  // Garbage that is tried again is garbage again: the same four letters, one attempt further.
+  // Retried garbage fails again: the same four letters, with one more attempt.
   await dlq("retry", "--code", "not_framed", "--yes");
   await until("every attempt has failed", 60_000, async () =>
     expect(
@@ -188,8 +192,8 @@ test("garbage and refused rows are counted, and what is mended comes through onc
   );
   expect(operations.at(-1)).toMatchObject({ actor: expect.stringContaining("@cli"), reason: "garbage of a test" });
 
-  // C4: every failure in the topic is once in the index, every letter has one state; the index
-  // read from its first record again changes nothing.
+  // C4: every failure in the topic is in the index once, every letter has one state, and indexing
+  // from the first record again changes nothing.
   const records = await product.read("s2s.dlq");
   const failures = new Set(
     records.map(
@@ -246,7 +250,7 @@ test("a payload and a notice that were refused come back by themselves once thei
       { sender: source, code: "bad_field" },
     ]),
   );
-  // Their own time is not what brings them back.
+  // Their own retry time must not be what brings them back.
   await product.rows("update dead_letters set next_attempt_at = now() + interval '1 day' where state = 'waiting'");
 
   const corrected = { ...mapping, value: "total.amount" };

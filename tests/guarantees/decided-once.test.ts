@@ -1,5 +1,5 @@
-// Of two owners of a partition that overlap and know different facts, only the first is heard: on a
-// real Postgres, whatever the batches and the timing.
+// Two owners of a partition overlap and know different facts: only the first decision counts, on a
+// real Postgres, for any batches and any timing.
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import pg from "pg";
@@ -16,10 +16,7 @@ afterAll(() => pool.end());
 const made = (): World => world({ fast: inMemory("fast"), durable: postgresMemory(pool) });
 const knowing = (factor: number) => (async () => factor) as never;
 
-/**
- * Reads a partition from its beginning on its own, as an owner does that does not know of the other
- * one.
- */
+/** Reads a partition from its beginning, as an owner that does not know of the other one. */
 const readAll = async (within: World, owner: Worker, topic: string, partition: number, most: number): Promise<void> => {
   for (let next = 0; ; ) {
     const messages = within.log.read(topic, partition, next, most);
@@ -76,8 +73,8 @@ test("every event is decided once, and both owners tell the same story", () =>
           contents.set(sum.id, (contents.get(sum.id) ?? new Set()).add(JSON.stringify(sum)));
         for (const [id, values] of contents) expect([...values], id).toHaveLength(1);
         expect(contents.size).toBe(new Set(drawn.map(({ id }) => id)).size);
-        // The n-th sum of an order adds its own worth, times the factor of the one heard, to the
-        // one before.
+        // The n-th sum of an order adds its own worth, times the factor of the owner that decided,
+        // to the one before.
         for (let order = 0; order <= 2; order++) {
           const sums = [...new Map(sumsOf(within).map((sum) => [sum.id, sum])).values()].filter(
             (sum) => sum.order === `${run}-${order}`,

@@ -1,5 +1,5 @@
-// Failover of the edges: whatever becomes of the log, of an edge or of a disk, what was answered
-// with 200 is in the log afterwards, under its own id and in the order of its device.
+// Failover of the edges: whatever happens to the log, an edge or a disk, every event answered with
+// 200 is in the log afterwards, with its own id and in the order of its device.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import {
   appendFileSync,
@@ -39,7 +39,7 @@ afterAll(async () => {
 });
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** 0 when no answer came. */
+/** Returns 0 if no answer came. */
 const post = async (url: string, device: string, from: number, count: number): Promise<number> => {
   used += 1;
   const events = Array.from({ length: count }, (_, n) => ({
@@ -67,15 +67,15 @@ const post = async (url: string, device: string, from: number, count: number): P
     return 0;
   }
 };
-/** What was answered with 200, in the order of each device. */
+/** Events answered with 200, in the order of each device. */
 const acknowledged: string[] = [];
 const sent = (device: string, from: number, count: number): void => {
   for (let n = 0; n < count; n += 1) acknowledged.push(`${device}-${from + n}`);
 };
 
 /**
- * Sends batch after batch of one device, the same again until it is taken, and goes on with the
- * other edge when one does not answer.
+ * Sends one batch of a device after the other, repeats a batch until it is accepted, and uses the
+ * other edge if one does not answer.
  */
 const sender = (device: string, urls: readonly string[], batch = 20) => {
   const answers = new Map<string, number>();
@@ -134,11 +134,11 @@ const whileFrozen = async (work: () => Promise<void>): Promise<void> => {
 };
 
 /**
- * Everything acknowledged so far is there; of each device events come first in the order in which
- * they were acknowledged.
+ * Every acknowledged event is in the log, and the events of each device first appear in the order
+ * of their answers.
  */
 const expectStored = async (): Promise<{ readonly stored: number; readonly again: number }> => {
-  // A broker that has just come back does not lead all of its partitions at once.
+  // A broker that has just restarted does not lead all of its partitions at once.
   const all = await until("the log can be read", 60_000, () => product.events<EventReceived>("events.raw"));
   const records = all.filter(({ data }) => data.client_id === client);
   const seen = new Set<string>();
@@ -155,7 +155,7 @@ const expectStored = async (): Promise<{ readonly stored: number; readonly again
     const numbers = ids.map((id) => Number(id.slice(device.length + 1)));
     expect({ device, numbers }).toEqual({ device, numbers: [...numbers].sort((a, b) => a - b) });
   }
-  // One id is one event however often it lies in the log (tests/guarantees/counts-once.test.ts).
+  // One id is one event, however often the log has it (tests/guarantees/counts-once.test.ts).
   expect(new Set(records.map(({ id }) => id)).size).toBe(seen.size);
   return { stored: seen.size, again: records.length - seen.size };
 };
@@ -182,14 +182,14 @@ test("a log that stands still, and one that is killed, under load: edges answer 
   });
   await product.stack.ready("kafka", 60_000);
   expect(product.stack.pid("kafka")).not.toBe(was);
-  // While senders go on.
+  // Senders go on meanwhile.
   await drained(url);
   for (const { stop } of senders) await stop();
   await drained(url);
   const held = await expectStored();
   const answers = senders.map((one) => Object.fromEntries(one.answers));
   console.log(`${held.stored} events, ${held.again} of them twice in the log; answers ${JSON.stringify(answers)}`);
-  // A broker that has just come back may be asked for more than it takes at once; anything but 200
+  // A restarted broker may get more requests than it can take at once; any answer other than 200
   // and 503 would be a fault.
   for (const said of senders.flatMap((one) => [...one.answers.keys()])) expect(["0: 200", "0: 503"]).toContain(said);
 }, 180_000);
@@ -212,7 +212,7 @@ test("kill -9 of the first edge under load: senders go on with the standby, and 
   for (const { answers } of senders) expect(answers.get("0: 0") ?? 0).toBeGreaterThan(0);
 }, 120_000);
 
-/** An edge outside of the supervisor, which would start it again. */
+/** Starts an edge outside of the supervisor, which would restart it. */
 const edgeApart = async (
   name: string,
   more: Readonly<Record<string, string>>,
@@ -260,13 +260,13 @@ test("an edge that is killed within 50 ms of its answer has stored what it answe
     await product.replaced("ingest", 60_000);
     await product.stack.ready("ingest", 60_000);
   };
-  // Into the log,
+  // Into the log.
   await sendAndKill();
   await whileFrozen(async () => {
-    // and onto the disk, which each next process finds and adds to.
+    // Onto the disk, where each next process finds the files and adds to them.
     for (let n = 0; n < 2; n += 1) await sendAndKill();
     expect((await failoverOf(url)).spooled_events).toBe(40);
-    // A log that stands still does not hold up a process that is asked to end.
+    // A log that hangs does not delay the stop of a process.
     const before = logOf("ingest").length;
     await product.stack.stop("ingest");
     expect(logOf("ingest").slice(before)).not.toContain("resource.not_closed");
@@ -286,7 +286,7 @@ test("an edge that is killed within 50 ms of its answer has stored what it answe
   expect(again).toBeGreaterThanOrEqual(20);
 }, 180_000);
 
-/** The size-limited disks of docs/design/laws.md, "Faults". */
+/** The limited disks of docs/design/laws.md, "Faults". */
 const DISK = "512k";
 const limited = (folders: readonly string[], node: readonly string[]): readonly string[] => [
   "unshare",

@@ -1,4 +1,4 @@
-// A full Redis: hints stop and give way, stages go on, and money comes out as it would have.
+// When Redis is full, hints stop and give way, stages go on, and the money is the same.
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Product, until } from "../support/e2e-product.ts";
@@ -16,7 +16,7 @@ afterAll(async () => {
 });
 
 const SALES = 40;
-/** Sales of CDs, which their client's rule credits with 10 %, each of an address of its own. */
+/** Sales of CDs, which a rule of their client credits with 10 %, each from another address. */
 const send = async (run: string, net: number): Promise<void> => {
   const { id, token } = product.client("aurora-music");
   const events = Array.from({ length: SALES }, (_, n) => ({
@@ -38,7 +38,7 @@ const send = async (run: string, net: number): Promise<void> => {
   });
   expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining(`"accepted":${SALES}`)]);
 };
-/** Amounts of a run's orders by their number, as the ledger has them. */
+/** Amounts of the orders of a run by order number, from the ledger. */
 const booked = (run: string) =>
   product.rows(`
     select split_part(order_id, '-', 2)::int as n, amount_minor::text, c.currency, c.status
@@ -59,12 +59,12 @@ const shed = async (what: string): Promise<number> => {
   }
   return sum;
 };
-/** Bytes, as Redis itself counts them. */
+/** Bytes as Redis counts them. */
 const bytesOf = async (name: "used_memory" | "maxmemory"): Promise<number> =>
   Number(new RegExp(`^${name}:(\\d+)`, "m").exec(await redis.info("memory"))![1]);
-/** How full it is, of 1. */
+/** The used share of the memory, from 0 to 1. */
 const used = async (): Promise<number> => (await bytesOf("used_memory")) / (await bytesOf("maxmemory"));
-/** Devices that enrich knows a person of. */
+/** Devices whose person enrich remembers. */
 const rememberedDevices = async (): Promise<number> => (await redis.keys("memory:enrich:*")).length;
 
 test("hints are left out and counted, stages go on, and sales earn what they earned before", async () => {
@@ -76,7 +76,8 @@ test("hints are left out and counted, stages go on, and sales earn what they ear
   expect((await rememberedDevices()) - former).toBe(SALES);
   const pids = ["worker-chain", "worker-money"].map((name) => product.stack.pid(name));
 
-  // Hints of another day fill it up to where hints stop, and not to where room is made.
+  // Hints of another day fill Redis up to the point where hints stop, and below the point of
+  // eviction.
   await redis.config("SET", "maxmemory", (await bytesOf("used_memory")) + 16 * 1024 * 1024);
   const filler = "x".repeat(1_000);
   let filled = 0;
@@ -107,6 +108,6 @@ test("hints are left out and counted, stages go on, and sales earn what they ear
   });
   expect(await shed("keys")).toBeGreaterThan(0);
   expect(["worker-chain", "worker-money"].map((name) => product.stack.pid(name))).toEqual(pids);
-  // Nothing of fast memory went.
+  // No fast memory was evicted.
   expect((await rememberedDevices()) - former).toBe((1 + runs) * SALES);
 }, 180_000);

@@ -1,5 +1,5 @@
-// Law R14: a hint is read once and recorded on the event; credit once given does not change because
-// a hint would now read otherwise.
+// Law R14: a hint is read once and recorded on the event, so a credit does not change when the hint
+// would have another value later.
 
 import { Redis } from "ioredis";
 import { afterAll, expect, test } from "vitest";
@@ -41,8 +41,7 @@ const clickOn = (onLink: number, before: number): string => mint(onLink, noon - 
 let made = 0;
 
 /**
- * The whole pipeline in memory, with its hints on a real Redis that the velocity sink fills on
- * demand.
+ * The whole pipeline in memory, with hints on a real Redis that the velocity sink fills on demand.
  */
 const shop = (isLinked: boolean) => {
   const prefix = `r14:${process.pid}:${Date.now()}:${++made}`;

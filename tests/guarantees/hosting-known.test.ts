@@ -1,5 +1,5 @@
-// However stages and sinks are hosted, receipts, /health, the lag and the alert about late sales
-// look at the groups that host them now.
+// For every hosting of stages and sinks, receipts, /health, the lag and the alert about late sales
+// use the groups that host them now.
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { App } from "../../infra/embedded/app.ts";
@@ -29,7 +29,7 @@ const worker = (name: string, ...args: readonly string[]): App => ({ name, modul
 const headers = () => ({ authorization: `Bearer ${client.token}`, "content-type": "application/json" });
 
 let last = 0;
-/** Page views and one sale, of devices that were never seen. */
+/** Page views and one sale, of new devices. */
 const newEvents = (): readonly object[] =>
   ["page_view", "page_view", "purchase"].map((t) => {
     last += 1;
@@ -59,7 +59,7 @@ const bufferBecomes = (events: number): Promise<void> =>
     expect(found).toBe(events);
   });
 
-/** What `tributary lag` says, by group; groups that are not behind are left out. */
+/** The output of `tributary lag` by group, without groups that are up to date. */
 const lags = async (): Promise<Readonly<Record<string, number>>> => {
   const { stdout } = await product.tributary("lag", "--json").done;
   const behind: Record<string, number> = {};
@@ -69,7 +69,7 @@ const lags = async (): Promise<Readonly<Record<string, number>>> => {
 };
 
 const LATER_MS = 2 * 3_600_000;
-/** What the probe of Postgres says two hours from now, if nothing moves until then. */
+/** The probe's answer about Postgres two hours from now, if nothing moves until then. */
 const saleAlert = async (): Promise<string | null> => {
   const nothing = null as never;
   const { describeGroups } = product.admin;
@@ -90,7 +90,7 @@ const saleAlert = async (): Promise<string | null> => {
   return answerOf(look, 20_000);
 };
 
-/** New events arrive, and come again; nothing is behind, and no alert is raised. */
+/** New events come, and come again; no group is behind, and no alert is raised. */
 const goesThrough = async (): Promise<void> => {
   const events = newEvents();
   await receiptBecomes(await send(events), { stored: 3, duplicate: 0, in_flight: 0 });
@@ -141,7 +141,7 @@ test("every stage and sink alone", async () => {
   await bufferBecomes(3);
   await receiptBecomes(batch, { stored: 0, in_flight: 3 });
   expect(await lags()).toEqual({ "tributary.score": 3 });
-  // Nothing of these has come to the sink of sales yet.
+  // None of these has reached the sink of sales yet.
   expect(await saleAlert()).toBeNull();
 
   await product.stack.start(worker("score", "score"));

@@ -1,4 +1,4 @@
-// Three stages in one worker or in three: the same outputs, byte for byte, and the same dead
+// Three stages in one worker or in three give the same outputs byte for byte, and the same dead
 // letters with the bytes that each stage was given.
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -18,15 +18,13 @@ const host = async (hosting: readonly (readonly string[])[], steps: readonly Ste
   );
   return made;
 };
-/** Each partition of a topic in its order; between partitions there is none. */
+/** Each partition of a topic in its order; partitions have no order among each other. */
 const lying = (made: World, topic: string): readonly string[] =>
   made.log
     .all(topic)
     .map(({ partition, offset, key, value }) => `${partition}@${offset} ${key} ${value?.toString("hex")}`)
     .sort();
-/**
- * Outputs on another key come together from several partitions, between which no order is promised.
- */
+/** Outputs with another key come from several partitions, between which no order is promised. */
 const contents = (made: World, topic: string): readonly string[] =>
   made.log
     .all(topic)

@@ -1,8 +1,6 @@
-// A pushed lead end to end, laws I1 and C1: processes die between each two durable effects, and the
-// lead is one lead, one event and one credit.
-//
-// The order: (1) lead, keys, sealed part, event and announcement in one commit; (2) the answer;
-// (3) the log; (4) the mark that the log has it.
+// A pushed lead end to end, laws I1 and C1: processes die between each two durable effects, and
+// there is still one lead, one event and one credit. The order: (1) lead, keys, sealed part, event
+// and announcement in one commit; (2) the answer; (3) the log; (4) the mark that the log has it.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { sentEventId } from "../../domain/ids.ts";
@@ -50,7 +48,7 @@ const credits = () =>
     join leads l using (client_id, event_id) where client_id = ${shop.id} order by 1`);
 
 test("a lead whose processes die at each step is one lead, one event and one credit", async () => {
-  // What was saved before is sent, so that the next row of the outbox is the lead's.
+  // Earlier changes are sent first, so that the next row of the outbox is the lead's.
   const first = await run("keeper");
   await until("the outbox is sent", 60_000, async () => expect(await waitingRows()).toBe(0));
   await first.kill();
@@ -85,8 +83,8 @@ test("a lead whose processes die at each step is one lead, one event and one cre
   );
   expect(rows).toEqual([{ t: "lead_submit", source: "lead", credit_status: "attributed" }]);
 
-  // Another lead of the same person is another one; the browser's copy of the first, which names no
-  // lead, is the first.
+  // Another lead id of the same person is another lead; the browser's copy has no lead id and
+  // belongs to the first one.
   expect((await pushAt(api, { ...ana(), client_lead_id: "L-2" })).body.status).toBe("created");
   const copy = {
     ...{ event_id: "copy", t: "lead_submit", ts: Date.now(), cid: shop.id, did: "browser", svc_click_id: clickId },

@@ -1,5 +1,5 @@
-// Memory that ends before the committed offset was lost: fast memory relearns in silence before it
-// goes on, durable memory decides again from its mark.
+// Memory that ends before the committed offset was lost: fast memory is relearnt without outputs
+// before the stage goes on, durable memory decides again from its mark.
 import { expect, test } from "vitest";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import type { Memory } from "../../stream/memory/memory.ts";
@@ -48,8 +48,8 @@ test(
     const before = outputs(made, "toy.out").length;
     let current = inMemory("fast");
     let calls = 0;
-    // Loaded from whole memory, remembered in empty one: the driver tells, and nothing of the batch
-    // is out.
+    // Memory is emptied between load and remember: the driver reports it, and the batch has no
+    // output.
     const emptied: Memory = {
       load: (wanted) => current.load(wanted),
       remember: async (batch) => {
@@ -83,7 +83,7 @@ test("relearning goes on where it stopped when the worker dies meanwhile", async
   const dying = worker(emptied, { hosting: journey });
   await dying.step(partition, 4);
   await dying.step(partition, 4);
-  // The next owner begins at what is committed in the log, not at where the dead one was reading.
+  // The next owner begins at the commit in the log, not where the dead one was reading.
   for (const [place, offset] of committed) emptied.committed.set(place, offset);
   emptied.effects.length = 0;
   await run(emptied, journey);

@@ -1,5 +1,5 @@
-// No secret is in a log line, an error or an answer, at the most talkative level: every program
-// runs with canaries for all of them, against servers that refuse and repeat what they were sent.
+// No secret is in a log line, an error or an answer, at the most verbose level: every program runs
+// with canaries for all secrets, against servers that refuse and repeat what they get.
 import { mkdtempSync } from "node:fs";
 import { createServer as createHttpServer, type Server as HttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
@@ -21,7 +21,10 @@ const canaries = {
   mail: "cAnary9-mail!13",
   token: `trb_admin_cAnary10${"x".repeat(35)}`,
 };
-/** As they are, and as a program may write them: percent-encoded, escaped, in base64. */
+/**
+ * Unchanged, and in the forms in which a program may write them: percent-encoded, escaped, and in
+ * base64.
+ */
 const forms = Object.values(canaries).flatMap((value) => [
   value,
   encodeURIComponent(value),
@@ -53,7 +56,7 @@ const talking = (answer: (socket: Socket, said: Buffer) => void): Promise<number
       });
     }),
   );
-/** Repeats the headers that it was sent, as careless servers and proxies do. */
+/** Repeats the headers of the request, as careless servers and proxies do. */
 const repeating = (status: number): Promise<number> =>
   listening(
     createHttpServer((request, response) => {
@@ -74,7 +77,7 @@ beforeAll(async () => {
     const head = Buffer.alloc(5);
     head.write("E");
     head.writeInt32BE(body.length + 4, 1);
-    // The first packet may ask for TLS, which is turned down.
+    // The first packet may ask for TLS, which is refused.
     if (said.length === 8) socket.write("N");
     else socket.end(Buffer.concat([head, body]));
   });

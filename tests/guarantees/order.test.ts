@@ -1,5 +1,5 @@
-// The order of durable effects: decode, load and fold, remember, produce, commit, count. Whatever
-// fails, nothing after it has happened.
+// The order of durable effects: decode, load and fold, remember, produce, commit, count. After a
+// failure no later effect has happened.
 import { expect, test } from "vitest";
 import { retry } from "../../infra/runtime/timing/retry.ts";
 import { step, toys } from "../support/toy.ts";
@@ -14,7 +14,7 @@ const normal = [
   "commit 3",
   "count",
 ];
-/** A claim, a plain step and a reject, all on one partition. */
+/** A claim, a plain step and a reject, all in one partition. */
 const busy = (): World => {
   const made = world();
   publish(made, step("a", { order: "o" }), step("b"), step("c", { worth: -1 }));

@@ -1,5 +1,5 @@
-// Garbage straight into every topic: good neighbours pass, each piece lies in the dead letters with
-// its own bytes and the reason, and no worker has stopped.
+// Garbage is written directly into every topic: valid records around it pass, each piece is in the
+// dead letters with its own bytes and the reason, and no worker has stopped.
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -37,7 +37,7 @@ const changed = (bytes: Buffer, at: number): Buffer => {
   copy[at]! ^= 0b1;
   return copy;
 };
-/** Where the hash of what follows it stands in a record, when its topic has one. */
+/** The place of the content hash in a record, if its topic has one. */
 const hashAt = (value: Buffer): number => {
   for (let at = 5; at < value.length - 16; at += 1) {
     const hash = createHash("sha256")
@@ -74,7 +74,7 @@ const garbageFrom = (good: Buffer, other: Buffer): readonly Garbage[] => {
         ] as const)),
   ];
 };
-/** The groups that decode what they read; the archive keeps the bytes as they are. */
+/** The groups that decode what they read; the archive copies bytes without decoding. */
 const readersOf = (topic: string): readonly string[] =>
   groupsOf(
     pipeline,
@@ -108,7 +108,7 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
     const pieces = garbageFrom(samples.get(topic)!, samples.get(TOPICS[(n + 1) % TOPICS.length]!)!);
     return pieces.map((piece, m) => ({ ...piece, topic, key: `garbage-${topic}-${m}` }));
   });
-  // Flips are recognised by a hash, and only what decides money is checked.
+  // A flipped bit is recognised by a hash, which only topics of money have.
   expect(garbage.filter(({ what }) => what === "flipped hash").map(({ topic }) => topic)).toEqual([
     "claims",
     "conversions",
@@ -124,8 +124,8 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
   await producer.close();
   await product.quiet(60_000);
 
-  // Without those that the keeper sent again meanwhile, a minute after each failure: they carry
-  // their letter.
+  // Without letters that the keeper sent again meanwhile, a minute after each failure: they carry
+  // the id of their letter.
   const letters = (await product.read("s2s.dlq")).filter(
     ({ headers }) => headers[letterHeaders.letter] === undefined && headers.sent !== undefined,
   );
@@ -154,7 +154,7 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
   const order = (list: readonly { key: string; stage: string | undefined }[]) =>
     list.toSorted((a, b) => `${a.key} ${a.stage}`.localeCompare(`${b.key} ${b.stage}`));
   expect(order(letters.map(described))).toEqual(order(expected));
-  // Each says where it lay and what was wrong.
+  // Each letter says where the record was and what was wrong.
   const lying = new Map<string, Stored>();
   for (const topic of TOPICS)
     for (const one of await product.read(topic))

@@ -1,8 +1,7 @@
 // Pulls of external sources, laws I1, C1 and C9: the keeper dies between publishing and counting, a
-// source pages, fails, is slow and repeats itself, a window is pulled again, and each row is one
-// event.
-//
-// The order: (1) fetch; (2) the log; (3) identities, counts and place in one commit.
+// source has pages, fails, is slow and repeats rows, and a window is pulled again. Each row is
+// still one event. The order: (1) fetch; (2) the log; (3) identities, counts and place in one
+// commit.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { sealOfSource } from "../../modules/access/secrets/source-secrets.ts";
@@ -27,7 +26,7 @@ const row = (n: number, over: object = {}): SourceRow => ({
   ...over,
 });
 const bad = row(9, { revenue: "ten" });
-/** Seven rows: one comes twice, one cannot be read. */
+/** Seven rows: one is repeated, one cannot be read. */
 const install = row(3, { event: "install", order: undefined, revenue: undefined });
 const rows = [row(1), row(2), install, row(4), bad, row(1), row(5)];
 const mapping = {
@@ -80,7 +79,7 @@ const windows = () =>
     from pulls where source_id = ${SOURCE} order by created_at desc`);
 const newest = async () => (await windows())[0];
 const count = async (statement: string): Promise<number> => (await product.rows(statement))[0].count;
-/** How often each pulled event lies in the log, by its order; an install by its device. */
+/** How often the log has each pulled event, by order, and an install by device. */
 const inLog = async (): Promise<readonly number[]> => {
   const events = (await product.events("events.raw")).map(({ data }) => data);
   const isPulled = ({ source, client_id }: any) => source === "pull" && client_id === clientId;
@@ -112,7 +111,7 @@ test("a keeper that dies before or after it has counted a page pulls on, and eac
   ]);
 
   await killedAt("pull-counted");
-  // The page was published a second time, and counted once.
+  // The page was published twice and counted once.
   expect([await inLog(), await newest()]).toEqual([
     [2, 2],
     expect.objectContaining({ state: "running", rows: 2, new: 2, duplicate: 0, cursor: "2" }),
@@ -208,7 +207,7 @@ test("while the pipeline is behind no source is asked, and an overlapping reques
   expect(await started200(window)).toBe("already running");
   expect(await started200({ from: hoursAgo(6), to: hoursAgo(5) })).toBe("already running");
   expect(await started200({ from: hoursAgo(6), to: hoursAgo(0.5) })).toMatch(/1 pull a window that overlaps first$/);
-  // It was looked at, and left, twice.
+  // It was tried and left twice.
   const moved = async (): Promise<number> =>
     Number(
       (
@@ -243,7 +242,7 @@ test("a private address is refused unless an operator allows it, and health says
     expect([status, stats.errors > 0]).toEqual(["degraded", true]);
   });
   await product.rows("insert into outbound_networks (network, reason) values ('127.0.0.0/8', 'a source of the test')");
-  // It waits longer with each failure.
+  // Each failure makes the wait longer.
   await product.rows(`update pulls set next_try_at = now() where source_id = ${SOURCE}`);
   await until("it is pulled once it is allowed", 60_000, async () =>
     expect(await newest()).toMatchObject({ state: "done", rows: 7, new: 0, errors: 1 }),

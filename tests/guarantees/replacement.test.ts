@@ -1,4 +1,4 @@
-// A worker that is killed -9 is replaced: its stages have caught up within 30 s, its sinks within
+// A worker killed with -9 is replaced: its stages have caught up within 30 s and its sinks within
 // 60 s, while events keep coming.
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => product?.clear());
 
-/** docs/design/laws.md, "Targets": from the kill to lag 0, by kind of group. */
+/** docs/design/laws.md, "Targets": from the kill until lag 0, by kind of group. */
 const STAGE_MS = 30_000;
 const SINK_MS = 60_000;
 const reading: Readonly<Record<string, readonly (readonly [group: string, topic: string, withinMs: number])[]>> = {
@@ -28,16 +28,16 @@ const reading: Readonly<Record<string, readonly (readonly [group: string, topic:
   ],
 };
 
-/** Until when a group that catches up at all is waited for. */
+/** The longest wait for a group to catch up at all. */
 const LONGEST_MS = 120_000;
-/** The clock measures a busy machine too: a bound that was missed is to be met by another kill. */
+/** On a busy machine a bound may be missed, so it may be met by a second kill. */
 const KILLS = 2;
 
-/** Kills both workers; answers which groups took longer than their bound, and all times. */
+/** Kills both workers; returns the groups that missed their bound, and all times. */
 const killBoth = async (): Promise<{ readonly late: readonly string[]; readonly times: readonly string[] }> => {
   const late: string[] = [];
   const times: string[] = [];
-  // Both at once: the later groups wait for the earlier ones too, and meet the bound all the same.
+  // Both at once: later groups also wait for earlier ones, and still meet the bound.
   const names = Object.keys(reading);
   const atKill = new Map<string, number>();
   for (const topic of new Set(Object.values(reading).flatMap((groups) => groups.map(([, read]) => read))))
@@ -52,8 +52,8 @@ const killBoth = async (): Promise<{ readonly late: readonly string[]; readonly 
   const caughtUp = Object.values(reading)
     .flat()
     .map(async ([group, topic, withinMs]) => {
-      // Lag 0 while events keep coming, for readers that gather a second's worth: all is read that
-      // lay there when the first event after the kill had come.
+      // Lag 0 while events keep coming, for readers that collect a second's worth: everything is
+      // read that the log had when the first event after the kill came.
       const marks = await until(`something comes for ${group}`, LONGEST_MS, async () => {
         if ((await lengthOf(topic)) <= atKill.get(topic)!) throw new Error("nothing yet");
         return product.admin.watermarks(topic);

@@ -1,5 +1,5 @@
-// Replay: writing a window of the log to the stores again changes nothing, brings back what was
-// lost, and never brings an erased person back (R1, R2, R4, R6).
+// Replaying a window of the log into the stores changes nothing, restores what was lost, and never
+// brings an erased person back (R1, R2, R4, R6).
 import { join } from "node:path";
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -41,7 +41,7 @@ beforeAll(async () => {
   const next = eventsOf(random, "replayed", clientId);
   for (let n = 0; n < 6; n += 1) expect((await post(product.ingestUrl, tokens[n % 4]!, next(500))).accepted).toBe(500);
   await settled();
-  // Twenty devices refuse what they were seen to do, and ten of them agree again.
+  // Twenty devices withdraw their consent, and ten of them consent again.
   const refusals = Array.from({ length: 20 }, (_, n) => choice(n, 0, 1));
   const consents = Array.from({ length: 10 }, (_, n) => choice(n, 0xff, 2));
   const installs = Array.from({ length: 40 }, (_, n) => install(n));
@@ -69,7 +69,7 @@ const install = (device: number) => ({
   did: `replayed-device-${device}`,
   props: {},
 });
-/** What is stored and not shown, because its device refused. */
+/** Rows that are stored but not shown, because their device refused. */
 const hidden = async (): Promise<number> => {
   const [row] = await product.clickhouse<{ n: string }>(
     "select (select count() from events final where merged_into is null) - (select count() from events_current) as n",
@@ -77,7 +77,7 @@ const hidden = async (): Promise<number> => {
   return Number(row!.n);
 };
 
-/** Everything is read, and every rollup is computed. */
+/** Waits until everything is read and every rollup is computed. */
 const settled = async (): Promise<void> => {
   await product.quiet(60_000);
   await until("no minute waits for its rollups", 60_000, async () => {
@@ -220,7 +220,7 @@ test("calls of overlapping windows share one lane, and one that is killed midway
   "counts", async () => {
   const before = await state();
   const records = await recordsInLog();
-  // Nothing gets into this table for a while, so that the lane stands in the middle of its window.
+  // This table is locked for a while, so that the lane stops in the middle of its window.
   const holder = await owner.connect();
   await holder.query("begin; lock table conversions in access exclusive mode");
   const leaving = new AbortController();
@@ -246,7 +246,7 @@ test("calls of overlapping windows share one lane, and one that is killed midway
   await holder.query("rollback");
   holder.release();
   const reports = (await Promise.all((await Promise.all(calls)).map((response) => response.json()))) as ReplayReport[];
-  // What had been written before the calls came is written again for them, and the rest once.
+  // The calls get the rows that were written before they came once more, and the rest once.
   expect(new Set(reports.map(({ replay_id }) => replay_id)).size).toBe(1);
   const { replay_id, events_requeued, events_skipped_duplicate } = reports[0]!;
   expect(reports[0]).toMatchObject({ ok: true, hours: 6 });
@@ -296,7 +296,8 @@ test("what an erased person did does not come back, and everything else does", a
     ["conversions", "customer"],
   ])
     expect(await product.rows(`select 1 from ${table} where ${column} = '${did}'`)).toEqual([]);
-  // A second one, and a rewind of the sink by hand, leave it so: every writer asks the list.
+  // A second replay, and a rewind of the sink by hand, leave it the same: every writer checks the
+  // list.
   const before = await state();
   expect((await replayed(1)).events_suppressed).toBe(records + ofConversions);
   expectSame(before, await state());

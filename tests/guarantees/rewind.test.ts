@@ -1,4 +1,4 @@
-// A rewind changes nothing that is stored, brings lost rows back, moves no partition forward and
+// A rewind changes nothing that is stored, restores lost rows, moves no partition forward, and
 // survives the death of its command at any step (laws R1, R2, R10, R12, K10).
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -17,7 +17,7 @@ let product: Product;
 let load: Load;
 let journal: Journal;
 const PATIENCE_MS = 60_000;
-/** Computed by the keeper, which does not run here. */
+/** The keeper computes these tables, and it does not run here. */
 const tables = hashableTables.filter((table) => table !== "rollups" && table !== "rollup_dimensions");
 
 beforeAll(async () => {
@@ -116,10 +116,10 @@ test("killed at every step and run again, the command ends what it began", async
       });
       child.once("close", () => resolve());
     });
-    // The fault took effect: it was killed, and did not end by itself.
+    // The fault took effect: the command was killed and did not end by itself.
     expect((await done).code, step).toBeNull();
     if (step === "is held") {
-      // A worker that starts meanwhile is ready, says why it waits, and stays out.
+      // A worker that starts meanwhile is ready, says why it waits, and does not join.
       await product.replaced("worker-chain", 90_000);
       const { ops_url } = product.stack.run.apps["worker-chain"] as unknown as { ops_url: string };
       expect(await (await fetch(`${ops_url}/readyz`)).text()).toMatch(
@@ -189,8 +189,8 @@ test("a stage learns again what Redis forgot, and writes nothing", async () => {
   const { stdout } = await succeeds("relearn", "attribute", "--yes", "--json");
   expect(JSON.parse(stdout).events).toBeGreaterThan(0);
   await product.quiet(PATIENCE_MS);
-  // One event of each partition is read again, so that the stage looks at its memory; its output is
-  // the same again.
+  // One event of each partition is read again, so that the stage reads its memory; its output is
+  // the same.
   expect((await product.read("events.attributed")).length - length).toBeLessThanOrEqual(12);
   expect(await hashNow()).toBe(before);
   const durable = await product.tributary("relearn", "settle", "--yes").done;

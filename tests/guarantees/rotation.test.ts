@@ -1,5 +1,6 @@
 // The drill of docs/runbooks/rotate-secrets.md on the whole product: under a new secret every
-// device stays who it was, what the old one signed stays good, and when it goes exactly that ends.
+// device keeps its identity and signatures of the old secret stay valid, until the old secret is
+// removed.
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -35,7 +36,7 @@ const clickOf = (secret: string): string => {
   return mint(link.link_id, Date.now() - 3_600_000, randomBytes(8), clickIdKey(secret, 1));
 };
 const headers = () => ({ authorization: `Bearer ${client.token}`, "content-type": "application/json" });
-/** Answers the id of its batch. */
+/** Returns the id of its batch. */
 const sell = async (order: string, did: string, click: string): Promise<string> => {
   const props = { order_id: order, revenue: "100.00", currency: "MXN", product_id: "lamp", quantity: 1 };
   const event = {
@@ -94,7 +95,7 @@ test("a secret takes the place of another: no device is lost, and what the old o
   const { hmac_secret: pushes } = (
     product.stack.run.demo as { clients: { id: number; hmac_secret: string }[] }
   ).clients.find(({ id }) => id === client.id)!;
-  // Under the old secret: a sale, and one that a store refuses, which waits as a dead letter.
+  // Under the old secret: one sale, and one that a store refuses and that waits as a dead letter.
   await product.rows("alter table product_sales add constraint drill check (order_id <> 'drill-letter')");
   const oldClick = clickOf(old);
   const oldBatch = await sell("drill-before", "device-1", oldClick);
@@ -108,7 +109,7 @@ test("a secret takes the place of another: no device is lost, and what the old o
   await product.rows("update dead_letters set next_attempt_at = now() + interval '1 hour'");
   expect(await secrets(old, "show")).toMatchObject({ step: "begin" });
 
-  // Both are good, the new one signs.
+  // Both secrets are valid, and the new one signs.
   const both = `${NEW},${old}`;
   expect((await secrets(both, "rotate")).next).toContain(
     "still without it: ingest, keeper, worker-chain, worker-money",
@@ -140,7 +141,8 @@ test("a secret takes the place of another: no device is lost, and what the old o
     await product.rows("select partner_id is not null as credited from product_sales where order_id = 'drill-letter'"),
   ).toEqual([{ credited: true }]);
 
-  // The old one signs nothing any more: its click ids and receipts end, devices and secrets stay.
+  // The old secret no longer verifies: its click ids and receipts are invalid, while devices and
+  // sealed secrets stay.
   const retired = `${NEW},pepper:${old}`;
   await restarted(retired);
   const clickOfOld = clickOf(old);
@@ -152,7 +154,7 @@ test("a secret takes the place of another: no device is lost, and what the old o
   expect(await hmacSecret(retired)).toBe(pushes);
   expect(await stored("drill-before"), "what was decided stays").toEqual(before);
 
-  // Without the pepper no process works: it would make a new device of each.
+  // Without the pepper no process starts, because it would make a new identity of each device.
   const [port, opsPort] = [await freePort(), await freePort()];
   const alone = spawned([`${root}/dist/apps/ingest/main.js`], {
     ...environmentOf(product.stack.home),
@@ -170,7 +172,7 @@ test("a secret takes the place of another: no device is lost, and what the old o
 
 const valuesIn = (file: string): readonly string[] =>
   Object.values(JSON.parse(readFileSync(join(product.stack.home, file), "utf8")) as Record<string, string | object>)
-    // Logins have their passwords one level below.
+    // The passwords of logins are one level deeper.
     .flatMap((value) => (typeof value === "string" ? value : Object.values(value as Record<string, string>)));
 
 test("no secret of the stack is in a log of it, nor in what status and doctor print", async () => {

@@ -1,5 +1,5 @@
-// A change of reference data decides the same events live and on a rewind, to the millisecond,
-// however slow its transaction and however old the picture of the worker (docs/design/money.md,
+// A change of reference data decides the same events live and in a rewind, to the millisecond,
+// however slow its transaction and however old the worker's snapshot (docs/design/money.md,
 // "Facts"): on a real Postgres and a real log.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { reference } from "../../domain/reference/reference.ts";
@@ -21,7 +21,7 @@ import { sharedStack } from "../support/shared-stack.ts";
 interface Asked {
   readonly id: string;
   readonly client_id: number;
-  /** The name of the client that the event was decided under. */
+  /** The client's name in the facts of the event. */
   readonly name: string;
 }
 const record = {
@@ -70,8 +70,8 @@ const producer = kafka.producer();
 let database: FreshDatabase;
 beforeAll(async () => {
   database = await freshDatabase();
-  // A commit that takes 0.2 s of the 0.5 s that a change has: what is saved is stamped long before
-  // anybody can see it.
+  // The commit takes 0.2 s of the 0.5 s of a change, so its moment is set long before any reader
+  // sees it.
   await database.adminPool.query(`
     create function stall() returns trigger language plpgsql as $$ begin perform pg_sleep(0.2); return null; end $$;
     create constraint trigger stall after insert on reference_changes
@@ -85,10 +85,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/**
- * A worker with a picture of its own, polled every `pollMs`; `answers` are what it decided, by
- * event.
- */
+/** A worker with its own snapshot, polled every `pollMs`; `answers` has its decisions by event. */
 const join = async (group: string, pollMs: number) => {
   const pictures = openReference(database.pool({ max: 2 }), { pollMs });
   await pictures.ready;
@@ -146,8 +143,8 @@ test(
   async () => {
     const pool = database.pool({ max: 2 });
     /**
-     * On a busy machine the rest of the change may take longer than the 0.3 s that are left: then
-     * it is not saved, and is tried again.
+     * On a busy machine the rest of the change may take longer than the remaining 0.3 s; then it is
+     * not saved, and is tried again.
      */
     const save = async (change: ReferenceChanges, tries = 10): Promise<SavedChange> => {
       try {
@@ -182,7 +179,7 @@ test(
       );
       await new Promise((resolve) => setTimeout(resolve, 5));
     };
-    // Events arrive before, while and after the change is saved, and past the moment at which it
+    // Events arrive before, during and after the save, and beyond the moment at which the change
     // takes effect.
     const changes: { readonly name: string; readonly recorded_at: number }[] = [];
     for (const name of ["second", "third"]) {

@@ -1,5 +1,5 @@
-// The real processes stopped under load: they end with 0 in time, everything under way is
-// answered and committed, and a frozen log is no reason to lie.
+// Real processes are stopped under load: they exit with 0 in time, everything under way is answered
+// and committed, and a hanging log causes no false answer.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -22,10 +22,7 @@ afterAll(() => product?.clear());
 /** docs/design/laws.md L4. */
 const STOP_MS = 20_000;
 
-/**
- * Sends SIGTERM; resolves when the process has ended with 0 in time, with the milliseconds that it
- * took.
- */
+/** Sends SIGTERM. Resolves with the milliseconds until the process has exited with 0. */
 const stopped = async (name: string): Promise<number> => {
   const from = product.said().length;
   const began = performance.now();
@@ -37,7 +34,7 @@ const stopped = async (name: string): Promise<number> => {
     .find((text) => text.startsWith(`${name} exited`) || text.startsWith(`${name} was ended`));
   expect(ended).toMatch(new RegExp(`^${name} exited with code 0;`));
   const ms = performance.now() - began;
-  // From the signal to its successor being ready, which is longer than what the law bounds.
+  // Measured until its successor is ready, which is longer than the bounded time.
   expect(ms).toBeLessThan(STOP_MS);
   return ms;
 };
@@ -79,7 +76,7 @@ test("an edge stopped under load answers what is under way, and what it has ackn
   await until("some of them are in the log", 20_000, async () => {
     if ((await lengthOf("events.raw")) === before) throw new Error("not yet");
   });
-  // Or nothing would be proven.
+  // Else the test would prove nothing.
   expect(answered).toBeLessThan(requests.length);
   const ms = await stopped("ingest");
   for (const answer of await Promise.all(requests))

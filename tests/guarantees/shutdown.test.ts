@@ -1,4 +1,4 @@
-// SIGTERM at any moment under load: the worker exits 0 in time, and what it committed is exactly
+// SIGTERM at any moment under load: the worker exits with 0 in time, and its commits match exactly
 // what it processed: nothing lost, nothing twice.
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -33,7 +33,7 @@ afterAll(async () => {
   await admin.close();
 });
 
-/** A worker in this process, with signals and exit in our hands. */
+/** A worker in this process, whose signals and exit the test controls. */
 const started = async () => {
   const config = readConfig({
     ...env,
@@ -92,7 +92,7 @@ test("a worker that is asked to stop finishes its batch, commits it and leaves; 
     const load = (async () => {
       while (!isOver) await publish(200);
     })();
-    // At another moment of the batch each time: after so many more events have been published.
+    // At another moment of the batch each time, after this many more events were published.
     const enough = published + 400 * (round + 1);
     await expect.poll(() => published, { timeout: 30_000, interval: 1 }).toBeGreaterThan(enough);
     const at = performance.now();

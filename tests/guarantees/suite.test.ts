@@ -1,5 +1,5 @@
 // A fixed selection of the guarantee suite (tools/chaos): real processes and servers are killed,
-// cut off and emptied under load, and every law is asked of the data.
+// cut off and emptied under load, and every law is checked on the data.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -75,7 +75,7 @@ test.each([
     console.log(lineOf(cycle));
     const said = cycle.broken.map(({ id, evidence }) => `${id}: ${evidence}`);
     expect(said, lines.slice(-40).join("\n")).toEqual([]);
-    // A cycle whose fault did not take effect would prove nothing.
+    // A cycle whose fault had no effect would prove nothing.
     expect(cycle.faults.filter(({ took }) => !took)).toEqual([]);
     const kept = new Set(cycle.judgements.filter(({ verdict }) => verdict === "kept").map(({ id }) => id));
     expect(proves.filter((id) => !kept.has(id))).toEqual([]);

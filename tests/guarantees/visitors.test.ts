@@ -1,5 +1,5 @@
-// The hosts of pixels and of tracking links without the log, and killed: what a visitor was
-// answered is in the log afterwards, once (laws C5 and C6).
+// The hosts of pixels and of tracking links are killed and run without the log: every event
+// answered as stored is in the log afterwards, once (laws C5 and C6).
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { letterTopics } from "../../edges/dead-letters.ts";
@@ -23,7 +23,7 @@ afterAll(() => product?.clear());
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const urlOf = (name: HostName): string => product.stack.run.apps[name]!.url;
 
-/** By the number of the visitor. 0: no answer came, so it may be stored or not. */
+/** By the number of the visitor. 0: no answer came, so the event may be stored or not. */
 interface Answers {
   readonly posts: Map<string, number>;
   readonly images: Map<string, number>;
@@ -40,7 +40,9 @@ const statusOf = async (url: string, init: RequestInit = {}): Promise<number> =>
   }
 };
 
-/** One after the other: an event by POST, one by the image, a visit of a link. None asks twice. */
+/**
+ * Requests in turn: an event by POST, one by the image, a visit of a link. No visitor sends twice.
+ */
 const visitors = (name: string, answers: Answers) => {
   let isStopping = false;
   const going = (async () => {
@@ -71,7 +73,7 @@ const waitingAt = async (name: HostName): Promise<number> => {
   return Number(/^tributary_spool_events(?:\{[^}]*\})? (\d+)/m.exec(text)?.[1]);
 };
 
-/** The ids of events by what was asked; an id counts once however often it lies in the log. */
+/** The ids of events by kind of request; an id counts once, however often the log has it. */
 const idsIn = (events: readonly { readonly id: string; readonly data: EventReceived }[]) => {
   const ids = new Map<string, Set<string>>();
   for (const { id, data } of events) {
@@ -103,7 +105,7 @@ test("a log that stands still for a minute, and both hosts killed in it: every 2
   } finally {
     product.stack.kill("kafka", "SIGCONT");
   }
-  // While visitors go on.
+  // Visitors go on meanwhile.
   for (const name of HOSTS)
     await until(`nothing waits at ${name}`, 60_000, async () => expect(await waitingAt(name)).toBe(0));
   for (const { stop } of going) await stop();
@@ -123,13 +125,14 @@ test("a log that stands still for a minute, and both hosts killed in it: every 2
     expect(answered.length).toBeGreaterThan(50);
     expect(answered.filter((id) => (stored.get(id)?.size ?? 0) > 1)).toEqual([]);
     missing.push(...answered.filter((id) => !stored.has(id)));
-    // Both hosts died under it; what had no answer is there once or not at all.
+    // Both hosts died meanwhile; an event without an answer is there once or not at all.
     const unanswered = [...of].filter(([, said]) => said !== status);
     expect(unanswered.length).toBeGreaterThan(0);
     expect(unanswered.filter(([id]) => (stored.get(id)?.size ?? 0) > 1)).toEqual([]);
     expect([...new Set(unanswered.map(([, said]) => said))].filter((said) => said !== 0 && said !== 503)).toEqual([]);
   }
-  // A pixel that has just started keeps what comes before it knows the clients: a letter each.
+  // A pixel host that has just started keeps events that come before it knows the clients: one
+  // letter each.
   const letters = (await product.read(letterTopics.pixel)).filter(
     ({ headers }) => headers[letterHeaders.code] === "not_ready",
   );

@@ -1,5 +1,5 @@
-// A rule comes after its sales: it is tried on history, and applied there by a job that survives
-// its process.
+// A rule is saved after its sales: it is tried on history and then applied there by a job that
+// survives its process.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { createToken } from "../../modules/access/tokens/tokens.ts";
@@ -36,7 +36,7 @@ const visit = (n: number) => ({
   ...{ event_id: `visit-${n}`, t: "page_view", ts: Date.now(), cid: shop.id, did: `device-v${n}` },
   ...{ url: "https://www.casa-verde.example/abril", props: { coupon: "ABRIL" } },
 });
-/** What is tried: the coupon credits the first partner. */
+/** The draft on trial: the coupon credits the first partner. */
 const trying = () => ({ when: coupon, ...crediting(partners[0]!) });
 const coupon = { field: "coupon", op: "eq", value: "ABRIL" };
 const ruleOf = (partner: number, when: object = coupon) => ({
@@ -66,7 +66,7 @@ const saved = async (partner: number) => {
   const { body } = await post("/api/rules", { client_id: shop.id, ...ruleOf(partner) });
   return body.id as number;
 };
-/** A rule of a client that was archived since. */
+/** A rule of a client that is archived by now. */
 const ruleOfArchivedClient = async (): Promise<number> => {
   const { body: client } = await post("/api/clients", { name: "Archived", slug: "archived-shop" });
   const partner = { name: "Partner", email: "archived@partner.example", client_ids: [client.id] };
@@ -204,7 +204,7 @@ describe("a backfill", () => {
     const { job_id } = (await real.json()) as { job_id: string };
     expect([real.status, (await ended(job_id)).result]).toMatchObject([202, { evaluated: 0, decisions: 0 }]);
     expect((await post(`/api/rules/${first}/backfill`, days)).body.job_id).toBe(job_id);
-    // No job is asked for at an archived client, at either host.
+    // Neither host accepts a job for an archived client.
     const archived = await ruleOfArchivedClient();
     const answers = [await asked(days, token, archived), await post(`/api/rules/${archived}/backfill`, days)];
     expect(answers.map(({ status }) => status)).toEqual([409, 409]);
@@ -286,7 +286,7 @@ test("a keeper that is killed in the middle of a backfill leaves it to the next 
   await product.replaced("keeper", 60_000);
   const left = await read();
   expect([left.status, left.progress.done < left.progress.total]).toEqual(["running", true]);
-  // A minute passes.
+  // Ends the lease, as a minute would.
   await product.rows(`update jobs set lease_until = now() - interval '1 second' where job_id = '${body.job_id}'`);
   const job = await ended(body.job_id);
   expect(job).toMatchObject({ status: "completed", result: { truncated: false } });

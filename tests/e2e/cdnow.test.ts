@@ -1,5 +1,5 @@
-// The main job: 6,919 real purchases through the command line become commissions, to the cent,
-// although every process of the product is killed on the way.
+// 6,919 real purchases sent with the command line become commissions, exact to the cent, although
+// every process of the product is killed meanwhile.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -21,8 +21,8 @@ interface Month {
 }
 
 /**
- * What must come out, worked out here from the file alone: days moved, cents counted, 10 % of each
- * sale rounded half to even, summed by month.
+ * The expected result, computed from the file alone: days are moved, cents counted, 10 % of each
+ * sale rounded half to even and summed by month.
  */
 const expectedMonths = (lastDay: string): ReadonlyMap<string, Month> => {
   const [, ...lines] = readFileSync(join(root, FILE), "utf8").trim().split("\n");
@@ -95,8 +95,7 @@ let lastDay = "";
 test("the file goes in, although the edge and both workers are killed on the way", async () => {
   const days = [yesterdayInMexico()];
   const sending = product.tributary(...send().split(" "));
-  // The edge dies while the file is being sent, each worker once the first of its outputs lie in
-  // the log.
+  // The edge dies while the file is sent, and each worker after its first outputs are in the log.
   await until("the first purchases are in the log", 20_000, async () =>
     expect(await lengthOf("events.raw")).toBeGreaterThan(before.raw),
   );

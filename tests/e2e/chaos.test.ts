@@ -1,5 +1,5 @@
 // `tributary chaos` on an installation that others use: at its end, and after a Ctrl-C in the
-// middle, everything is as it was before.
+// middle, everything is as before.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Product, until } from "../support/e2e-product.ts";
 import { shopOf } from "../support/e2e-shop.ts";
@@ -9,7 +9,7 @@ const OPEN = "('waiting', 'retrying', 'parked')";
 let product: Product;
 let demo: string;
 
-/** What the demo shops have sold and owe, which letters are open, who may send. */
+/** What the demo shops sold and owe, which letters are open, and which tokens are valid. */
 const picture = async () => ({
   money: await product.rows(`select client_id, count(*)::int as entries, sum(amount_minor)::text as amount
     from ledger_entries where client_id in (${demo}) group by 1 order by 1`),
@@ -85,7 +85,7 @@ test("a Ctrl-C while a broker is down heals it first, and leaves the letters of 
   await until("the broker is killed", 90_000, () => {
     if (product.stack.pid("kafka") === was) throw new Error(stderr());
   });
-  // A terminal sends it to both; the command passes on a SIGTERM alone.
+  // A terminal sends Ctrl-C to both processes; the command only passes a SIGTERM on.
   child.kill("SIGTERM");
   const { code, stderr: said } = await done;
   expect(code, said).toBe(130);

@@ -1,5 +1,5 @@
 // From a partner's link to the partner's commission, in a real browser on real servers: the demo
-// shop of `npm start`, the host of links, the host of pixels, the pipeline, the ledger.
+// shop of `npm start`, the link host, the pixel host, the pipeline and the ledger.
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type DemoShop, openShop } from "../../tools/stack/shop/shop.ts";
@@ -29,7 +29,7 @@ beforeAll(async () => {
     clickhouseUrl: product.stack.env.CLICKHOUSE_URL!,
     postgresUrl: product.stack.env.POSTGRES_URL!,
   };
-  // As each start of the demonstration does; the later one has another port.
+  // Each start of the demonstration does this; the later one has another port.
   const former = await openShop(options);
   await linkLeadsTo(former.url);
   await former.close();
@@ -59,7 +59,7 @@ const linkLeadsTo = (url: string) =>
     if (!headers.get("location")?.startsWith(url)) throw new Error(`it leads to ${headers.get("location")}`);
   });
 const linkUrl = (): string => `${product.stack.run.apps.links!.url}/c/${code}?sub=newsletter`;
-/** Browses from wherever the page is to a purchase of the lamp; resolves with its order id. */
+/** Browses from any page to a purchase of the lamp; resolves with its order id. */
 const buyLamp = async (): Promise<string> => {
   await page.click("text=Garden lamp");
   await page.click("#add");
@@ -92,7 +92,7 @@ test("a visitor of a link browses, buys, and the partner's commission is in the 
   const orderId = await buyLamp();
   // 12 % of 499.00
   expect(await earned(orderId)).toEqual([{ partner_id: partnerId, kind: "earned", amount: "5988" }]);
-  // The ledger and the events are stored each at its own pace.
+  // Ledger and events are stored independently.
   await until("the shop shows it", PATIENCE_MS, async () => {
     expect(await page.textContent("#commissions")).toContain(orderId);
     expect(await page.textContent("#events")).toMatch(/purchase.*attributed: click/);

@@ -132,7 +132,7 @@ describe("an operator", () => {
     const shown = await decide("assign", "--order", "A-1", "--partner", String(first));
     expect(shown.stdout).toContain("no_click");
     expect(shown.stderr).toContain("nothing was decided");
-    // What it would book, to the cent.
+    // The planned bookings, to the cent.
     expect(shown.stdout).toMatch(
       /partner +currency +commission now +change +then\n.*\n.* MXN +0\.00 +120\.00 +120\.00/,
     );
@@ -333,7 +333,7 @@ describe("the platform API", () => {
       );
       expect((await assign(order, 1 - winner)).body.code).toBe("already_credited");
     }
-    // Both were decided: neither was refused because it saw the other.
+    // Both were decided: neither was refused because of the other.
     const decided = await product.rows<{ n: number }>(`select count(*)::int as n from audit
       where action = 'sale.assigned' and entity like 'order:%:RACE-%' group by entity order by n desc`);
     expect(decided[0]!.n).toBe(2);
@@ -358,7 +358,7 @@ describe("the platform API", () => {
     expect((await booked("API-2", 2)).map(({ lines }) => lines)).toContain(
       "held:partner 12000, payable:partner -12000",
     );
-    // It has ended, so a second release would change nothing.
+    // The review has ended, so a second release would change nothing.
     const again = { order_id: "API-2", review: "release", reason: "a real person" };
     expect((await post("reattribute", again)).body).toMatchObject({ status: 409, code: "no_review" });
     const both = await Promise.all(
@@ -399,7 +399,7 @@ describe("the platform API", () => {
     const [lead, install, trial] = ["lead_submit", "install", "trial"];
     const events = {
       lead: { t: lead, props: { client_lead_id: "L-1", lead_value: "200.00", currency: "MXN" } },
-      // An install has no amount of its own: its partner earns a fixed one.
+      // An install has no amount, so its partner earns a fixed one.
       install: { t: install, props: {} },
       trial: { t: "custom", props: { custom_name: trial, revenue: "200.00", currency: "MXN" } },
     };

@@ -67,7 +67,7 @@ test("a sale: who was considered, by what it was decided, what it earned and wha
     if (shown.entries.length < 2) throw new Error(`${shown.entries.length} entries`);
     return shown;
   });
-  // The second version says what was given back.
+  // The second version has the refunded amount.
   expect(found.versions[0]).toMatchObject({
     version: 2,
     credit_method: "click",

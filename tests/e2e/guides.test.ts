@@ -1,5 +1,5 @@
-// What a reader types is typed: each command and request of "The API in ten minutes", the samples
-// of "Send events from your server", and every command that `tributary examples` prints.
+// Runs what a reader types: each command and request of "The API in ten minutes", the samples of
+// "Send events from your server", and every command that `tributary examples` prints.
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -25,7 +25,7 @@ afterAll(async () => {
   await product?.clear();
 });
 
-/** Values of the answers so far, by the names that the page gives them. */
+/** Values of earlier answers, by their names on the page. */
 type Kept = Map<string, string>;
 const nameIn = (text: string): string | undefined => /^\{(\w+)\}$/.exec(text)?.[1];
 const keep = (kept: Kept, expected: unknown, got: any): void => {
@@ -35,7 +35,7 @@ const keep = (kept: Kept, expected: unknown, got: any): void => {
   } else if (typeof expected === "object" && expected !== null)
     for (const [name, part] of Object.entries(expected)) keep(kept, part, got?.[name]);
 };
-/** What was kept stands in a later answer as it came: ids are numbers there. */
+/** Inserts earlier values into a later answer with their types: ids are numbers there. */
 const withKept = (kept: Kept, expected: unknown): unknown => {
   if (typeof expected === "string") {
     const value = kept.get(nameIn(expected) ?? "");
@@ -61,10 +61,10 @@ const tokensOfThePage = async (): Promise<Kept> => {
   return kept;
 };
 
-/** What is read follows what was sent, and an event counts once however often it is sent. */
+/** Reads wait for earlier writes, and an event counts once however often it is sent. */
 const mayBeRepeated = ({ method, path }: Exchange): boolean => method === "GET" || path.startsWith("/ingest/");
 
-/** No name and no amount of what was sold. */
+/** Names and amounts that only sold goods have. */
 const SOLD = /1000\.00|"(value|revenue|gross|net|refunded|rate|aov|roas|product_id|quantity)"/;
 
 const send = async (exchange: Exchange, kept: Kept): Promise<void> => {
@@ -96,12 +96,12 @@ test("every command and request of the page is answered as it says, from the tok
   expect(exchanges.length).toBeGreaterThan(15);
   const kept = await tokensOfThePage();
   expect([...kept.keys()]).toEqual(["admin_token", "partner_token"]);
-  // Every month has begun in Mexico City when it has in UTC six hours later.
+  // Six hours after a month has begun in UTC, it has also begun in Mexico City.
   kept.set("month", new Date(Date.now() - 6 * 3_600_000).toISOString().slice(0, 7));
   for (const exchange of exchanges) await send(exchange, kept);
 }, 240_000);
 
-/** How often each kind of event of a source is stored, over all clients. */
+/** The number of stored events of each type, by source and over all clients. */
 const storedKinds = async (): Promise<readonly string[]> => {
   const rows = await product.clickhouse<{ kind: string }>("select concat(source, ' ', t) as kind from events final");
   return rows.map(({ kind }) => kind).sort();
@@ -122,7 +122,9 @@ test("the samples of the page on sending store a purchase each, and once however
   });
 }, 120_000);
 
-/** A source that is pulled, on this machine: the one way that needs more than the demonstration. */
+/**
+ * A pulled source on this machine: the only way of sending that needs more than the demonstration.
+ */
 const withPulledSource = async (): Promise<void> => {
   measured.has({ event_time: new Date().toISOString(), event: "install", device: "phone-1" });
   const mapping = { event_name: "event", ts: "event_time", did: "device" };

@@ -1,5 +1,5 @@
-// The keeper as a process: two of them share the work without doing it twice, one that is killed
-// leaves nothing undone, and a stop is clean.
+// The keeper as a process: two of them share the work without doing it twice, a killed one leaves
+// no work undone, and a stop is clean.
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -80,7 +80,7 @@ const keeper = async () => {
 };
 
 let lastTenant = 700_000_000 + (Date.now() % 1_000_000) * 100;
-/** What the analytics sink does with events of one tenant: rows, then marks. */
+/** Writes rows and then marks for events of one tenant, as the analytics sink does. */
 const store = async (client_id: number, from: number, count: number): Promise<void> => {
   const rows = Array.from({ length: count }, (_, n) =>
     attributed({
@@ -110,7 +110,7 @@ test("two keepers compute and send everything once, a killed one is made up for,
   await store(tenant, 1, 500);
   await until("the first figures", async () => (await revenueOf(tenant)) === 500_00n);
 
-  // Killed while marks come in: the other one goes on with what was left.
+  // One keeper is killed while marks come in, and the other goes on with the rest.
   const storing = (async () => {
     for (let n = 0; n < 10; n += 1) await store(tenant, 1_000 + n * 100, 100);
   })();

@@ -1,5 +1,5 @@
-// A rewind from plan to verdict over the platform API of a whole installation, with workers: the
-// API is killed right after its answer and the keeper on the way, and nothing ends twice.
+// A rewind over the platform API of a whole installation with workers, from plan to verdict: the
+// API is killed right after its answer and the keeper in the middle, and nothing ends twice.
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -69,7 +69,7 @@ test("rows that were lost are back, although the API and the keeper are killed o
     const [row] = await product.rows(`select is_held from moves where operation_id = '${id}'`);
     if (row?.is_held !== true) throw new Error(JSON.stringify(row));
   });
-  // In whichever step the keeper is.
+  // The keeper may be in any step.
   const keeper = await product.replaced("keeper", PATIENCE_MS);
   expect(keeper.is).not.toBe(keeper.was);
 
@@ -85,8 +85,8 @@ test("rows that were lost are back, although the API and the keeper are killed o
   expect([...before].filter((one) => !after.has(one))).toEqual([]);
   const said = (await product.read<Operation>("operations")).map(({ event }) => event().data);
   const own = said.filter(({ operation_id }) => operation_id === id);
-  // A keeper that is killed between the record of its end and the row of the move leaves both to
-  // the next one: the log has the record at least once, and each time the same one.
+  // A keeper that is killed between the record of the move's end and its row leaves both to the
+  // next one: the log has the record at least once, and always the same one.
   const ends = own.filter(({ phase }) => phase !== "started");
   expect(ends.length).toBeGreaterThan(0);
   expect(new Set(ends.map(({ phase, target }) => `${phase} ${target}`))).toEqual(

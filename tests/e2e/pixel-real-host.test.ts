@@ -1,5 +1,5 @@
-// The browser's script against the real host of pixels: privacy signals, a strict policy and a
-// network that goes, down to the record in the log.
+// The browser's script against the real pixel host: privacy signals, a strict policy and a lost
+// network, down to the record in the log.
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { maskInForce } from "../../domain/personal/consent.ts";
@@ -47,7 +47,7 @@ const go = async (
   await page.waitForFunction("window.svc && svc.v === 1");
 };
 const svc = (...call: readonly unknown[]): Promise<void> => page.evaluate(`svc(...${JSON.stringify(call)})`);
-/** Of this test's site alone: a page of the one before may still send. */
+/** Only events of this test's site, because an earlier page may still send. */
 const mine = (t: string) => host.events.filter((event) => event.t === t && event.url?.includes(visit.domain));
 const arrived = (t: string, count = 1) =>
   until(`${count} of ${t} arrived`, 30_000, () => expect(mine(t).length).toBeGreaterThanOrEqual(count));

@@ -1,5 +1,5 @@
-// Session replay in a real browser against the real host of pixels: what is recorded, what never
-// leaves the browser, when it ends, and how an operator plays it back.
+// Session replay in a real browser against the real pixel host: what is recorded, what never leaves
+// the browser, when it ends, and how an operator plays it.
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { serveRecording } from "../../apps/cli/commands/running/recording-page.ts";
@@ -24,9 +24,9 @@ let host: PixelHost;
 let context: BrowserContext;
 let page: Page;
 let errors: readonly string[];
-/** Of the visit under test: a page of the test before may still send what it had left. */
+/** The visit under test, because a page of an earlier test may still send its rest. */
 let session: string | undefined;
-/** What the browser sent to POST /replay, as text; "" for replay.js. */
+/** The bodies of POST /replay, as text; "" for replay.js. */
 let sent: string[];
 
 beforeAll(async () => {
@@ -34,7 +34,7 @@ beforeAll(async () => {
   const pool = database.pool({ max: 4 });
   await saveClientSecret(pool, CLIENT, newClientSecret(), keyring);
   world.record = (taken) => storeChunk({ pool, objects, keyring }, taken);
-  // It bundles the script, which the host then reads.
+  // It bundles the script that the host then reads.
   visit = await openVisit();
   [host, browser] = await Promise.all([openPixelHost(world), launchChromium()]);
 }, 600_000);
@@ -129,7 +129,7 @@ describe("a recorded visit", () => {
     await page.mouse.move(10, 10);
     await page.mouse.move(400, 300, { steps: 20 });
     await page.click("#show");
-    // After the type changed the password is a text.
+    // After the change of type the password is visible text.
     await page.fill("[name=pass]", "hunter2-shown");
     await page.fill("[name=card]", "4111111111111111");
     await page.check("#agree");
@@ -198,7 +198,7 @@ describe("a recorded visit", () => {
       const player = await context.newPage();
       const playerErrors = pageErrors(player);
       const asked: string[] = [];
-      // What the policy stops is no request that was answered.
+      // A request that the policy stops gets no answer.
       player.on("response", (answered) => asked.push(answered.url()));
       const answer = await player.goto(`${origin}/token-view`);
       expect(answer!.headers()["content-security-policy"]).toContain("default-src 'none'; script-src 'self'");

@@ -1,5 +1,5 @@
-// The browser's script in a real browser: what it sends, how it comes through, and that no page
-// ever sees an error of it. The pixel host records here; its own tests are elsewhere.
+// The browser's script in a real browser: what it sends, how it gets through, and that no page ever
+// sees its errors. The pixel host only records here; it has tests of its own.
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { launchChromium, USER_AGENT } from "../support/chromium.ts";
@@ -28,7 +28,7 @@ const openContext = async (init = ""): Promise<void> => {
   page = await context.newPage();
   errors = pageErrors(page);
 };
-/** On a page with the script, whose view has arrived. */
+/** Opens a page with the script, and waits for its page view. */
 const visited = async (): Promise<void> => {
   visit.page("/");
   await openContext();
@@ -43,7 +43,10 @@ afterEach(async () => {
   expect(errors).toEqual([]);
 });
 const svc = (...call: readonly unknown[]): Promise<void> => page.evaluate(`svc(...${JSON.stringify(call)})`);
-/** Until the automatic signals have begun: what they report waits for up to 5 s, or for the end. */
+/**
+ * Waits until the automatic signals have begun; they report after up to 5 s, or when the page
+ * closes.
+ */
 const observed = async (path = "/"): Promise<void> => {
   const loaded = page.waitForResponse(/vitals\.js/);
   await page.goto(visit.site + path);
@@ -93,7 +96,7 @@ describe("a visit", () => {
   test("costs the main thread less than 50 ms when it loads", async () => {
     visit.page("/", "<p>text</p>".repeat(500));
     await openContext();
-    // Of wall clock, which a busy machine stretches: the best of five loads counts.
+    // Wall time, which grows on a busy machine, so the best of five loads counts.
     const spent: number[] = [];
     for (let load = 1; load <= 5; load += 1) {
       const session = await context.newCDPSession(page);
@@ -387,7 +390,7 @@ describe("no event of value is lost", () => {
     const session = await context.newCDPSession(page);
     const call = `svc("event", "purchase", ${JSON.stringify(PURCHASE)})`;
     await session.send("Runtime.evaluate", { expression: call });
-    // The page's process ends at once: no pagehide, no beacon.
+    // The page's process ends at once, without pagehide or a beacon.
     void session.send("Page.crash").catch(() => undefined);
     const crashed = errors as string[];
     await expect.poll(() => crashed, { timeout: 20_000 }).toEqual(["the page crashed"]);

@@ -1,5 +1,5 @@
-// A sender asks what became of a batch, on the whole product: what was stored, what had been there
-// before, what is still under way; and no other sender sees it.
+// A sender asks for the result of a batch, on the whole product: stored events, earlier ones, and
+// those still under way. No other sender sees it.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { forged } from "../support/builders.ts";
@@ -115,7 +115,7 @@ test("a second copy of a sale is a duplicate that names the first", async () => 
   const sale = purchase("copied");
   const batch = await send([sale, purchase("copied")]);
   expect((await settled(batch)).events).toEqual({ ...counts, stored: 1, unattributed: 1, duplicate: 1 });
-  // Two devices are two partitions, so either may have come first.
+  // Two devices are two partitions, so either event may have come first.
   const both = await Promise.all(
     [last - 1, last].map(async (n) => (await receipt(`${batch}?event_id=receipt-${n}`)).event),
   );

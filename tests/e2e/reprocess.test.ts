@@ -1,5 +1,5 @@
-// A rule is saved wrong, sales come, the rule is corrected: one command shows what differs, and
-// with --yes the ledger is right.
+// A rule is saved wrong, sales come, and the rule is corrected: one command shows the differences,
+// and with --yes the ledger is right.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
 import type { ReferenceChanges } from "../../modules/catalog/reference/entities.ts";
@@ -24,7 +24,7 @@ afterAll(() => product?.clear());
 const ask = asker(() => product.stack.run.apps.api!.url);
 const post = (path: string, body: object) => ask(path, { method: "POST", token, body });
 
-/** Resolves when it is what workers know. */
+/** Resolves when workers use the change. */
 const saved = async (changes: ReferenceChanges) => {
   const pool = openPool(product.stack.env.POSTGRES_URL!, { max: 1 });
   const change = await writeReference(pool, "test", changes);
@@ -54,7 +54,7 @@ const current = () =>
   );
 const reprocess = (...args: readonly string[]) =>
   product.tributary("reprocess", "--from", "-1h", "--client", shop.slug, ...args).done;
-/** Of tables that are no rollups, whose minutes may still wait. */
+/** Hashes of tables other than rollups, whose minutes may still wait. */
 const hashes = async (): Promise<unknown> => {
   await product.quiet(30_000);
   const names = "events,conversions,ledger_entries,product_sales";
@@ -69,7 +69,7 @@ test("a run that cannot begin ends, with the reason", async () => {
   clearTimeout(late);
 });
 
-/** The rule of these tests. */
+/** The id of the rule of these tests. */
 let rule: number;
 
 test("a wrong rule is seen through, set right by decisions, and set right once", async () => {

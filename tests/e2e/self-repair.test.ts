@@ -1,5 +1,5 @@
-// Self-repair on real servers: stores that hang are restarted once, one that cannot be restarted
-// goes down, and each is reported once and once again when it is back.
+// Self-repair on real servers: stores that hang are restarted once, a store that cannot be
+// restarted is reported as down, and each gets one alert and one message of its recovery.
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,8 +20,8 @@ import { type RunningApi, startApi } from "../support/api.ts";
 import { spawned } from "../support/e2e-product.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
-// Minutes in the product. A probe that hangs for this long has failed, so it is what bounds a busy
-// machine.
+// These are minutes in the product. A probe that hangs for this long has failed, which limits how
+// busy the machine may be.
 const TIMING = { intervalMs: 500, recheckMs: 1_500, probeMs: 4_000 };
 const { env } = sharedStack();
 const folder = mkdtempSync(join(tmpdir(), "tributary-repair-"));
@@ -36,7 +36,7 @@ const stops: (() => unknown)[] = [];
 
 beforeAll(async () => {
   running = await startApi(env);
-  // Keepers of other suites were killed: their leases would have to run out.
+  // Keepers of other suites were killed, and their leases would have to run out first.
   await transaction(
     pool,
     null,
@@ -54,7 +54,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A keeper of these stores alone; the same code as the process hosts. */
+/** A keeper of these stores only, with the code of the real process. */
 const keeper = (
   instance: string,
   stores: readonly string[],
@@ -105,7 +105,7 @@ const shown = async (): Promise<readonly Shown[]> => {
   const answer = await fetch(`${running.url}/api/system/health`, { headers: { authorization: `Bearer ${token}` } });
   return ((await answer.json()) as { probes: readonly Shown[] }).probes;
 };
-/** States of each store in the order in which they were seen. */
+/** The states of each store in the order in which they are seen. */
 const following = () => {
   const seen = new Map<string, string[]>();
   return {
@@ -118,7 +118,7 @@ const following = () => {
     },
   };
 };
-/** On a busy machine a signal takes effect a while after it is sent. */
+/** On a busy machine a signal takes effect with a delay. */
 const hang = async (service: string): Promise<void> => {
   await control.signal(service, "SIGSTOP");
   await until(`${service} is paused`, 10_000, async () =>
@@ -212,7 +212,7 @@ test(
   async () => {
     const store = "object_store";
     keeper("keeper-two", [store], { apiUrl: "http://127.0.0.1:1" });
-    // It would be the second that mails; it has no lease, so it waits.
+    // A second keeper would send a second mail, but it has no lease and waits.
     keeper("keeper-three", [store]);
     await until("it is probed and healthy", 60_000, async () => {
       const found = (await shown()).find(({ name }) => name === store)!;
@@ -221,7 +221,7 @@ test(
     const states = following();
     await states.look();
     const from = Date.now();
-    // A file where the folder was: root may write into any folder, read-only or not.
+    // A file replaces the folder, because root may write into any folder, read-only or not.
     renameSync(objects, `${objects}.away`);
     writeFileSync(objects, "");
     await until("it is down", 60_000, async () => {
@@ -252,7 +252,7 @@ test(
     const store = "cache_store";
     const since = Date.now() - 60_000;
     const id = `inc_${store}_${since}`;
-    // As a keeper leaves it that was killed after it had saved and before it restarted.
+    // The state after a keeper was killed between saving and restarting.
     await transaction(
       pool,
       null,

@@ -1,5 +1,5 @@
-// `npm start` as a person meets it: the story played once, its data found again, a second story in
-// the same folder, and Ctrl-C, which stops everything it started and nothing else.
+// `npm start` for a new user: the story is run once, its data is found again, a second story runs
+// in the same folder, and Ctrl-C stops everything that it started and nothing else.
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -60,8 +60,8 @@ const expectStory = (stdout: string): void => {
   expect(lines).toContain("ledger balance of casa-verde: 0.00 MXN");
 };
 /**
- * Every process that descends from this one, each with its start time, so that a later process of
- * the same number is another.
+ * Every process that descends from this one, with its start time, so that a later process with the
+ * same number is distinguished.
  */
 const descendants = (ancestor: number): ReadonlyMap<number, string> => {
   const parents = readdirSync("/proc")
@@ -84,7 +84,7 @@ const descendants = (ancestor: number): ReadonlyMap<number, string> => {
 const survivors = (processes: ReadonlyMap<number, string>): readonly number[] =>
   [...processes].filter(([pid, born]) => startOf(pid) === born).map(([pid]) => pid);
 
-/** As whom each app logs in to Postgres; an app that is idle closes its connections. */
+/** The Postgres login of each app; an idle app closes its connections. */
 const loginsIn = async (url: string): Promise<readonly string[]> => {
   const pool = openPool(url, { max: 1 });
   const seen = new Set<string>();
@@ -115,12 +115,12 @@ test("--once tells the story, prints what came out, and leaves nothing running",
   expect(ran).toMatchObject({ code: 0, stderr: "" });
   expectStory(ran.stdout);
   expect(ran.stdout).toContain("everything came out as the story says");
-  // Five servers, the identity provider and three apps, and what those started themselves.
+  // Five servers, the identity provider and three apps, and their children.
   expect(seen.size).toBeGreaterThanOrEqual(9);
   expect(survivors(seen)).toEqual([]);
 }, 120_000);
 
-/** How many events are stored. */
+/** The number of stored events. */
 const storedIn = async (url: string): Promise<unknown> => {
   const clickhouse = openClickhouse(url);
   const answer = await clickhouse.query({
@@ -131,7 +131,7 @@ const storedIn = async (url: string): Promise<unknown> => {
   await clickhouse.close();
   return row?.events;
 };
-/** Tells the story again on what runs in the folder; answers what it prints. */
+/** Runs the story again on the stack in the folder; returns its output. */
 const secondStory = async ({ apps, services, demo }: any): Promise<string> => {
   const { tributary } = JSON.parse(readFileSync(join(home, "secrets.json"), "utf8"));
   const lines: string[] = [];
@@ -168,12 +168,12 @@ test("the next start finds it, a second story comes out the same, and Ctrl-C sto
     ),
   );
 
-  // As a terminal does it: to the whole foreground group, and that is not where the servers are.
+  // A terminal signals the whole foreground group, and the servers are not in it.
   process.kill(-running.child.pid!, "SIGINT");
   await until("it begins to stop", 20_000, () => {
     if (!running.stdout().includes("The stack is being stopped.")) throw new Error("not yet");
   });
-  // The window is closed while it stops: no one reads any more what it writes.
+  // The terminal closes during the stop, so no process reads the output.
   process.kill(-running.child.pid!, "SIGHUP");
   running.child.stdout!.destroy();
   expect(await running.done).toMatchObject({ code: 0, stderr: "" });

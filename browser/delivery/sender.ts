@@ -42,6 +42,12 @@ const openAlarm = (work: () => void): ((inMs: number) => void) => {
 const pauseAfter = (failures: number): number =>
   Math.min(LONGEST_PAUSE, 500 * 2 ** failures) * (0.5 + Math.random() / 2);
 
+/** The next body of the events that may be sent now. */
+const dueBatch = (ready: readonly QueuedEvent[], now: number): readonly QueuedEvent[] => {
+  const due = ready.filter(({ notBefore }) => notBefore <= now);
+  return oneBody(due, bytesOf);
+};
+
 /** Delivers the queue: one batch at a time, with longer pauses after each failure. */
 const openDelivery = (host: PixelHost, queue: PageQueue, bodyOf: (batch: readonly QueuedEvent[]) => string) => {
   let isOpen = false;
@@ -54,14 +60,12 @@ const openDelivery = (host: PixelHost, queue: PageQueue, bodyOf: (batch: readonl
    */
   const keepRest = (): void => queue.store(failures > 0 || isOffline());
   const sendDue = (ready: readonly QueuedEvent[], now: number): void => {
-    const due = ready.filter(({ notBefore }) => notBefore <= now);
-    const batch = oneBody(due, bytesOf);
+    const batch = dueBatch(ready, now);
     isBusy = true;
     deliver(host, bodyOf(batch), batch, (outcome) => {
       isBusy = false;
-      const isFailed = outcome === "failed" || outcome === "busy";
-      failures = isFailed ? failures + 1 : 0;
-      if (!isFailed) queue.remove(batch);
+      failures = outcome === "failed" || outcome === "busy" ? failures + 1 : 0;
+      if (failures === 0) queue.remove(batch);
       else pausedUntil = Date.now() + pauseAfter(failures);
       keepRest();
       wake(0);

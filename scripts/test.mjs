@@ -52,6 +52,7 @@ const GIB = 1024 ** 3;
 /** Each has servers of its own, of about 2 GiB, and waits for nearly half of its time. */
 const LANES = totalmem() >= 12 * GIB ? 3 : 2;
 const SHARES = [
+  { projects: ["product"] },
   { projects: ["shared"] },
   { projects: ["suite"] },
   { projects: [...FAST, "thorough"] },

@@ -46,6 +46,8 @@ export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew 
     charges.set(charge.name, charge);
     children.push(await keep({ ...charge, signal: given }, roster, tell, changed));
     sortByName(children, [...charges.keys()]);
+    // `keep` reports the new process before it can be found here.
+    changed();
   };
   const add = (charge: Charge): Promise<void> => {
     const work = start(charge).finally(() => starting.delete(charge.name));

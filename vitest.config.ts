@@ -111,7 +111,8 @@ export default defineConfig({
       },
       ...Object.entries(ownServers).map(([name, include], n) => ({
         extends: true as const,
-        test: { ...lane, name, include, sequence: { groupOrder: 4 + n } },
+        // Files of one process read each module once.
+        test: { ...lane, name, include, isolate: false, sequence: { groupOrder: 4 + n } },
       })),
     ],
   },

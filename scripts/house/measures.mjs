@@ -119,5 +119,6 @@ export const measuresOf = (tree, subjects) => {
     counted(`files that ${IN_MEMORY.join(" and ")} load`, fewer, loadedBy(tree, IN_MEMORY)),
     ofRecipe(tree, "files that a stored event property touches", "A stored event property", 4),
     ofRecipe(tree, "files that a sink touches", "A sink", 4),
+    ofRecipe(tree, "files that a route touches, its row among them", "A route of the platform API", 4),
   ];
 };

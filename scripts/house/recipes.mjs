@@ -12,16 +12,22 @@ const sectionOf = (page, title) => {
   return lines.slice(start + 1, end).join("\n");
 };
 
+const slugOf = (title) => title.toLowerCase().replaceAll(" ", "-");
+
 /**
- * Files that a recipe writes by hand: those that its blocks name, and those that its steps name or
- * another recipe (`[A migration](#a-migration)`) adds. Its test is not counted.
+ * Files that a recipe writes by hand: those that its blocks and its steps name, and those of a
+ * recipe that a step refers to (`[A migration](#a-migration)`). Its own test stands beside them and
+ * is not counted. Notes (`> ...`) are not counted either: they say what another case takes.
  */
 export const filesOfRecipe = (page, title) => {
   const section = sectionOf(page, title);
   if (section === null) return null;
   const blocks = [...section.matchAll(/^```\w+ (\S+)$/gm)].map(([, file]) => file);
-  const steps = section.replaceAll(/^```[\s\S]*?^```/gm, "");
-  const prose = [...steps.matchAll(/`([\w./-]+\.(?:ts|yml|yaml|avsc|sql|json|md))`/g)].map(([, file]) => file);
-  const recipes = [...steps.matchAll(/\]\(#([\w-]+)\)/g)].map(([, recipe]) => `(${recipe})`);
+  const steps = section.replaceAll(/^```[\s\S]*?^```/gm, "").replaceAll(/^>.*$/gm, "");
+  const prose = [...steps.matchAll(/`(\w[\w./-]*\.(?:ts|yml|yaml|avsc|sql|json|md))`/g)].map(([, file]) => file);
+  const recipes = [...steps.matchAll(/\]\(#([\w-]+)\)/g)].flatMap(([, slug]) => {
+    const other = [...page.matchAll(/^### (.+)$/gm)].map(([, name]) => name).find((name) => slugOf(name) === slug);
+    return other === undefined ? [] : filesOfRecipe(page, other);
+  });
   return [...new Set([...blocks, ...prose, ...recipes])].filter((file) => !file.startsWith("tests/")).sort();
 };

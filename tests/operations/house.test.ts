@@ -174,7 +174,7 @@ describe("words", () => {
     ]));
 });
 
-test("a recipe touches what its blocks, its steps and the recipes in it name, and its test is free", () => {
+test("a recipe touches what its blocks, its steps and the recipes in it name; its test and notes are free", () => {
   const page = `# Recipes
 ### A sink
 1. Write it.
@@ -182,18 +182,23 @@ test("a recipe touches what its blocks, its steps and the recipes in it name, an
 ### not a heading
 \`\`\`
 2. See [A migration](#a-migration). Add it to \`topology.ts\` and \`docker-compose.yml\`; \`npm run describe\`.
+   \`/openapi.json\` has it by itself.
 \`\`\`diff topology.ts
 + line
 \`\`\`
 \`\`\`ts tests/sinks/a.test.ts
+\`\`\`
+> One of another store is declared in \`sinks/c/table.ts\`.
+### A migration
+\`\`\`sql migrations/900_a.sql
 \`\`\`
 ### Another
 \`\`\`ts sinks/b/table.ts
 \`\`\`
 `;
   expect(filesOfRecipe(page, "A sink")).toEqual([
-    "(a-migration)",
     "docker-compose.yml",
+    "migrations/900_a.sql",
     "sinks/a/table.ts",
     "topology.ts",
   ]);

@@ -141,18 +141,40 @@ test("each kind of change has a recipe", () =>
 
 const filesOf = (recipe: string): readonly string[] =>
   recipes.find(({ name }) => name === recipe)!.blocks.map(({ file }) => file);
+const { filesOfRecipe } = (await import(new URL("../../scripts/house/recipes.mjs", import.meta.url).href)) as {
+  readonly filesOfRecipe: (page: string, title: string) => readonly string[] | null;
+};
 
-test("a sink is four files and its test, a stage its own files beside topics and the pipeline", () => {
-  const migration = filesOf("A migration").filter((file) => file.endsWith(".sql"));
-  expect([...filesOf("A sink"), ...migration]).toEqual([
+test("a property and a sink take four files by hand, a route three and a row, each beside its test", () => {
+  const property = filesOf("A stored event property");
+  const sink = [...filesOf("A sink"), "migrations/postgres/900_refunds.sql"];
+  const route = filesOf("A route of the platform API");
+  expect(property).toEqual([
+    ...["schemas/event-received.avsc", "processors/admit/event.ts", "migrations/clickhouse/900_payment_method.sql"],
+    ...["docs/events.md", "tests/processors/payment-method.test.ts"],
+  ]);
+  expect(sink).toEqual([
     ...["sinks/refunds/table.ts", "sinks/refunds/rows.ts", "topology.ts", "tests/sinks/refund-rows.test.ts"],
     "migrations/postgres/900_refunds.sql",
   ]);
+  expect(route).toEqual([
+    ...["apps/api/contract/campaigns/links.ts", "modules/catalog/campaigns/link-reads.ts"],
+    ...["apps/api/routes/campaigns/links.ts", "apps/api/routes.yaml", "tests/operations/links-route.test.ts"],
+  ]);
+  // The steps name no further file, and send to no recipe that does.
+  for (const [recipe, files] of [
+    ["A stored event property", property],
+    ["A sink", sink],
+    ["A route of the platform API", route],
+  ] as const)
+    expect(filesOfRecipe(page, recipe)).toEqual(files.filter((file) => !file.startsWith("tests/")).sort());
+});
+
+test("a stage is its own files beside topics and the pipeline", () =>
   expect(filesOf("A stage and its topic")).toEqual([
     ...["schemas/bonus-earned.avsc", "topics.yaml", "processors/loyalty/loyalty.ts", "topology.ts"],
     "tests/processors/loyalty.test.ts",
-  ]);
-});
+  ]));
 
 describe("applied as written", () => {
   test.each(recipes)("$name fits the sources", ({ blocks }) => {

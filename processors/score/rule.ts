@@ -51,13 +51,3 @@ export interface RuleSetting {
 const sales: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "lead_submit", "install"]);
 /** True for event types that can earn a commission. */
 export const isConversion = ({ data: { event } }: Recorded<EventEnriched>): boolean => sales.has(event.t);
-
-/** Describes the time from click to event: "1.2 s after the click". */
-export const afterClick = (elapsedMs: number): string => `${(elapsedMs / 1_000).toFixed(1)} s after the click`;
-
-/**
- * Milliseconds from the click to the event. Undefined without a click of ours, or if the click is
- * later than the event.
- */
-export const sinceClick = ({ input, click }: RuleInput): number | undefined =>
-  click === null || input.at < click.clicked_at ? undefined : input.at - click.clicked_at;

@@ -1,14 +1,9 @@
 // All fraud rules that look at one event, with the settings of a client applied.
 import type { FraudRule, RuleSetting } from "./rule.ts";
-import { addressClass } from "./rules/address-class.ts";
-import { botUserAgent } from "./rules/bot-user-agent.ts";
-import { clickOnManyDevices } from "./rules/click-on-many-devices.ts";
-import { clickToInstall } from "./rules/click-to-install.ts";
-import { clickToPurchase } from "./rules/click-to-purchase.ts";
-import { conversionsPerAddress } from "./rules/conversions-per-address.ts";
-import { countryDiffers } from "./rules/country-differs.ts";
-import { impossibleInstall } from "./rules/impossible-install.ts";
+import { addressClass, conversionsPerAddress, countryDiffers } from "./rules/address.ts";
+import { botUserAgent, clickOnManyDevices } from "./rules/device.ts";
 import { selfReferral } from "./rules/self-referral.ts";
+import { clickToInstall, clickToPurchase, impossibleInstall } from "./rules/time-to-event.ts";
 
 /**
  * The nine rules that an event, its click id or a hint can trigger, in the order of their reasons.

@@ -1,5 +1,18 @@
-// More devices carry one click id than one visitor has.
+// Rules about the visitor's device: a bot's user agent, and a click id on many devices.
 import type { FraudRule } from "../rule.ts";
+
+const evidenceLength = 120;
+
+/**
+ * Alone this rule leads to a review and never to a reject, because user agents are easy to fake, a
+ * bot's as well as a person's.
+ */
+export const botUserAgent: FraudRule = {
+  code: "ua_bot",
+  weight: 60,
+  threshold: null,
+  evidence: ({ input: { data } }) => (data.enrichment.is_bot ? (data.event.ua ?? "").slice(0, evidenceLength) : null),
+};
 
 /**
  * More than 3 devices carry the click id, this one included. A visitor may have two device ids, one

@@ -2,7 +2,7 @@
 // one needs no store.
 import { timingSafeEqual } from "node:crypto";
 import type { UnixMs } from "../stream/flow.ts";
-import { derive, hmacOf } from "./derive.ts";
+import { derive, hmacOf } from "./hmac.ts";
 
 /**
  * A key for click ids. `format` is the first byte of the id. After a secret is rotated, several

@@ -1,7 +1,7 @@
 // Identifiers as the log stores them: HMAC(pepper of the client, SHA-256(identifier)). Without the
 // secret they cannot be guessed.
 import { createHmac, hash } from "node:crypto";
-import { derive, hmacOf } from "./derive.ts";
+import { derive, hmacOf } from "./hmac.ts";
 import { memo } from "./memo.ts";
 import type { Identify } from "./personal/identify.ts";
 

@@ -1,4 +1,5 @@
-// Deterministic ids: UUIDs computed from the parts that identify a thing.
+// Deterministic ids: UUIDs computed from the parts that identify a thing, the ids of events and
+// leads, and the order ids of senders.
 import { hash } from "node:crypto";
 
 /**
@@ -41,3 +42,79 @@ export const derivedId = (stage: string, inputId: string, output: string, n: num
  * the UUID.
  */
 export const prefixed = (prefix: string, uuid: string): string => `${prefix}_${uuid.replaceAll("-", "")}`;
+
+/**
+ * An event without an id is recognised by these fields when it is sent again. Address, browser,
+ * session and consent are left out because they may have changed meanwhile.
+ */
+export const contentEventId = (event: {
+  readonly client_id: number;
+  readonly did: string;
+  readonly t: string;
+  readonly custom_name: string | null;
+  readonly ts: number;
+  readonly order_id: string | null;
+  readonly url: string | null;
+  readonly props: unknown;
+}): string =>
+  uuidOf(
+    event.client_id,
+    event.did,
+    event.custom_name ?? event.t,
+    event.ts,
+    event.order_id === null ? `url:${event.url ?? ""}` : `order:${event.order_id}`,
+    canonical(event.props),
+  );
+
+/** JSON with sorted keys, because the key order only depends on the sender's library. */
+const canonical = (value: unknown): string => {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  const held = value as Readonly<Record<string, unknown>>;
+  return `{${Object.keys(held)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonical(held[key])}`)
+    .join(",")}}`;
+};
+
+/**
+ * The same order id always has the same spelling, whatever spaces or accent encoding its sender
+ * uses.
+ */
+export const orderIdOf = (text: string): string => text.trim().normalize("NFC");
+
+/** In lower case, because they are compared in lower case. */
+export const weakOrderIds: readonly string[] = ["null", "undefined", "none", "0", "n/a", "test"];
+const PLACEHOLDERS: ReadonlySet<string> = new Set(weakOrderIds);
+
+/**
+ * True for placeholders. Without this check, all sales with the same placeholder would become one
+ * order.
+ */
+export const isWeakOrderId = (orderId: string): boolean =>
+  orderId.length <= 9 && PLACEHOLDERS.has(orderId.toLowerCase());
+
+/**
+ * The key by which the browser's copy of a lead and the signed push are recognised as one: the
+ * hashed e-mail address with the product, otherwise the client's own lead id, otherwise null; then
+ * the event is a lead of its own. The settle stage decides how far apart in time two leads with one
+ * key may be. `emailHash` is the keyed hash (64 hex digits).
+ */
+export const leadKey = (lead: {
+  readonly emailHash: string | null;
+  readonly product: string | null;
+  readonly clientLeadId: string | null;
+}): string | null => {
+  if (lead.emailHash !== null) return uuidOf("email", lead.emailHash, lead.product ?? "");
+  return lead.clientLeadId === null ? null : leadSubject(lead.clientLeadId);
+};
+
+/** A UUID that replaces the client's own lead id where the id itself must not appear. */
+export const leadSubject = (clientLeadId: string): string => uuidOf("lead", clientLeadId);
+
+/**
+ * `led_` and 32 digits. The same lead of a client always has the same id, so a second push finds
+ * the first. `subject` comes from `leadSubject`.
+ */
+export const leadIdOf = (clientId: number, subject: string): string =>
+  prefixed("led", uuidOf("led", clientId, subject));

@@ -1,5 +1,5 @@
 // The platform API: opens its stores and the log, serves, and closes them in reverse.
-import { derive } from "../../domain/derive.ts";
+import { derive } from "../../domain/hmac.ts";
 import { lateWire } from "../../infra/avro/late-wire.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openApp, serve } from "../../infra/http/app/open-app.ts";

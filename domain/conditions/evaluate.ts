@@ -1,6 +1,6 @@
 // Compiles a condition to a closure that tells whether an event matches, and which comparison
 // decided.
-import { digitsOf } from "../currencies.ts";
+import { digitsOf } from "../money.ts";
 import type { Condition } from "../reference/reference.ts";
 import { type Leaf, walk } from "./condition.ts";
 import { boundOf, type ValueSpan } from "./dates.ts";

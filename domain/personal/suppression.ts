@@ -2,8 +2,7 @@
 // and the check of each record.
 import type { Conversion, EventAttributed, EventReceived, TopicName } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
-import { uuidOf } from "../ids.ts";
-import { leadSubject } from "../lead-key.ts";
+import { leadSubject, uuidOf } from "../ids.ts";
 import { acrossHashes } from "./across.ts";
 import type { Identify } from "./identify.ts";
 import { personalHashes, scrubText } from "./personal-data.ts";

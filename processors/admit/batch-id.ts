@@ -1,7 +1,7 @@
 // The id that answers a batch. It encodes the client, the receipt time and the numbers of accepted
 // and rejected events, and a MAC proves that this installation made it.
 import { timingSafeEqual } from "node:crypto";
-import { derive, hmacOf } from "../../domain/derive.ts";
+import { derive, hmacOf } from "../../domain/hmac.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
 /** The answer that the sender of a batch received. */

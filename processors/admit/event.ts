@@ -1,8 +1,7 @@
 // Turns one tracking event as a sender wrote it into a record of the log, or into a refusal that
 // names the broken rule.
 
-import { EVENT_ID, sentEventId } from "../../domain/ids.ts";
-import { leadKey } from "../../domain/lead-key.ts";
+import { contentEventId, EVENT_ID, leadKey, sentEventId } from "../../domain/ids.ts";
 import { acrossIdentifiers, mayLinkAcross } from "../../domain/personal/across.ts";
 import type { Identify } from "../../domain/personal/identify.ts";
 import { scrub, scrubText, TooMuchPersonalData } from "../../domain/personal/personal-data.ts";
@@ -10,7 +9,6 @@ import { PERSONAL_FORM } from "../../domain/personal/personal-form.ts";
 import type { AcrossIdentifier, EventReceived } from "../../schemas/generated.ts";
 import type { Admission, Refusal, UnixMs } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";
-import { contentEventId } from "./event-id.ts";
 import { CUSTOM_NAME, type EventType, eventTypeOf, NEAR_TYPE, nearTypeOf } from "./event-types.ts";
 import { fittingId, liftCustom, liftKnown, type Props } from "./props.ts";
 import { RefusedEvent, refuse } from "./refuse.ts";

@@ -1,8 +1,7 @@
 // Reads the props that decide about money and matching from the free-form props.
-import { digitsOf } from "../../domain/currencies.ts";
-import { EVENT_ID } from "../../domain/ids.ts";
-import { toMinor } from "../../domain/money.ts";
-import { isWeakOrderId, orderIdOf } from "../../domain/order-id.ts";
+
+import { EVENT_ID, isWeakOrderId, orderIdOf } from "../../domain/ids.ts";
+import { digitsOf, toMinor } from "../../domain/money.ts";
 import { isRefundReason, REFUND_REASONS } from "../../domain/refunds.ts";
 import type { EventType } from "./event-types.ts";
 import { refuse } from "./refuse.ts";

@@ -1,7 +1,7 @@
 // Decides which events are claims about an order, and computes the key that all claims of one order
 // share.
 
-import { isWeakOrderId } from "../../domain/order-id.ts";
+import { isWeakOrderId } from "../../domain/ids.ts";
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import { refundedEventOf } from "../../domain/refunds.ts";
 import type { Claim, EventReceived } from "../../schemas/generated.ts";

@@ -1,8 +1,8 @@
 // Builds claims from decisions and refunds that a person or a job makes. Each is keyed by its order
 // and names the event that it is about.
 
+import { orderIdOf } from "../../domain/ids.ts";
 import { blankEvent, nothingFound } from "../../domain/nothing-found.ts";
-import { orderIdOf } from "../../domain/order-id.ts";
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import type { REFUND_REASONS } from "../../domain/refunds.ts";
 import type { Claim, Decision, EventAttributed, EventReceived } from "../../schemas/generated.ts";

@@ -1,6 +1,6 @@
 // Reads a refund, finds its copies, and completes it from its sale: currency, order and goods.
 
-import { isWeakOrderId } from "../../domain/order-id.ts";
+import { isWeakOrderId } from "../../domain/ids.ts";
 import { isRefundReason } from "../../domain/refunds.ts";
 import type { Claim, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";

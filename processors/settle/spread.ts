@@ -1,8 +1,7 @@
 // Computes how much of each line is refunded, from the lines and refunds of the order alone,
 // whatever the order of arrival.
 
-import { digitsOf } from "../../domain/currencies.ts";
-import { divideHalfEven, split } from "../../domain/money.ts";
+import { digitsOf, divideHalfEven, split } from "../../domain/money.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { COMPLETE_AFTER_MS, DEFAULT_CURRENCY, firstReceiptOf, type Line, type Refund } from "./order.ts";
 

@@ -4,7 +4,7 @@ import { type Leaf, walk } from "../../domain/conditions/condition.ts";
 import { boundOf, dateForm, firstDayFrom, type ValueSpan } from "../../domain/conditions/dates.ts";
 import { decimalOf } from "../../domain/conditions/decimal.ts";
 import { kindOf } from "../../domain/conditions/fields.ts";
-import { codesByDigits } from "../../domain/currencies.ts";
+import { codesByDigits } from "../../domain/money.ts";
 import type { Condition as RuleCondition } from "../../domain/reference/reference.ts";
 import { bind, type Condition } from "../../infra/clickhouse/query.ts";
 import { literal, piece, plainPiece } from "../../infra/clickhouse/sql-fragments.ts";

@@ -2,7 +2,7 @@
 // out by any keeper.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openMoves } from "../../apps/keeper/schedules/moves.ts";
-import { derive } from "../../domain/derive.ts";
+import { derive } from "../../domain/hmac.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
 import { type Admin, openKafka, type Producer } from "../../infra/kafka/kafka.ts";

@@ -4,8 +4,7 @@ import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { digitsOf } from "../../domain/currencies.ts";
-import { toDecimal } from "../../domain/money.ts";
+import { digitsOf, toDecimal } from "../../domain/money.ts";
 import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
 import { migrate, status } from "../../infra/clickhouse/migrate.ts";
 import { onCluster } from "../../infra/clickhouse/on-cluster.ts";

@@ -149,7 +149,7 @@ export const bugs: readonly Bug[] = [
     laws: ["signature"],
     edits: [
       {
-        file: "domain/signature.ts",
+        file: "domain/hmac.ts",
         find: ".update(bytes)",
         plant: ".update(JSON.stringify(JSON.parse(bytes.toString())))",
       },

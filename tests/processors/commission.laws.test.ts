@@ -2,7 +2,7 @@
 // M11 and M12.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { digitsOf } from "../../domain/currencies.ts";
+import { digitsOf } from "../../domain/money.ts";
 import type { Contract, Tier } from "../../domain/reference/reference.ts";
 import type { LedgerEntry } from "../../schemas/generated.ts";
 import { contract, dayMs, noon } from "../support/builders.ts";

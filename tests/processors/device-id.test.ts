@@ -2,8 +2,8 @@
 import { createHash, createHmac } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { hmacOf } from "../../domain/derive.ts";
 import { identifierHash, identifyFor, keyedHash, pepperOf } from "../../domain/device-id.ts";
+import { hmacOf } from "../../domain/hmac.ts";
 
 const pepper = pepperOf("a secret of the installation", 7);
 

@@ -2,7 +2,7 @@
 // personal data in plain text.
 import { expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
-import { leadKey } from "../../domain/lead-key.ts";
+import { leadKey } from "../../domain/ids.ts";
 import { acceptsBatch, admitBatch } from "../../processors/admit/batch.ts";
 import { leadReceived } from "../../processors/admit/outbox/announcements.ts";
 import { admitLead, type SentLead } from "../../processors/admit/outbox/lead.ts";

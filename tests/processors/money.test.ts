@@ -2,8 +2,7 @@
 // decimals.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { digitsOf } from "../../domain/currencies.ts";
-import { divideHalfEven, MAX_MINOR, split, toDecimal, toMinor } from "../../domain/money.ts";
+import { digitsOf, divideHalfEven, MAX_MINOR, split, toDecimal, toMinor } from "../../domain/money.ts";
 
 const currencies = fc.constantFrom("JPY", "MXN", "USD", "KWD", "CLF");
 const minor = fc.bigInt({ min: -MAX_MINOR, max: MAX_MINOR });

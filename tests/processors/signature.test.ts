@@ -1,7 +1,7 @@
 // A signature is good only for exactly the bytes that were sent.
 import { createHmac } from "node:crypto";
 import { expect, test } from "vitest";
-import { isSignatureOf } from "../../domain/signature.ts";
+import { isSignatureOf } from "../../domain/hmac.ts";
 
 const secret = "ab".repeat(32);
 const body = Buffer.from('{"b": 1,\n "a":2.50, "a":2.5}');

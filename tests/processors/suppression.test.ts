@@ -2,7 +2,7 @@
 // topic that stores are written from, up to the moment of the erasure.
 import { expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
-import { leadKey } from "../../domain/lead-key.ts";
+import { leadKey } from "../../domain/ids.ts";
 import { hidesOf, type SubjectKind, subjectsOf } from "../../domain/personal/suppression.ts";
 import { topics } from "../../topics.ts";
 import { attributed, clientId, conversion, enrichment, hourMs, noon, received, recorded } from "../support/builders.ts";

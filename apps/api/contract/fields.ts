@@ -1,7 +1,7 @@
 // The fields of contracts. Those of answers turn stored values into sent ones: times from
 // milliseconds into RFC 3339, addresses into masked ones for a viewer.
 import { z } from "zod";
-import { digitsOf } from "../../../domain/currencies.ts";
+import { digitsOf } from "../../../domain/money.ts";
 
 /** Ids of clients, partners, campaigns, rules and payments are positive int4 in Postgres. */
 const INT4 = 2_147_483_647;

@@ -1,7 +1,7 @@
 // Tokens of invitations. A token is derived from the installation's secret when its mail is sent,
 // so only its hash is stored.
 import { createHash, createHmac, randomUUID } from "node:crypto";
-import { derive } from "../../../domain/derive.ts";
+import { derive } from "../../../domain/hmac.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 
 export const invitationToken = /^trb_invitation_[A-Za-z0-9_-]{43}$/;

@@ -1,7 +1,7 @@
 // Records the secrets that an installation uses, by fingerprint only, and the pepper, which no
 // process may change.
 import type pg from "pg";
-import { derive } from "../../../domain/derive.ts";
+import { derive } from "../../../domain/hmac.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import { CommandRefused } from "../../../infra/runtime/command-errors.ts";
 import { Unavailable } from "../../../infra/runtime/errors.ts";

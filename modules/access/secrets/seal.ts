@@ -1,7 +1,7 @@
 // Seals secrets of others for the database with AES-256-GCM. The key derives from the
 // installation's secret, and its fingerprint is stored with the value.
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { derive } from "../../../domain/derive.ts";
+import { derive } from "../../../domain/hmac.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { fingerprintOf } from "./installation-secrets.ts";
 

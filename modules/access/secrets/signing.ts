@@ -1,7 +1,7 @@
 // Verifies signatures with the current secret of a client.
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
-import { isSignatureOf } from "../../../domain/signature.ts";
+import { isSignatureOf } from "../../../domain/hmac.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { clientSecretsOf } from "./client-secrets.ts";
 import { openFresh, remembering } from "./fresh-answers.ts";

@@ -2,7 +2,7 @@
 // limits.
 import { z } from "zod";
 import { parseCondition } from "../../../domain/conditions/condition.ts";
-import { digitsOf } from "../../../domain/currencies.ts";
+import { digitsOf } from "../../../domain/money.ts";
 import { EARNING_TYPES } from "../../../domain/reference/event-types.ts";
 import { nightlyDefaults } from "../../../domain/reference/thresholds.ts";
 import { eventTypeOf } from "../../../processors/admit/event-types.ts";

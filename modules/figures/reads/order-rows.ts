@@ -1,5 +1,5 @@
 // Lists lines of credited orders with what they earned, for a partner or a campaign.
-import { derive } from "../../../domain/derive.ts";
+import { derive } from "../../../domain/hmac.ts";
 import { toDecimal } from "../../../domain/money.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { pickColumns } from "../../../infra/clickhouse/columns.ts";

@@ -1,6 +1,5 @@
 // Derived figures, each computed exactly in integers and rounded once, half to even.
-import { digitsOf } from "../../../domain/currencies.ts";
-import { divideHalfEven } from "../../../domain/money.ts";
+import { digitsOf, divideHalfEven } from "../../../domain/money.ts";
 
 const FOUR_DIGITS = 10_000n;
 

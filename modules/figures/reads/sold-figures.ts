@@ -2,7 +2,7 @@
 // statement over the daily sums of sales, conversions and the ledger.
 import type { PoolClient } from "pg";
 import { dayOf } from "../../../domain/calendar.ts";
-import { weakOrderIds } from "../../../domain/order-id.ts";
+import { weakOrderIds } from "../../../domain/ids.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import { ofWholeDays, restOfLastDay, type Source } from "../money-days/money-days.ts";
 import type { Periods } from "./periods.ts";

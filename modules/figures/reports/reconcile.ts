@@ -1,8 +1,8 @@
 // Compares a shop's own list of orders with the orders counted here: lists what is on one side
 // only, and why, where the cause is known.
 import type { Pool } from "pg";
+import { isWeakOrderId, orderIdOf } from "../../../domain/ids.ts";
 import { toDecimal } from "../../../domain/money.ts";
-import { isWeakOrderId, orderIdOf } from "../../../domain/order-id.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { bind, cond, readRows, scopeOf, text } from "../../../infra/clickhouse/query.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";

@@ -1,8 +1,8 @@
 // Reads what was sold and earned: by period, partner, campaign or segment for the `report` command,
 // in total for the live screen.
 import type { Pool, PoolClient } from "pg";
+import { weakOrderIds } from "../../../domain/ids.ts";
 import { toDecimal } from "../../../domain/money.ts";
-import { weakOrderIds } from "../../../domain/order-id.ts";
 import { named, type Sql, sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 

@@ -1,7 +1,7 @@
 // Removes erased people from the stored rejected rows. An erasure marks the imports of its client,
 // and the importer rewrites their error files.
 import type { Pool, PoolClient } from "pg";
-import { orderIdOf } from "../../../domain/order-id.ts";
+import { orderIdOf } from "../../../domain/ids.ts";
 import type { Identify } from "../../../domain/personal/identify.ts";
 import { type SubjectKind, subjectsOf } from "../../../domain/personal/suppression.ts";
 import type { Objects } from "../../../infra/objects/objects.ts";

@@ -1,7 +1,7 @@
 // Erases the leads of a subject: deletes the keys, which makes the sealed data unreadable, and
 // removes every link from a row to the person.
 import type { PoolClient } from "pg";
-import { leadIdOf } from "../../../domain/lead-key.ts";
+import { leadIdOf } from "../../../domain/ids.ts";
 import { lockUntilCommit } from "../../../infra/postgres/advisory-lock.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { leadsLock } from "./lead-store.ts";

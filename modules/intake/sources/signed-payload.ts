@@ -1,6 +1,6 @@
 // Verifies the signature of a payload by its source, in one of two schemes: X-Svc-Signature, or the
 // three headers of Standard Webhooks.
-import { isSignatureOf } from "../../../domain/signature.ts";
+import { isSignatureOf } from "../../../domain/hmac.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 interface SignedPayload {

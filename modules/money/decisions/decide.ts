@@ -1,7 +1,7 @@
 // Turns a person's decision about an order or one of its lines, including a refund, into a claim
 // and an audit row. The platform API and the command line both use it.
+import { orderIdOf } from "../../../domain/ids.ts";
 import { toDecimal } from "../../../domain/money.ts";
-import { orderIdOf } from "../../../domain/order-id.ts";
 import {
   decisionOnLine,
   decisionOnOrder,

@@ -1,5 +1,5 @@
 // Finds the sales that a decision names, as an order or an event, among the caller's clients.
-import { orderIdOf } from "../../../domain/order-id.ts";
+import { orderIdOf } from "../../../domain/ids.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { emptyOrder, type Line, type OrderState } from "../../../processors/settle/order.ts";
 import { invalid, missing, type RefusalError } from "../../base/refusal.ts";

@@ -1,6 +1,5 @@
 // Computes how much of a sale's lines can still be refunded, and checks a refund against it.
-import { digitsOf } from "../../../domain/currencies.ts";
-import { toDecimal, toMinor } from "../../../domain/money.ts";
+import { digitsOf, toDecimal, toMinor } from "../../../domain/money.ts";
 import type { Line, OrderState, Refund } from "../../../processors/settle/order.ts";
 
 export interface RefundableAmount {

@@ -1,6 +1,6 @@
 // Finds the events that belong to the id of an order or of a batch.
 import type { Pool } from "pg";
-import { orderIdOf } from "../../../domain/order-id.ts";
+import { orderIdOf } from "../../../domain/ids.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { bind, cond, count, readRows, scopeOf, text } from "../../../infra/clickhouse/query.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";

@@ -1,8 +1,8 @@
 // One order as the platform API answers it: its lines, copies, refunds, and the decisions of people
 // about it.
 import type { PoolClient } from "pg";
+import { orderIdOf } from "../../../domain/ids.ts";
 import { toDecimal } from "../../../domain/money.ts";
-import { orderIdOf } from "../../../domain/order-id.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { missing } from "../../base/refusal.ts";
 import type { ScopedRead } from "../../base/work.ts";

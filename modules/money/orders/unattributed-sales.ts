@@ -1,6 +1,6 @@
 // Lists sale lines that no partner is credited with, without copies and refunds.
 import type { PoolClient } from "pg";
-import { codesByDigits } from "../../../domain/currencies.ts";
+import { codesByDigits } from "../../../domain/money.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";

@@ -1,6 +1,6 @@
 // Turns a signed lead into an event without personal data, plus the hashes that find a person's
 // leads. The hashes are stored separately.
-import { leadIdOf, leadSubject } from "../../../domain/lead-key.ts";
+import { leadIdOf, leadSubject } from "../../../domain/ids.ts";
 import { hashedForm } from "../../../domain/personal/across.ts";
 import { personalHashes } from "../../../domain/personal/personal-data.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";

@@ -1,6 +1,6 @@
 // Adyen: each item of a standard webhook carries an HMAC over eight of its fields, made with the
 // hex key of the webhook. Amounts are in minor units.
-import { isSignatureOf } from "../../../domain/signature.ts";
+import { isSignatureOf } from "../../../domain/hmac.ts";
 import { refuse } from "../refuse.ts";
 import { currencyAt, decimalOf, fieldOf, idAt, isObject, minorAt, optionalObject, textAt, timeAt } from "./fields.ts";
 import type { Json, Notice, PaymentProvider, PaymentSucceeded, PaymentTakenBack, SignedRequest } from "./provider.ts";

@@ -1,8 +1,8 @@
 // Reads the fields of a provider's notice by their paths. A field of the wrong type is refused with
 // its path.
-import { digitsOf } from "../../../domain/currencies.ts";
+
 import { EVENT_ID } from "../../../domain/ids.ts";
-import { toDecimal, toMinor } from "../../../domain/money.ts";
+import { digitsOf, toDecimal, toMinor } from "../../../domain/money.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { refuse } from "../refuse.ts";
 import type { Json } from "./provider.ts";

@@ -1,7 +1,8 @@
 // Mercado Pago: `x-signature: ts=,v1=` covers the id of the object, the request id and the time. A
 // notice only names a payment, whose state must then be fetched. Amounts are decimals.
+
+import { isSignatureOf } from "../../../domain/hmac.ts";
 import { toDecimal } from "../../../domain/money.ts";
-import { isSignatureOf } from "../../../domain/signature.ts";
 import { currencyAt, decimalAt, fieldOf, idAt, isObject, optionalObject, textAt, timeAt } from "./fields.ts";
 import {
   type Json,

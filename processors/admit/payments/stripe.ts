@@ -1,5 +1,5 @@
 // Stripe: `Stripe-Signature: t=,v1=` over `t.body`; amounts in minor units.
-import { isSignatureOf } from "../../../domain/signature.ts";
+import { isSignatureOf } from "../../../domain/hmac.ts";
 import { refuse } from "../refuse.ts";
 import {
   currencyAt,

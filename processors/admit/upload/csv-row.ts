@@ -1,8 +1,7 @@
 // Turns a row of a CSV file into an event: the header names the columns, and texts become times,
 // numbers and amounts.
 import { startOfDay } from "../../../domain/calendar.ts";
-import { digitsOf } from "../../../domain/currencies.ts";
-import { toMinor } from "../../../domain/money.ts";
+import { digitsOf, toMinor } from "../../../domain/money.ts";
 import { eventTypeOf } from "../event-types.ts";
 import { refuse } from "../refuse.ts";
 

@@ -1,7 +1,6 @@
 // The edge of PUT /upload/:client/:partner/:filename: turns the rows of a CSV file into log records
 // and answers for each row separately.
-import { uuidOf } from "../../../domain/ids.ts";
-import { orderIdOf } from "../../../domain/order-id.ts";
+import { orderIdOf, uuidOf } from "../../../domain/ids.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import type { Admission, Arrival, Refusal } from "../../../stream/flow.ts";
 import { admitEvent, type Terms } from "../event.ts";

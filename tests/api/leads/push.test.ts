@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../../domain/device-id.ts";
-import { leadKey } from "../../../domain/lead-key.ts";
+import { leadKey } from "../../../domain/ids.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
 import { keyringOf } from "../../../infra/runtime/keyring.ts";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";

@@ -2,9 +2,8 @@
 // here.
 import type { Command } from "commander";
 import { dayOf, startOfDay } from "../../../../domain/calendar.ts";
-import { digitsOf } from "../../../../domain/currencies.ts";
-import { toMinor } from "../../../../domain/money.ts";
-import { orderIdOf } from "../../../../domain/order-id.ts";
+import { orderIdOf } from "../../../../domain/ids.ts";
+import { digitsOf, toMinor } from "../../../../domain/money.ts";
 import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { csvLine } from "../../../../infra/http/csv.ts";
 import { UsageError } from "../../../../infra/runtime/command-errors.ts";

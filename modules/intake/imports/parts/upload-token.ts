@@ -1,7 +1,7 @@
 // The token that stores the parts of one upload. It is derived from the installation's secret
 // whenever it is shown, so only its hash is stored.
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import { derive } from "../../../../domain/derive.ts";
+import { derive } from "../../../../domain/hmac.ts";
 import type { Keyring } from "../../../../infra/runtime/keyring.ts";
 
 const hashOf = (token: string): Buffer => createHash("sha256").update(token).digest();

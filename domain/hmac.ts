@@ -1,6 +1,6 @@
-// Derives every key of the system from the installation's one secret (HKDF, RFC 5869), each under
-// its own fixed label, and computes HMACs with such keys.
-import { createHmac, hash, hkdfSync } from "node:crypto";
+// HMACs: keys derived from the installation's one secret (HKDF, RFC 5869), each under its own fixed
+// label; hashes under such a key; the check of a signature.
+import { createHmac, hash, hkdfSync, timingSafeEqual } from "node:crypto";
 
 const SALT = "tributary";
 const KEY_BYTES = 32;
@@ -41,4 +41,27 @@ const padded = (key: Buffer, pad: number, length: number): Buffer => {
   const bytes = Buffer.alloc(BLOCK_BYTES + length);
   for (let n = 0; n < BLOCK_BYTES; n += 1) bytes[n] = (key[n] ?? 0) ^ pad;
   return bytes;
+};
+
+const HEX = /^[0-9a-f]{64}$/;
+const NONE = "0".repeat(64);
+
+/**
+ * True if `signature` is the hex HMAC-SHA256 (in either case) of exactly these bytes under the
+ * secret. Every failed check takes the same steps, also without a secret, when `dummy` is used
+ * instead. So the time taken does not reveal the reason.
+ */
+export const isSignatureOf = (
+  bytes: Buffer,
+  signature: string,
+  secret: string | Buffer | undefined,
+  dummy: string,
+): boolean => {
+  const text = signature.toLowerCase();
+  const isHex = HEX.test(text);
+  const given = Buffer.from(isHex ? text : NONE, "hex");
+  const right = createHmac("sha256", secret ?? dummy)
+    .update(bytes)
+    .digest();
+  return timingSafeEqual(right, given) && isHex && secret !== undefined;
 };

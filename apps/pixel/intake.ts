@@ -1,7 +1,7 @@
 // What becomes of the events of one request: taken, kept as dead letters, or dropped because the
 // client does not want them. Answered once it is stored.
-import { maskInForce } from "../../domain/personal/consent.ts";
-import { signalsIn } from "../../domain/personal/signals.ts";
+import { isWithheld, maskInForce } from "../../domain/personal/consent.ts";
+import { signalsIn } from "../../domain/personal/visitor.ts";
 import { pixelEdges } from "../../edges/pixel.ts";
 import { perSecond } from "../../infra/http/direct/per-second.ts";
 import { Problem } from "../../infra/http/problem.ts";
@@ -15,7 +15,6 @@ import type { Path } from "../../modules/intake/path/path.ts";
 import { type RefusalReason, refusedLetter, unknownClient, whyOf } from "../../modules/intake/path/refused-letter.ts";
 import type { PixelBody } from "../../processors/admit/pixel.ts";
 import type { RequestFacts } from "../../processors/admit/request-terms.ts";
-import { isWithheld } from "../../processors/enrich/consent.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type Arrival, BadBody, type UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";

@@ -1,10 +1,10 @@
 // Decides which partner is credited for an event, records why the others are not, and sends events
 // about an order to the settle stage.
 import { Subject } from "../../domain/conditions/fields.ts";
+import { shownBy } from "../../domain/personal/consent.ts";
 import { refundedEventOf } from "../../domain/refunds.ts";
 import type { Candidate, Claim, Credit, EventAttributed, EventReceived, EventScored } from "../../schemas/generated.ts";
 import { drop, type Emitted, emit, type Processor } from "../../stream/flow.ts";
-import { shownBy } from "../enrich/consent.ts";
 import { claimKindOf, hasWeakOrder, orderKeyOf } from "./claims.ts";
 import {
   type Case,

@@ -1,14 +1,12 @@
 // Adds what can be looked up about an event (place, network, device, bot flag and person) and
 // passes on what consent allows.
 
-import { maskInForce } from "../../domain/personal/consent.ts";
-import { signalsIn } from "../../domain/personal/signals.ts";
+import { allowedBy, maskInForce } from "../../domain/personal/consent.ts";
 import { unlinkedBy } from "../../domain/personal/unlink.ts";
-import { addressOfVisitor, userAgentOfVisitor } from "../../domain/visitor.ts";
+import { addressOfVisitor, signalsIn, userAgentOfVisitor } from "../../domain/personal/visitor.ts";
 import type { EventEnriched, EventReceived, IdentityEdge } from "../../schemas/generated.ts";
 import { drop, emit, type Processor } from "../../stream/flow.ts";
 import { noUserAgent, userAgentOf } from "./browser.ts";
-import { allowedBy } from "./consent.ts";
 import type { EnrichFacts } from "./facts.ts";
 import {
   identifiersIn,

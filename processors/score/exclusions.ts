@@ -1,8 +1,8 @@
 // Events that a client trusts whatever the rules find: its own office, a known call centre, a test
 // device.
 import ipaddr from "ipaddr.js";
+import { addressOfVisitor } from "../../domain/personal/visitor.ts";
 import type { FraudExclusion } from "../../domain/reference/reference.ts";
-import { addressOfVisitor } from "../../domain/visitor.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 
 /**

@@ -1,7 +1,7 @@
 // Hints: what other events have in common with a claim or a click. They are read once across keys
 // and then stored with the event.
 
-import { addressOfVisitor } from "../../domain/visitor.ts";
+import { addressOfVisitor } from "../../domain/personal/visitor.ts";
 import type { EventEnriched, FraudHints } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs, View } from "../../stream/flow.ts";
 import type { ClickKeys } from "../attribute/click-keys.ts";

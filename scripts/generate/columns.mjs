@@ -123,13 +123,13 @@ export const columnsText = (schemas, doNotEdit) => {
   const types = [...new Set([ROOT, ...records.map(([, { name }]) => name), ...enums, ...items])].sort();
   return `// The columns of the analytics table, from schemas/event-attributed.avsc and what is in it.
 // ${doNotEdit}
+import { isSeen } from "../../domain/personal/consent.ts";
 import type { ColumnsOf, DeclaredColumn } from "../../infra/clickhouse/columns.ts";
 import type { RowOf } from "../../infra/clickhouse/query.ts";
 import { listAsJson, sourcesOf } from "../../infra/clickhouse/sources.ts";
 import type {
 ${types.map((name) => `  ${name},`).join("\n")}
 } from "../../schemas/generated.ts";
-import { isSeen } from "./visibility.ts";
 
 /** In the order that they are written; \`stored_at\` and \`rank\` are filled in by the store. */
 export const eventColumns = [

@@ -1,5 +1,6 @@
 // The columns of the analytics table, from schemas/event-attributed.avsc and what is in it.
 // Do not edit: npm run generate.
+import { isSeen } from "../../domain/personal/consent.ts";
 import type { ColumnsOf, DeclaredColumn } from "../../infra/clickhouse/columns.ts";
 import type { RowOf } from "../../infra/clickhouse/query.ts";
 import { listAsJson, sourcesOf } from "../../infra/clickhouse/sources.ts";
@@ -14,7 +15,6 @@ import type {
   FraudBand,
   FraudReason,
 } from "../../schemas/generated.ts";
-import { isSeen } from "./visibility.ts";
 
 /** In the order that they are written; `stored_at` and `rank` are filled in by the store. */
 export const eventColumns = [

@@ -1,14 +1,11 @@
 // An attributed event as a row of the analytics table.
+import { isStored } from "../../domain/personal/consent.ts";
 import { valuesOf } from "../../infra/clickhouse/sources.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { eventColumns } from "./generated.ts";
 import { eventSources } from "./sources.ts";
 import type { EventRow } from "./table.ts";
-import { isSeen } from "./visibility.ts";
-
-/** Stored without consent to analytics, and without what shows a visitor's way and device. */
-const storedAnyway: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "lead_submit", "install"]);
 
 const values = valuesOf(eventColumns, eventSources);
 
@@ -37,5 +34,5 @@ class Row implements EventRow {
  * lead nor install (docs/design/contracts.md, "Consent").
  */
 export const eventRows = (event: Recorded<EventAttributed>): readonly EventRow[] =>
-  isSeen(event) || storedAnyway.has(event.data.event.t) ? [new Row(event)] : none;
+  isStored(event) ? [new Row(event)] : none;
 const none: readonly EventRow[] = [];

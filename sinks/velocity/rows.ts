@@ -1,6 +1,6 @@
 // An event as members of the sets that hints are counted from.
 import { unlinkedBy } from "../../domain/personal/unlink.ts";
-import { addressOfVisitor } from "../../domain/visitor.ts";
+import { addressOfVisitor } from "../../domain/personal/visitor.ts";
 import type { EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import { sets, type VelocityRow } from "./table.ts";

@@ -3,7 +3,7 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { maskInForce } from "../../domain/personal/consent.ts";
-import { signalsIn } from "../../domain/personal/signals.ts";
+import { signalsIn } from "../../domain/personal/visitor.ts";
 import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { launchChromium, USER_AGENT } from "../support/chromium.ts";
 import { openPixelHost, type PixelHost } from "../support/pixel-host.ts";

@@ -1,9 +1,8 @@
 // Which events are choices of consent, and how far a refused event travels: to the table of choices
 // and nowhere else.
 import { describe, expect, test } from "vitest";
-import { chosenBy } from "../../domain/personal/consent.ts";
+import { allowedBy, chosenBy, isWithheld } from "../../domain/personal/consent.ts";
 import { attribute } from "../../processors/attribute/attribute.ts";
-import { allowedBy, isWithheld } from "../../processors/enrich/consent.ts";
 import { enrich } from "../../processors/enrich/enrich.ts";
 import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import type { EventAttributed, EventReceived } from "../../schemas/generated.ts";

@@ -1,6 +1,7 @@
 // POST /ingest/batch: authenticates, limits, reads, passes the events to the edge of the topology,
 // and answers once all of them are stored (docs/design/laws.md, C10).
 import { randomInt } from "node:crypto";
+import { isWithheld } from "../../../domain/personal/consent.ts";
 import { edges } from "../../../edges.ts";
 import { headersOf, send, type Visit } from "../../../infra/http/direct/direct-host.ts";
 import { openLane } from "../../../infra/http/lane.ts";
@@ -14,7 +15,6 @@ import type { BatchFacts } from "../../../processors/admit/batch.ts";
 import { batchTag, mintBatchId } from "../../../processors/admit/batch-id.ts";
 import { NEAR_TYPE, nearTypeOf } from "../../../processors/admit/event-types.ts";
 import { type BatchBody, type FoundBatch, findBatch, readBatch } from "../../../processors/admit/read-batch.ts";
-import { isWithheld } from "../../../processors/enrich/consent.ts";
 import type { Arrival, UnixMs } from "../../../stream/flow.ts";
 import type { EdgeParts, OpenDirect } from "../edges.ts";
 

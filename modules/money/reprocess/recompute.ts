@@ -2,7 +2,7 @@
 // and returns what they make of every event.
 
 import { nothingFound } from "../../../domain/nothing-found.ts";
-import { allowedBy } from "../../../processors/enrich/consent.ts";
+import { allowedBy } from "../../../domain/personal/consent.ts";
 import { MERGE_WINDOW_MS } from "../../../processors/settle/merge-copy.ts";
 import type { EventAttributed, EventReceived } from "../../../schemas/generated.ts";
 import { chain } from "../../../stream/chain.ts";

@@ -1,7 +1,16 @@
-// The few props that enrich reads: the browser's privacy signals, a consent choice, and a country
-// that the sender knows better.
+// What an event says of its visitor beside the device id: address and user agent, the browser's
+// privacy signals, a consent choice, and a country that the sender knows better.
 import type { EventReceived } from "../../schemas/generated.ts";
 import { propsOf } from "../conditions/props.ts";
+
+/**
+ * Null if absent, or if the address comes from a request that the visitor's device did not send.
+ */
+export const addressOfVisitor = ({ ip, ip_source, client_side }: EventReceived): string | null =>
+  client_side || ip_source !== "request" ? ip : null;
+
+export const userAgentOfVisitor = ({ ua, ua_source, client_side }: EventReceived): string | null =>
+  client_side || ua_source !== "request" ? ua : null;
 
 export interface Signals {
   readonly hasGpc: boolean;

@@ -6,7 +6,7 @@ import { attributeFacts } from "./processors/attribute/facts.ts";
 import { journey } from "./processors/attribute/journey.ts";
 import { commission } from "./processors/commission/commission.ts";
 import { contracts } from "./processors/commission/contracts.ts";
-import { earned } from "./processors/commission/memory-values.ts";
+import { earned } from "./processors/commission/memory.ts";
 import { enrich } from "./processors/enrich/enrich.ts";
 import { enrichFacts } from "./processors/enrich/facts.ts";
 import { person } from "./processors/enrich/identity.ts";

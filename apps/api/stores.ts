@@ -14,7 +14,7 @@ import { openMailer } from "../../modules/base/alerts/mail.ts";
 import { openPlans } from "../../modules/catalog/clients/plans.ts";
 import { type OpenReference, openReference } from "../../modules/catalog/reference/reference.ts";
 import { openLeads } from "../../modules/intake/leads/leads.ts";
-import { clickKeysOf } from "../../processors/attribute/click-keys.ts";
+import { clickKeysOf } from "../../processors/attribute/facts.ts";
 import type { Config } from "./config.ts";
 import { USUAL } from "./limits.ts";
 

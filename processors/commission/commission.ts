@@ -7,10 +7,9 @@ import { type Emit, emit, type Processor, type Recorded } from "../../stream/flo
 import type { Contracts } from "./contracts.ts";
 import { decide } from "./decide.ts";
 import { adjustmentsFor, bookedIn, entryFor } from "./entry.ts";
+import { type CommissionMemory, conversionIn, conversionKey, countIn, periodKey, withCount } from "./memory.ts";
 import type { EarnedSale } from "./memory-format.ts";
-import { type CommissionMemory, conversionIn, countIn, withCount } from "./memory-values.ts";
 import { releaseEntry } from "./release.ts";
-import { conversionKey, periodKey } from "./sub-keys.ts";
 import { NO_VOLUME } from "./tier-volume.ts";
 import { releaseVolume, returnVolume } from "./volume.ts";
 

@@ -3,17 +3,13 @@
 
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
-import { flat } from "./contract-types/flat.ts";
-import { hybrid } from "./contract-types/hybrid.ts";
-import { percent } from "./contract-types/percent.ts";
 import { recurring } from "./contract-types/recurring.ts";
 import { bounded, capped } from "./limits.ts";
+import { type CommissionMemory, countIn, customerIn, customerKey, periodKey, withCount } from "./memory.ts";
 import type { Customer, Volume } from "./memory-format.ts";
-import { type CommissionMemory, countIn, customerIn, withCount } from "./memory-values.ts";
 import type { Adjustment } from "./month.ts";
-import { customerKey, periodKey } from "./sub-keys.ts";
 import { earnByVolume } from "./volume.ts";
-import { type NothingReason, type NoWorth, nothing, type SaleWorth } from "./worth.ts";
+import { flat, hybrid, type NothingReason, type NoWorth, nothing, percent, type SaleWorth } from "./worth.ts";
 
 /**
  * The result of applying a contract to a sale: what it earns, what changes elsewhere in the month,

@@ -4,8 +4,8 @@ import { type Month, monthOf } from "../../domain/calendar.ts";
 import { derivedId, prefixed, uuidOf } from "../../domain/ids.ts";
 import type { Conversion, EntryLine, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
+import { monthName } from "./memory.ts";
 import type { Adjustment } from "./month.ts";
-import { monthName } from "./sub-keys.ts";
 
 /** The fields that differ from entry to entry. The conversion supplies all others. */
 export type EntryTerms = Pick<

@@ -4,9 +4,9 @@
 import type { Conversion } from "../../schemas/generated.ts";
 import { earnsAt, type Place, reachedBy, volumeInputs, volumeWords } from "./contract-types/tiered.ts";
 import { capWords } from "./limits.ts";
+import { monthName } from "./memory.ts";
 import type { Count, TierSales } from "./memory-format.ts";
 import { payableOf, type SaleCounts, type Share, sharesOf } from "./shares.ts";
-import { monthName } from "./sub-keys.ts";
 import { placeIn } from "./tier-volume.ts";
 import { type Inputs, LEDGER_MAX, larger, smaller } from "./worth.ts";
 

@@ -5,11 +5,10 @@ import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 import { addedBy, isUnpaid, saleFormula, scaleOf, volumeInputs } from "./contract-types/tiered.ts";
 import { capWords } from "./limits.ts";
+import { type CommissionMemory, countIn, monthName, periodKey, withCount } from "./memory.ts";
 import type { EarnedSale, Volume } from "./memory-format.ts";
-import { type CommissionMemory, countIn, withCount } from "./memory-values.ts";
 import { type Adjustment, adjusted, spareIn, withPart } from "./month.ts";
 import type { SaleCounts } from "./shares.ts";
-import { monthName, periodKey } from "./sub-keys.ts";
 import { minus, NO_VOLUME, ownKind, placeIn, plus, tableOf, volumeOf } from "./tier-volume.ts";
 import { type NoWorth, nothing, type SaleWorth, smaller } from "./worth.ts";
 

@@ -1,13 +1,48 @@
 // The facts of score: the client's thresholds and settings, the keys that verify click ids and
-// identifiers, and hints.
-
+// identifiers, and hints: what other events have in common with a claim or a click. Hints are read
+// once across keys and then stored with the event.
+import { addressOfVisitor } from "../../domain/personal/visitor.ts";
 import { type FraudExclusion, type Reference, type ReferenceAt, reference } from "../../domain/reference/reference.ts";
 import type { EventEnriched, FraudHints } from "../../schemas/generated.ts";
-import type { FactsFor } from "../../stream/flow.ts";
-import { type ClickKeys, clickKeys } from "../attribute/click-keys.ts";
-import { type IdentityKeys, identityKeys } from "../enrich/identity-keys.ts";
-import { type HintAsked, type Hints, hintAskedBy, hints } from "./hints.ts";
+import type { FactsFor, Recorded, UnixMs, View } from "../../stream/flow.ts";
+import { type ClickKeys, clickKeys } from "../attribute/facts.ts";
+import { type IdentityKeys, identityKeys } from "../enrich/facts.ts";
+import { isConversion } from "./rule.ts";
 import type { RuleSettings } from "./rules.ts";
+
+/** The look-up for one event. A null field is not looked up. */
+export interface HintAsked {
+  readonly client_id: number;
+  readonly event_id: string;
+  readonly at: UnixMs;
+  readonly did: string;
+  readonly address: string | null;
+  /** Only a click id with a valid MAC. */
+  readonly click_id: string | null;
+}
+
+export interface Hints {
+  /**
+   * One bulk look-up for a batch. Returns hints by event id. The first answer for an event stays
+   * its answer for 8 days, whatever has arrived since (law R14).
+   */
+  readonly lookUp: (asked: readonly HintAsked[]) => Promise<ReadonlyMap<string, FraudHints>>;
+}
+export const hints: View<Hints> = { view: "hints" };
+
+/**
+ * Only claims and clicks are looked up. Other events are far too frequent and earn nothing
+ * (docs/design/money.md, "Facts").
+ */
+const hintAskedBy = (input: Recorded<EventEnriched>, clickOf: ClickKeys["clickOf"]): HintAsked | null => {
+  const { event } = input.data;
+  const isSale = isConversion(input);
+  if (!isSale && event.t !== "click") return null;
+  const click_id = event.click_id !== null && clickOf(event.click_id) !== null ? event.click_id : null;
+  const address = isSale ? addressOfVisitor(event) : null;
+  if (click_id === null && address === null) return null;
+  return { client_id: event.client_id, event_id: event.event_id, at: input.at, did: event.did, address, click_id };
+};
 
 export interface ScoreFacts {
   /** From this score on, the commission is held for review. */

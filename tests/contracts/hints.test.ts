@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { afterAll, expect, test } from "vitest";
 import { unlinkEvent } from "../../domain/personal/unlink.ts";
 import { redisHints, redisIdentityClicks } from "../../modules/catalog/facts/hints.ts";
-import type { HintAsked } from "../../processors/score/hints.ts";
+import type { HintAsked } from "../../processors/score/facts.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { redisStore } from "../../sinks/stores/redis.ts";
 import { velocityRows } from "../../sinks/velocity/rows.ts";

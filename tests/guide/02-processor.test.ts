@@ -2,7 +2,7 @@
 // tested: given, when, then.
 import { describe, expect, test } from "vitest";
 import { enrich } from "../../processors/enrich/enrich.ts";
-import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
+import { identityKeysOf } from "../../processors/enrich/facts.ts";
 import { placesOf } from "../../processors/enrich/places.ts";
 import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";

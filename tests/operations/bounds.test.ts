@@ -108,7 +108,7 @@ const lasting: Readonly<Record<string, string>> = {
   "modules/money/decisions/creditable.ts known": "the partners and campaigns of one request, 1,000",
   "modules/running/repair/self-repair.ts #pending": "MOST_PENDING alerts, the oldest left out first",
   "processors/admit/shape.ts kinds": "10,000 keys of at most 64 characters, then emptied",
-  "processors/enrich/identity-keys.ts known": "100 clients, each with a memo of 10,000 identifiers",
+  "processors/enrich/facts.ts known": "100 clients, each with a memo of 10,000 identifiers",
   "sinks/archive/container.ts blocks": "the compressed blocks of one file, closed at 32 MiB before compression",
   "sinks/archive/write.ts open": "files that are made, one of 32 MiB a partition; all dropped when the group is joined",
   "sinks/archive/write.ts expected": "partitions of the topics that are archived",

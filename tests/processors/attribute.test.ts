@@ -4,9 +4,13 @@ import { describe, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { type CampaignPattern, type ReferenceRows, reference } from "../../domain/reference/reference.ts";
 import { attribute } from "../../processors/attribute/attribute.ts";
-import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
-import { attributeFacts } from "../../processors/attribute/facts.ts";
-import { type IdentityClickAsked, identityClicks } from "../../processors/attribute/identity-clicks.ts";
+import {
+  attributeFacts,
+  clickKeys,
+  clickKeysOf,
+  type IdentityClickAsked,
+  identityClicks,
+} from "../../processors/attribute/facts.ts";
 import { type Journey, journey } from "../../processors/attribute/journey.ts";
 import type { Enrichment, EventAttributed, EventReceived, Fraud } from "../../schemas/generated.ts";
 import { topics } from "../../topics.ts";

@@ -7,7 +7,7 @@ import { compile } from "../../domain/conditions/evaluate.ts";
 import { Subject } from "../../domain/conditions/fields.ts";
 import type { Condition, ReferenceRows } from "../../domain/reference/reference.ts";
 import { attribute } from "../../processors/attribute/attribute.ts";
-import { clickKeysOf } from "../../processors/attribute/click-keys.ts";
+import { clickKeysOf } from "../../processors/attribute/facts.ts";
 import type { Credit, EventReceived, Fraud } from "../../schemas/generated.ts";
 import { topics } from "../../topics.ts";
 import {

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
 import { commission } from "../../processors/commission/commission.ts";
-import { earned } from "../../processors/commission/memory-values.ts";
+import { earned } from "../../processors/commission/memory.ts";
 import { smaller } from "../../processors/commission/worth.ts";
 import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";

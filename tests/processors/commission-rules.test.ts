@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { type Contract, type ReferenceRows, reference } from "../../domain/reference/reference.ts";
 import { commission } from "../../processors/commission/commission.ts";
 import { contracts } from "../../processors/commission/contracts.ts";
-import { earned } from "../../processors/commission/memory-values.ts";
+import { earned } from "../../processors/commission/memory.ts";
 import type { Claim, Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { client, contract, dayMs, noon, reads, referenceWith } from "../support/builders.ts";

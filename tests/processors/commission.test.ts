@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { type Contract, reference } from "../../domain/reference/reference.ts";
 import { commission } from "../../processors/commission/commission.ts";
 import { contracts } from "../../processors/commission/contracts.ts";
-import { earned } from "../../processors/commission/memory-values.ts";
+import { earned } from "../../processors/commission/memory.ts";
 import { topics } from "../../topics.ts";
 import {
   client,

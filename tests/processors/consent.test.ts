@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { allowedBy, chosenBy, isWithheld } from "../../domain/personal/consent.ts";
 import { attribute } from "../../processors/attribute/attribute.ts";
 import { enrich } from "../../processors/enrich/enrich.ts";
-import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
+import { identityKeysOf } from "../../processors/enrich/facts.ts";
 import type { EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { devicesOf } from "../../sinks/consent/marks.ts";

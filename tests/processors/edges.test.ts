@@ -6,7 +6,7 @@ import { subjectsOf } from "../../domain/personal/suppression.ts";
 import { admitEvent } from "../../processors/admit/event.ts";
 import { requestTerms } from "../../processors/admit/request-terms.ts";
 import { enrich } from "../../processors/enrich/enrich.ts";
-import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
+import { identityKeysOf } from "../../processors/enrich/facts.ts";
 import { placesOf } from "../../processors/enrich/places.ts";
 import type { EventReceived, IdentityEdge } from "../../schemas/generated.ts";
 import { identityLinkRows } from "../../sinks/identity/rows.ts";

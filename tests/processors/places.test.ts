@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { enrich } from "../../processors/enrich/enrich.ts";
-import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
+import { identityKeysOf } from "../../processors/enrich/facts.ts";
 import { networksOf } from "../../processors/enrich/networks.ts";
 import { noPlace, type Places, placesOf } from "../../processors/enrich/places.ts";
 import type { Enrichment, EventReceived } from "../../schemas/generated.ts";

@@ -2,7 +2,7 @@
 // and recorded outcomes.
 import { commission } from "../../processors/commission/commission.ts";
 import type { Contracts } from "../../processors/commission/contracts.ts";
-import { earned } from "../../processors/commission/memory-values.ts";
+import { earned } from "../../processors/commission/memory.ts";
 import { decisionOnOrder } from "../../processors/settle/decision-claim.ts";
 import { order } from "../../processors/settle/memory/order.ts";
 import type { OrderState } from "../../processors/settle/order.ts";

@@ -2,8 +2,8 @@
 // the first answer for each event, which then stays.
 import type { Redis } from "ioredis";
 import { type HintRoom, isFull, roomWithoutBound } from "../../../infra/redis/room.ts";
-import type { IdentityClickAsked, IdentityClicks } from "../../../processors/attribute/identity-clicks.ts";
-import type { HintAsked, Hints } from "../../../processors/score/hints.ts";
+import type { IdentityClickAsked, IdentityClicks } from "../../../processors/attribute/facts.ts";
+import type { HintAsked, Hints } from "../../../processors/score/facts.ts";
 import type { FraudHints } from "../../../schemas/generated.ts";
 import { hintLifetimeSeconds, sets, velocityKey } from "../../../sinks/velocity/table.ts";
 

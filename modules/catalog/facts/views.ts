@@ -7,12 +7,11 @@ import { clickIdKey } from "../../../domain/click-id.ts";
 import type { HintRoom } from "../../../infra/redis/room.ts";
 import type { Environment } from "../../../infra/runtime/environment.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
-import { clickKeys, clickKeysOf } from "../../../processors/attribute/click-keys.ts";
-import { identityClicks } from "../../../processors/attribute/identity-clicks.ts";
-import { identityKeys, identityKeysOf } from "../../../processors/enrich/identity-keys.ts";
+import { clickKeys, clickKeysOf, identityClicks } from "../../../processors/attribute/facts.ts";
+import { identityKeys, identityKeysOf } from "../../../processors/enrich/facts.ts";
 import { type Networks, networksOf } from "../../../processors/enrich/networks.ts";
 import { type Places, places, placesOf } from "../../../processors/enrich/places.ts";
-import { hints } from "../../../processors/score/hints.ts";
+import { hints } from "../../../processors/score/facts.ts";
 import type { Source } from "../reference/reference.ts";
 import { redisHints, redisIdentityClicks } from "./hints.ts";
 

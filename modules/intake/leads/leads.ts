@@ -7,7 +7,7 @@ import { Unavailable } from "../../../infra/runtime/errors.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { admitLead, type SentLead } from "../../../processors/admit/outbox/lead.ts";
 import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
-import type { ClickKeys } from "../../../processors/attribute/click-keys.ts";
+import type { ClickKeys } from "../../../processors/attribute/facts.ts";
 import { hasGoodClick } from "../../../processors/attribute/good-click.ts";
 import { BadBody, type UnixMs } from "../../../stream/flow.ts";
 import { openSigning } from "../../access/secrets/signing.ts";

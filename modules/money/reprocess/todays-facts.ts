@@ -2,8 +2,8 @@
 // each event, because hints are read only once (law R14).
 
 import { type Reference, reference } from "../../../domain/reference/reference.ts";
-import { type IdentityClicks, identityClicks } from "../../../processors/attribute/identity-clicks.ts";
-import { type Hints, hints } from "../../../processors/score/hints.ts";
+import { type IdentityClicks, identityClicks } from "../../../processors/attribute/facts.ts";
+import { type Hints, hints } from "../../../processors/score/facts.ts";
 import type { Credit, Fraud, FraudHints } from "../../../schemas/generated.ts";
 import type { Read, UnixMs } from "../../../stream/flow.ts";
 

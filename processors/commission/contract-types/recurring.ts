@@ -5,9 +5,7 @@ import { dayOf, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import type { Contract } from "../../../domain/reference/reference.ts";
 import type { Conversion } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import { type NoWorth, nothing, type SaleWorth } from "../worth.ts";
-import { flat } from "./flat.ts";
-import { percent } from "./percent.ts";
+import { flat, type NoWorth, nothing, percent, type SaleWorth } from "../worth.ts";
 
 /**
  * `since` is the start of the months: the customer's earliest sale that was credited to this

@@ -5,7 +5,7 @@ import { identifyFor } from "../../../domain/device-id.ts";
 import { type Contract, reference, referenceOf } from "../../../domain/reference/reference.ts";
 import { admitEvent } from "../../../processors/admit/event.ts";
 import { textsOf } from "../../../processors/admit/shape.ts";
-import { clickKeys, clickKeysOf } from "../../../processors/attribute/click-keys.ts";
+import { clickKeys, clickKeysOf } from "../../../processors/attribute/facts.ts";
 import { decisionOnLine, decisionOnOrder } from "../../../processors/settle/decision-claim.ts";
 import type {
   Claim,

@@ -1,10 +1,11 @@
-// The keys under which commission remembers values of one partner at one client.
-
+// What commission remembers of one partner at one client, and under which keys: the earnings of
+// each conversion, the counts of each period, and the first sale of each customer.
 import { dayOf, monthOf } from "../../domain/calendar.ts";
 import { contractTypeOf } from "../../domain/reference/event-types.ts";
 import type { CapPeriod } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
-import type { UnixMs } from "../../stream/flow.ts";
+import { remembersBy, type UnixMs } from "../../stream/flow.ts";
+import { type Count, type Customer, decode, type EarnedSale, encode, type RememberedMoney } from "./memory-format.ts";
 
 /**
  * Names of custom events, segments and customers are free text, so the separator characters in them
@@ -44,7 +45,7 @@ export const customerKey = (segment: string | null, eventType: string, customer:
  * included: refunds of such sales reduce those counts, and a customer's months continue from there.
  * A person's months also continue from the counts of the device.
  */
-export const subKeysOf = ({
+const subKeysOf = ({
   conversion_id,
   kind,
   segment,
@@ -70,3 +71,37 @@ export const subKeysOf = ({
   }
   return keys;
 };
+
+export type CommissionMemory = Readonly<Record<string, RememberedMoney>>;
+
+/**
+ * One value each for a conversion, for a period of a contract's segment and type, and for a
+ * customer. None of them grows with the number of a partner's sales.
+ */
+export const earned = remembersBy<RememberedMoney>({
+  name: "earned",
+  keyedBy: "client_id:partner_id",
+  driver: "durable",
+  keysOf: (event) => subKeysOf(event.data),
+  encode,
+  decode,
+});
+
+export const conversionIn = (memory: CommissionMemory, key: string): EarnedSale | undefined => {
+  const kept = memory[key];
+  return kept?.is === "conversion" ? kept : undefined;
+};
+export const customerIn = (memory: CommissionMemory, key: string): Customer | undefined => {
+  const kept = memory[key];
+  return kept?.is === "customer" ? kept : undefined;
+};
+const NO_COUNT: Count = { paid_minor: 0n, sold: {} };
+/** The current counts under this key. */
+export const countIn = (memory: CommissionMemory, key: string): Count => {
+  const kept = memory[key];
+  return kept?.is === "counts" ? kept : NO_COUNT;
+};
+export const withCount = (memory: CommissionMemory, key: string, count: Count): CommissionMemory => ({
+  ...memory,
+  [key]: { ...count, is: "counts" },
+});

@@ -13,7 +13,7 @@ import { person } from "./processors/enrich/identity.ts";
 import { scoreFacts } from "./processors/score/facts.ts";
 import { score } from "./processors/score/score.ts";
 import { conflict } from "./processors/settle/conflict.ts";
-import { order } from "./processors/settle/memory/order.ts";
+import { order } from "./processors/settle/memory.ts";
 import { settle } from "./processors/settle/settle.ts";
 import { topics } from "./topics.ts";
 import { appEventRows } from "./sinks/app-events/rows.ts";

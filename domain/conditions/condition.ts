@@ -1,7 +1,7 @@
 // The syntax of a rule's condition: checks it, with the place of every fault, and walks it for code
 // that evaluates or translates it.
 import type { Condition, Operator } from "../reference/reference.ts";
-import { boundOf } from "./dates.ts";
+import { boundOf } from "./comparison.ts";
 import { type FieldKind, kindOf } from "./fields.ts";
 
 export type Leaf = Extract<Condition, { readonly field: string }>;

@@ -2,9 +2,8 @@
 // decided.
 import { digitsOf } from "../money.ts";
 import type { Condition } from "../reference/reference.ts";
+import { boundOf, comparedTo, type ValueSpan } from "./comparison.ts";
 import { type Leaf, walk } from "./condition.ts";
-import { boundOf, type ValueSpan } from "./dates.ts";
-import { comparedTo } from "./decimal.ts";
 import { kindOf, readerOf, type Subject } from "./fields.ts";
 
 /**

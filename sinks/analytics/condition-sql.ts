@@ -1,8 +1,8 @@
 // Gives a rule's condition its meaning in the language of the store: the same as the closure of
 // domain/conditions/evaluate.ts.
+
+import { boundOf, dateForm, decimalOf, firstDayFrom, type ValueSpan } from "../../domain/conditions/comparison.ts";
 import { type Leaf, walk } from "../../domain/conditions/condition.ts";
-import { boundOf, dateForm, firstDayFrom, type ValueSpan } from "../../domain/conditions/dates.ts";
-import { decimalOf } from "../../domain/conditions/decimal.ts";
 import { kindOf } from "../../domain/conditions/fields.ts";
 import { codesByDigits } from "../../domain/money.ts";
 import type { Condition as RuleCondition } from "../../domain/reference/reference.ts";

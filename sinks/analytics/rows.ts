@@ -4,8 +4,7 @@ import { valuesOf } from "../../infra/clickhouse/sources.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { eventColumns } from "./generated.ts";
-import { eventSources } from "./sources.ts";
-import type { EventRow } from "./table.ts";
+import { type EventRow, eventSources } from "./table.ts";
 
 const values = valuesOf(eventColumns, eventSources);
 

@@ -1,18 +1,26 @@
 // The analytics table: one row a version of an attributed event.
+
 import {
   columnsOf,
   type DeclaredColumn,
   type StoredTable,
   type WrittenValues,
 } from "../../infra/clickhouse/columns.ts";
+import { type Sources, sourcesOf } from "../../infra/clickhouse/sources.ts";
 import { transcoder } from "../../infra/clickhouse/transcode.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { marks, type Recorded } from "../../stream/flow.ts";
-import { minutesOf } from "../rollup-marks/rows.ts";
-import { rollupMarks } from "../rollup-marks/table.ts";
+import { minutesOf, rollupMarks } from "../rollup-marks/table.ts";
 import { clickhouseTable } from "../stores/clickhouse.ts";
-import { columnsOfRecords, eventColumns } from "./generated.ts";
-import { eventSources } from "./sources.ts";
+import { columnsOfRecords, eventColumns, fieldSources } from "./generated.ts";
+
+const { made } = sourcesOf<EventAttributed>();
+
+export const eventSources: Sources<EventAttributed, typeof eventColumns> = {
+  ...fieldSources,
+  received_at: made(({ receivedAt }) => receivedAt),
+  log_offset: made(({ position }) => position.offset),
+};
 
 /** The key by name, all columns by position, and what they are read from. */
 export interface EventRow {

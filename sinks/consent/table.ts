@@ -1,9 +1,22 @@
-// The table of changes of consent: each explicit choice of a device, once. The view `consents` says
-// which one is the latest.
+// The table of changes of consent: each explicit choice of a device, once, with the marks of the
+// devices that chose. The view `consents` says which choice is the latest.
+
 import type { DeclaredColumn, WrittenValues } from "../../infra/clickhouse/columns.ts";
+import { type StoredRow, text } from "../../infra/postgres/columns.ts";
 import { marks } from "../../stream/flow.ts";
 import { clickhouseTable } from "../stores/clickhouse.ts";
-import { consentMarks, devicesOf } from "./marks.ts";
+import { type MarkOf, markTable } from "../stores/mark-table.ts";
+
+const device = { did: text };
+const { table: consentMarks, columns } = markTable("consent_marks", device);
+export const consentMarkColumns = columns;
+type ChosenDevice = MarkOf<typeof device>;
+export type ConsentMark = StoredRow<typeof consentMarkColumns>;
+
+/** Each device of each client once. */
+export const devicesOf = (rows: readonly ChosenDevice[]): readonly ChosenDevice[] => [
+  ...new Map(rows.map(({ client_id, did }) => [`${client_id}:${did}`, { client_id, did }])).values(),
+];
 
 /** In the order in which `consentRows` lists the values. */
 const consentColumns = [

@@ -1,8 +1,34 @@
-// The table of conversions: each as its newest record left it.
-import { bytes, oneOf, type StoredRow, type WrittenRow } from "../../infra/postgres/columns.ts";
-import { postgresTable } from "../stores/postgres.ts";
+// The table of conversions, each as its newest record left it, and the statements that keep the
+// newest version and refuse a second content of one version.
+import {
+  bytes,
+  type Columns,
+  type DeclaredTable,
+  eachWithKept,
+  givenTexts,
+  keepNewest,
+  oneOf,
+  pick,
+  type StoredRow,
+  type WrittenRow,
+} from "../../infra/postgres/columns.ts";
+import { postgresTable, type Statement } from "../stores/postgres.ts";
 import { fieldColumns } from "./generated.ts";
-import { statementsOf } from "./statements.ts";
+
+/**
+ * Only the newest version is kept, so an older one that had two contents is not seen here; the
+ * ledger entry of each keeps its own hash.
+ */
+const refuseSecondContent = (contents: Columns): string => `
+select refuse_second_content('conversion', given.conversion_id || ' version ' || given.version)
+from ${givenTexts(contents)}
+${eachWithKept("conversions", "client_id", "conversion_id")}
+where kept.version = given.version and kept.content_hash <> decode(given.content_hash, 'hex')`;
+
+const statementsOf = (table: DeclaredTable): readonly Statement<unknown>[] => {
+  const contents = pick(table.columns, "client_id", "conversion_id", "version", "content_hash");
+  return [{ text: keepNewest(table) }, { text: refuseSecondContent(contents), columns: contents, behind: "some" }];
+};
 
 const conversionColumns = { ...fieldColumns, status: oneOf<"credited" | "reversed">(), content_hash: bytes };
 export type ConversionRow = WrittenRow<typeof conversionColumns>;

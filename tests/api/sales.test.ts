@@ -6,7 +6,7 @@ import { sentEventId } from "../../domain/ids.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { createToken } from "../../modules/access/tokens/tokens.ts";
 import { orderOfRef, orderRef } from "../../modules/money/orders/order-ref.ts";
-import { order as memory } from "../../processors/settle/memory/order.ts";
+import { order as memory } from "../../processors/settle/memory.ts";
 import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
 import type { Claim, Credit, EventReceived } from "../../schemas/generated.ts";

@@ -8,8 +8,7 @@ import { purgeIdentityLinks } from "../../modules/privacy/persons/purge-identity
 import { linksOfDevice, recordUnlink } from "../../modules/privacy/persons/unlink.ts";
 import { suppress } from "../../modules/privacy/suppressions.ts";
 import { leadReceived } from "../../processors/admit/outbox/announcements.ts";
-import { MOST_EDGES } from "../../sinks/identity/statements.ts";
-import { type IdentityLinkRow, identityEdges } from "../../sinks/identity/table.ts";
+import { type IdentityLinkRow, identityEdges, MOST_EDGES } from "../../sinks/identity/table.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
 import { clientId, dayMs, noon } from "../support/builders.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";

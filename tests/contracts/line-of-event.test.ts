@@ -9,7 +9,7 @@ import { openPool } from "../../infra/postgres/sql.ts";
 import { decisionTopic } from "../../modules/money/decisions/decision-messages.ts";
 import { lineOfEvent } from "../../modules/money/orders/line-of-event.ts";
 import { movesOfStrayRefunds } from "../../modules/money/orders/stray-refunds.ts";
-import { order } from "../../processors/settle/memory/order.ts";
+import { order } from "../../processors/settle/memory.ts";
 import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
 import type { Claim, EventReceived } from "../../schemas/generated.ts";

@@ -18,8 +18,7 @@ import { computeHours, computeMinutes } from "../../modules/figures/rollups/roll
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events as eventsTable } from "../../sinks/analytics/table.ts";
-import { minutesOf } from "../../sinks/rollup-marks/rows.ts";
-import { rollupMarks } from "../../sinks/rollup-marks/table.ts";
+import { minutesOf, rollupMarks } from "../../sinks/rollup-marks/table.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
 import { topics } from "../../topics.ts";

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from "vitest";
 import { packed } from "../../infra/postgres/packed-values.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { countWaiting, waitingOrders } from "../../modules/money/orders/waiting-items.ts";
-import { keysOfOrder, order, orderMemory } from "../../processors/settle/memory/order.ts";
+import { keysOfOrder, order, orderMemory } from "../../processors/settle/memory.ts";
 import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
 import type { Claim } from "../../schemas/generated.ts";

@@ -3,8 +3,7 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { acceptsBatch, admitBatch } from "../../processors/admit/batch.ts";
-import { findBatch, readBatch } from "../../processors/admit/read-batch.ts";
+import { acceptsBatch, admitBatch, findBatch, readBatch } from "../../processors/admit/batch.ts";
 import { BadBody } from "../../stream/flow.ts";
 import { noon } from "../support/builders.ts";
 import { pageView, token } from "../support/shop.ts";

@@ -7,8 +7,8 @@ import { enrich } from "../../processors/enrich/enrich.ts";
 import { identityKeysOf } from "../../processors/enrich/facts.ts";
 import type { EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
-import { devicesOf } from "../../sinks/consent/marks.ts";
 import { consentRows } from "../../sinks/consent/rows.ts";
+import { devicesOf } from "../../sinks/consent/table.ts";
 import { topics } from "../../topics.ts";
 import { attributed, choice, fraud, noon, received, recorded, referenceWith } from "../support/builders.ts";
 

@@ -2,7 +2,7 @@
 // what is held, and what stays unchanged.
 import { describe, expect, test } from "vitest";
 import { decisionOnEvent } from "../../processors/settle/decision-claim.ts";
-import { order } from "../../processors/settle/memory/order.ts";
+import { order } from "../../processors/settle/memory.ts";
 import { emptyOrder, type OrderState } from "../../processors/settle/order.ts";
 import { topics } from "../../topics.ts";
 import { attributed, clickCredit, noon, partnerId, recorded, referenceWith } from "../support/builders.ts";

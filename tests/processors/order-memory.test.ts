@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { unpacked } from "../../infra/postgres/packed-values.ts";
-import { keysOfOrder, MOST_TOGETHER, order, orderFrom, orderMemory } from "../../processors/settle/memory/order.ts";
+import { keysOfOrder, MOST_TOGETHER, order, orderFrom, orderMemory } from "../../processors/settle/memory.ts";
 import { emptyOrder, MOST_BESIDE_LINES, type OrderState } from "../../processors/settle/order.ts";
 import { MOST_LINES, settle } from "../../processors/settle/settle.ts";
 import type { Claim, Decision } from "../../schemas/generated.ts";

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toDecimal, toMinor } from "../../domain/money.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
-import { order } from "../../processors/settle/memory/order.ts";
+import { order } from "../../processors/settle/memory.ts";
 import { emptyOrder, MOST_BESIDE_LINES, type OrderState } from "../../processors/settle/order.ts";
 import { MOST_LINES, settle } from "../../processors/settle/settle.ts";
 import { waitingOf } from "../../processors/settle/waiting-items.ts";

@@ -1,6 +1,6 @@
 // The life of one order: first copy, second copy, refund (docs/design/money.md, "Orders").
 import { describe, expect, test } from "vitest";
-import { order } from "../../processors/settle/memory/order.ts";
+import { order } from "../../processors/settle/memory.ts";
 import { mergeCopy, moneyOf } from "../../processors/settle/merge-copy.ts";
 import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";

@@ -4,7 +4,7 @@ import { commission } from "../../processors/commission/commission.ts";
 import type { Contracts } from "../../processors/commission/contracts.ts";
 import { earned } from "../../processors/commission/memory.ts";
 import { decisionOnOrder } from "../../processors/settle/decision-claim.ts";
-import { order } from "../../processors/settle/memory/order.ts";
+import { order } from "../../processors/settle/memory.ts";
 import type { OrderState } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
 import type {

@@ -11,10 +11,15 @@ import { checkType, withBody } from "../../../infra/http/read-body.ts";
 import { inSlices } from "../../../infra/runtime/timing/in-slices.ts";
 import type { Token } from "../../../modules/access/tokens/tokens.ts";
 import { hostEdge, type TakeResult } from "../../../modules/intake/path/host-edge.ts";
-import type { BatchFacts } from "../../../processors/admit/batch.ts";
+import {
+  type BatchBody,
+  type BatchFacts,
+  type FoundBatch,
+  findBatch,
+  readBatch,
+} from "../../../processors/admit/batch.ts";
 import { batchTag, mintBatchId } from "../../../processors/admit/batch-id.ts";
 import { NEAR_TYPE, nearTypeOf } from "../../../processors/admit/event-types.ts";
-import { type BatchBody, type FoundBatch, findBatch, readBatch } from "../../../processors/admit/read-batch.ts";
 import type { Arrival, UnixMs } from "../../../stream/flow.ts";
 import type { EdgeParts, OpenDirect } from "../edges.ts";
 

@@ -4,7 +4,7 @@ import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { givenRows } from "../../../infra/postgres/columns.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
-import { type ConsentMark, consentMarkColumns } from "../../../sinks/consent/marks.ts";
+import { type ConsentMark, consentMarkColumns } from "../../../sinks/consent/table.ts";
 import { markMinutes } from "./mark-minutes.ts";
 
 const oldest = "select client_id, did, sequence from consent_marks order by sequence limit $1";

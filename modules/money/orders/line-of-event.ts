@@ -6,7 +6,7 @@ import { scopeOf } from "../../../infra/clickhouse/query.ts";
 import { unpacked } from "../../../infra/postgres/packed-values.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import { orderKeyOf } from "../../../processors/attribute/claims.ts";
-import { orderFrom } from "../../../processors/settle/memory/order.ts";
+import { orderFrom } from "../../../processors/settle/memory.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import { newestOfEvents, type StoredEvent } from "../../../sinks/analytics/reads.ts";
 import { type EventName, eventNames } from "./event-names.ts";

@@ -2,7 +2,7 @@
 import type { PoolClient } from "pg";
 import { unpacked } from "../../../infra/postgres/packed-values.ts";
 import { sql } from "../../../infra/postgres/sql.ts";
-import { isInParts, keysOfOrder, orderFrom } from "../../../processors/settle/memory/order.ts";
+import { isInParts, keysOfOrder, orderFrom } from "../../../processors/settle/memory.ts";
 import { type Line, type OrderState, rowOf } from "../../../processors/settle/order.ts";
 
 const valuesOf = async (tx: PoolClient, keys: readonly string[]): Promise<ReadonlyMap<string, Buffer>> => {

@@ -2,7 +2,7 @@
 import type { Pool } from "pg";
 import { unpacked } from "../../../infra/postgres/packed-values.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
-import { isInParts, keysOfOrder, orderFrom } from "../../../processors/settle/memory/order.ts";
+import { isInParts, keysOfOrder, orderFrom } from "../../../processors/settle/memory.ts";
 import type { OrderState } from "../../../processors/settle/order.ts";
 import { type WaitingItem, waitingOf } from "../../../processors/settle/waiting-items.ts";
 

@@ -1,7 +1,7 @@
 // Settles the orders of the window again with today's rows in their claims, and compares each line
 // with the one that settle remembers.
 import { isSameSet } from "../../../processors/settle/decisions/reprocess.ts";
-import { isInParts, keysOfOrder, orderFrom } from "../../../processors/settle/memory/order.ts";
+import { isInParts, keysOfOrder, orderFrom } from "../../../processors/settle/memory.ts";
 import { emptyOrder, type Line, type OrderState, rowOf } from "../../../processors/settle/order.ts";
 import { DISPUTED, settle } from "../../../processors/settle/settle.ts";
 import type { Claim, Decision, EventAttributed } from "../../../schemas/generated.ts";

@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { useCaseOf } from "../../../apps/cli/commands/money/decide.ts";
 import { inWork, operatorAct } from "../../../apps/cli/work.ts";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
-import { order as memory } from "../../../processors/settle/memory/order.ts";
+import { order as memory } from "../../../processors/settle/memory.ts";
 import { emptyOrder } from "../../../processors/settle/order.ts";
 import { settle } from "../../../processors/settle/settle.ts";
 import type { Claim } from "../../../schemas/generated.ts";

@@ -1,7 +1,7 @@
 // The keeper's hourly look-up, on the memory and the log of this process: refunds that name an
 // event are moved to its line.
 import { orderKeyOf } from "../../../processors/attribute/claims.ts";
-import { keysOfOrder, orderFrom } from "../../../processors/settle/memory/order.ts";
+import { keysOfOrder, orderFrom } from "../../../processors/settle/memory.ts";
 import { emptyOrder, type OrderState } from "../../../processors/settle/order.ts";
 import { moveClaims, strayRefunds } from "../../../processors/settle/refund-claim.ts";
 import type { Claim, EventAttributed } from "../../../schemas/generated.ts";

@@ -1,7 +1,7 @@
 // Drives many histories side by side through the real stages, and compares each result with the
 // oracle.
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
-import { orderMemory } from "../../../processors/settle/memory/order.ts";
+import { orderMemory } from "../../../processors/settle/memory.ts";
 import { letterHeaders } from "../../../stream/dead-letters.ts";
 import type { Topology } from "../../../stream/flow.ts";
 import { inMemory } from "../../../stream/memory/in-memory.ts";

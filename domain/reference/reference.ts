@@ -1,14 +1,13 @@
 // What stages and edges may look up about clients, partners, campaigns, links, contracts and rules,
 // as known at any moment.
 import type { UnixMs, View } from "../../stream/flow.ts";
-import { contractTypeOf } from "./event-types.ts";
 import type { NightlyThresholds } from "./thresholds.ts";
 
 /**
  * Rows are appended and never edited. What was known at a moment is the newest row of an id
  * recorded up to then.
  */
-interface RowTimes {
+export interface RowTimes {
   readonly recorded_at: UnixMs;
   /**
    * The event time from which this row is valid. A later row of the same id with a later valid_from
@@ -152,6 +151,19 @@ export interface Contract extends RowTimes {
   readonly effective_to: UnixMs | null;
 }
 /**
+ * The event types that can earn. In addition, custom events can, each under a contract for its own
+ * name.
+ */
+export const EARNING_TYPES: readonly string[] = ["purchase", "lead_submit", "install"];
+
+/**
+ * The type under which an event's contract is found. An order line has one contract, whichever copy
+ * of it arrived first. So a sale reported by an app uses the contracts, caps, tiers and holds of
+ * `purchase`.
+ */
+export const contractTypeOf = (eventType: string): string => (eventType === "ext_purchase" ? "purchase" : eventType);
+
+/**
  * Whether a partner's month is closed: its payment was approved, so later decisions are booked in
  * the next open month.
  */
@@ -162,7 +174,7 @@ interface Period extends RowTimes {
   readonly month: number;
   readonly status: "closed" | "open";
 }
-type PeriodOf = Pick<Period, "client_id" | "partner_id" | "year" | "month">;
+export type PeriodOf = Pick<Period, "client_id" | "partner_id" | "year" | "month">;
 export type Operator =
   | "eq"
   | "ne"
@@ -258,214 +270,3 @@ export interface Reference {
   readonly clientIds: readonly number[];
 }
 export const reference: View<Reference> = { view: "reference" };
-
-const groupBy = <Row>(
-  rows: readonly Row[],
-  keyOf: (row: Row) => string | number,
-): ReadonlyMap<string | number, readonly Row[]> => {
-  const groups = new Map<string | number, Row[]>();
-  for (const row of rows) {
-    const group = groups.get(keyOf(row));
-    if (group === undefined) groups.set(keyOf(row), [row]);
-    else group.push(row);
-  }
-  return groups;
-};
-/**
- * One change may save several rows of an id with the same recorded_at. Then the higher version is
- * newer, then the later valid_from.
- * So the order in which a store returns rows has no effect.
- */
-const newestFirst = <Row extends RowTimes>(rows: readonly Row[]): readonly Row[] =>
-  [...rows].sort(
-    (a, b) => b.recorded_at - a.recorded_at || (b.version ?? 0) - (a.version ?? 0) || b.valid_from - a.valid_from,
-  );
-const none: readonly never[] = [];
-
-const leavesOf = (condition: Condition): number => {
-  if ("all" in condition) return condition.all.reduce((sum, part) => sum + leavesOf(part), 0);
-  if ("any" in condition) return condition.any.reduce((sum, part) => sum + leavesOf(part), 0);
-  return "not" in condition ? leavesOf(condition.not) : 1;
-};
-/** The order of precedence: highest priority, then most leaves, then lowest id. */
-export const inWinningOrder = (a: Rule, b: Rule): number =>
-  b.priority - a.priority || leavesOf(b.when) - leavesOf(a.when) || a.rule_id - b.rule_id;
-const isInForce = (
-  row: { readonly effective_from: UnixMs | null; readonly effective_to: UnixMs | null },
-  at: UnixMs,
-): boolean =>
-  (row.effective_from === null || row.effective_from <= at) && (row.effective_to === null || at < row.effective_to);
-
-/**
- * Indexes the rows once, so that `at` needs only a few map reads. Time applies in two ways. Things
- * (clients, partners, campaigns, links) use the newest known row that was valid at the time. Terms
- * (contracts, rules) use only their newest known row, in force or not, so that a shortened term
- * does not live on in an older row.
- */
-export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
-  const things = <Row extends RowTimes>(all: readonly Row[], idOf: (row: Row) => number) => {
-    const byId = groupBy(newestFirst(all), idOf);
-    return (id: number, validAt: UnixMs, knownAt: UnixMs): Row | undefined => {
-      for (const row of byId.get(id) ?? none) if (row.recorded_at <= knownAt && row.valid_from <= validAt) return row;
-      return undefined;
-    };
-  };
-  const terms = <Row extends RowTimes>(
-    all: readonly Row[],
-    idOf: (row: Row) => string | number,
-    groupOf: (row: Row) => string | number,
-  ) => {
-    const byGroup = new Map(
-      [...groupBy(all, groupOf)].map(([group, members]) => [group, [...groupBy(newestFirst(members), idOf).values()]]),
-    );
-    return (group: string | number, knownAt: UnixMs): readonly Row[] =>
-      (byGroup.get(group) ?? none).flatMap((versions) => versions.find((row) => row.recorded_at <= knownAt) ?? []);
-  };
-  const clientAt = things(rows.clients, (row) => row.client_id);
-  const partnerAt = things(rows.partners, (row) => row.partner_id);
-  const campaignAt = things(rows.campaigns, (row) => row.campaign_id);
-  const linkAt = things(rows.links, (row) => row.link_id);
-  const rulesKnown = terms(
-    rows.rules,
-    (row) => row.rule_id,
-    (row) => row.client_id,
-  );
-  const contractsKnown = terms(
-    rows.contracts,
-    (row) => row.contract_id,
-    (row) => `${row.client_id}:${row.partner_id}:${row.event_type}`,
-  );
-  const contractsOfType = terms(
-    rows.contracts,
-    (row) => row.contract_id,
-    (row) => `${row.client_id}:${row.event_type}`,
-  );
-  const nameOf = ({ client_id, partner_id, year, month }: PeriodOf): string =>
-    `${client_id}:${partner_id}:${year}-${month}`;
-  const periodsKnown = terms(rows.periods, nameOf, nameOf);
-  const linkIdsByCode = new Map(rows.links.map((row) => [row.code, row.link_id]));
-  const linkIds = new Map(rows.links.map((row) => [`${row.client_id}:${row.code}`, row.link_id]));
-  /**
-   * All partners who ever worked for a client, lowest id first. Their row at the event time tells
-   * whether they do so then.
-   */
-  const served = rows.partners.flatMap(({ partner_id, client_ids }) =>
-    client_ids.map((client_id) => ({ client_id, partner_id })),
-  );
-  const partnerIds = new Map(
-    [...groupBy(served, (row) => row.client_id)].map(([client, all]) => [
-      client,
-      [...new Set(all.map((row) => row.partner_id))].sort((a, b) => a - b),
-    ]),
-  );
-  const idsByClient = groupBy(
-    rows.campaigns.filter(({ patterns }) => patterns.length > 0),
-    (row) => row.client_id,
-  );
-  const withPatterns = new Map(
-    [...idsByClient].map(([client, all]) => [
-      client,
-      [...new Set(all.map((row) => row.campaign_id))].sort((a, b) => a - b),
-    ]),
-  );
-  const linksByCampaign = groupBy(rows.links, (row) => row.campaign_id);
-  const slugs = new Map(rows.clients.map((row) => [row.slug, row.client_id]));
-  const ordered = new Map<number, { knownAt: UnixMs; rules: readonly Rule[] }>();
-
-  /**
-   * Sorted in advance, because sorting the rules for every event would cost more than evaluating
-   * them. The order only changes when a row is recorded.
-   */
-  const newestRule = new Map(
-    [...groupBy(rows.rules, (row) => row.client_id)].map(([id, group]) => [
-      id,
-      Math.max(...group.map((row) => row.recorded_at)),
-    ]),
-  );
-  const rulesInOrder = (clientId: number, knownAt: UnixMs): readonly Rule[] => {
-    const newest = newestRule.get(clientId);
-    if (newest === undefined) return none;
-    const known = ordered.get(clientId);
-    if (known !== undefined && known.knownAt >= newest && knownAt >= newest) return known.rules;
-    const rules = [...rulesKnown(clientId, knownAt)].sort(inWinningOrder);
-    ordered.set(clientId, { knownAt, rules });
-    return rules;
-  };
-
-  class Moment extends ReferenceAt {
-    readonly #validAt: UnixMs;
-    readonly #knownAt: UnixMs;
-    constructor(validAt: UnixMs, knownAt: UnixMs) {
-      super();
-      this.#validAt = validAt;
-      this.#knownAt = knownAt;
-    }
-    client(id: number): Client | undefined {
-      return clientAt(id, this.#validAt, this.#knownAt);
-    }
-    partner(id: number): Partner | undefined {
-      return partnerAt(id, this.#validAt, this.#knownAt);
-    }
-    campaign(id: number): Campaign | undefined {
-      return campaignAt(id, this.#validAt, this.#knownAt);
-    }
-    link(id: number): Link | undefined {
-      return linkAt(id, this.#validAt, this.#knownAt);
-    }
-    linkByCode(clientId: number, code: string): Link | undefined {
-      const id = linkIds.get(`${clientId}:${code}`);
-      return id === undefined ? undefined : this.link(id);
-    }
-    partnersOf(clientId: number): readonly Partner[] {
-      return (partnerIds.get(clientId) ?? none).flatMap((id) => {
-        const partner = this.partner(id);
-        return partner?.client_ids.includes(clientId) ? partner : [];
-      });
-    }
-    campaignsWithPatterns(clientId: number): readonly Campaign[] {
-      const ids = withPatterns.get(clientId);
-      if (ids === undefined) return none;
-      return ids.flatMap((id) => {
-        const campaign = this.campaign(id);
-        return campaign?.client_id === clientId && campaign.patterns.length > 0 ? campaign : [];
-      });
-    }
-    partnersOfCampaign(campaignId: number): readonly number[] {
-      const inUse = (linksByCampaign.get(campaignId) ?? none).flatMap(({ link_id }) => {
-        const link = this.link(link_id);
-        return link?.campaign_id === campaignId && link.status === "active" ? link.partner_id : [];
-      });
-      return [...new Set(inUse)].sort((a, b) => a - b);
-    }
-    rules(clientId: number): readonly Rule[] {
-      const inOrder = rulesInOrder(clientId, this.#knownAt);
-      if (inOrder.length === 0) return none;
-      return inOrder.filter((rule) => rule.status === "active" && isInForce(rule, this.#validAt));
-    }
-    contract({ client_id, partner_id, segment, event_type }: Parameters<ReferenceAt["contract"]>[0]) {
-      const inForce = contractsKnown(`${client_id}:${partner_id}:${contractTypeOf(event_type)}`, this.#knownAt)
-        .filter((row) => row.status === "active" && isInForce(row, this.#validAt))
-        .sort((a, b) => b.effective_from - a.effective_from || b.contract_id - a.contract_id);
-      return (
-        inForce.find((row) => row.segment !== null && row.segment === segment) ??
-        inForce.find((row) => row.segment === null)
-      );
-    }
-    isCommissioned(clientId: number, eventType: string): boolean {
-      return contractsOfType(`${clientId}:${eventType}`, this.#knownAt).some(
-        (row) => row.status === "active" && isInForce(row, this.#validAt),
-      );
-    }
-    isClosed(period: PeriodOf): boolean {
-      return periodsKnown(nameOf(period), this.#knownAt).some(({ status }) => status === "closed");
-    }
-  }
-
-  return {
-    asOf,
-    clientIdOf: (slug) => slugs.get(slug),
-    linkIdOf: (code) => linkIdsByCode.get(code),
-    clientIds: [...new Set(rows.clients.map((row) => row.client_id))].sort((a, b) => a - b),
-    at: (validAt, knownAt) => new Moment(validAt, knownAt),
-  };
-};

@@ -3,9 +3,9 @@
 import { isAscii, isUtf8 } from "node:buffer";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type Admission, type Arrival, BadBody } from "../../stream/flow.ts";
-import { admitEvent, type Terms } from "./event.ts";
+import { admitEvent } from "./event.ts";
 import { type Layout, layoutOf, type Part } from "./json-list.ts";
-import { type RequestFacts, requestTerms } from "./request-terms.ts";
+import { type RequestFacts, requestTerms, type Terms } from "./request-terms.ts";
 import { MAX_EVENT_BYTES, MAX_KEYS, type Texts, textsOf } from "./shape.ts";
 
 export interface BatchBody {

@@ -3,7 +3,6 @@
 
 import { contentEventId, EVENT_ID, leadKey, sentEventId } from "../../domain/ids.ts";
 import { acrossIdentifiers, mayLinkAcross } from "../../domain/personal/across.ts";
-import type { Identify } from "../../domain/personal/identify.ts";
 import { scrub, scrubText, TooMuchPersonalData } from "../../domain/personal/personal-data.ts";
 import { PERSONAL_FORM } from "../../domain/personal/personal-form.ts";
 import type { AcrossIdentifier, EventReceived } from "../../schemas/generated.ts";
@@ -12,47 +11,8 @@ import { addressOf } from "./address.ts";
 import { CUSTOM_NAME, type EventType, eventTypeOf, NEAR_TYPE, nearTypeOf } from "./event-types.ts";
 import { fittingId, liftCustom, liftKnown, type Props } from "./props.ts";
 import { RefusedEvent, refuse } from "./refuse.ts";
-import { checkShape, type Texts } from "./shape.ts";
-
-/** The settings that all events of one request share. Times are Unix milliseconds. */
-export interface Terms {
-  readonly source: string;
-  readonly clientId: number;
-  readonly isClientSide: boolean;
-  readonly consentDefault: number;
-  readonly segments: ReadonlySet<string>;
-  readonly identify: Identify;
-  readonly texts: Texts;
-  readonly receivedAt: UnixMs;
-  /** The oldest and the newest `ts` that is accepted. */
-  readonly oldest: UnixMs;
-  readonly newest: UnixMs;
-  /** Address and user agent of the request, used for events that have none of their own. */
-  readonly address: string | null;
-  readonly userAgent: RequestUserAgent | null;
-  /** The batch that brought the events. Null where there are no receipts. */
-  readonly batchId: string | null;
-  /**
-   * If true, an event with an unknown name becomes a custom event of that name instead of being
-   * refused.
-   */
-  readonly takesAnyName?: boolean;
-  /**
-   * If true, a purchase needs only its revenue, because other systems name neither its products nor
-   * our order id.
-   */
-  readonly takesBareSales?: boolean;
-  /** Warnings for every event of the request, e.g. about a header that the edge read. */
-  readonly warnings?: readonly string[];
-}
-
-/**
- * The user agent of a request with personal data removed. `wasPlain` says whether it contained any.
- */
-export interface RequestUserAgent {
-  readonly text: string;
-  readonly wasPlain: boolean;
-}
+import { MAX_USER_AGENT, type Terms } from "./request-terms.ts";
+import { checkShape, cut } from "./shape.ts";
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -61,7 +21,6 @@ const MAX_CLICK_ID = 256;
 const MAX_SESSION = 256;
 /** 1 to 64 visible characters, with spaces allowed between them. */
 const PRINTABLE_NAME = /^[^\p{C}\p{Z}](?:[^\p{C}]{0,62}[^\p{C}\p{Z}])?$/u;
-const MAX_USER_AGENT = 1_024;
 const LEAD_EMAIL = /^[0-9a-f]{64}$/;
 /**
  * Device ids that a sender uses when it has none. Without this list all these devices would become
@@ -106,9 +65,12 @@ export const admitEvent = (given: unknown, terms: Terms): Admission<EventReceive
   }
 };
 
-const recordOf = (given: JsonObject, terms: Terms): EventReceived => {
-  const shape = checkShape(given, terms.texts);
-  const warnings: string[] = terms.warnings === undefined ? [] : [...terms.warnings];
+/**
+ * Reads the fields that decide whether the event is accepted, in the order in which a sender would
+ * fix them.
+ */
+const checkedFields = (given: JsonObject, terms: Terms, warnings: string[]) => {
+  const { mayBePersonal } = checkShape(given, terms.texts);
   const senderEventId = eventIdOf(given.event_id);
   const sentType = typeOf(given.t, terms);
   const ts = timeOf(given.ts, terms);
@@ -116,9 +78,9 @@ const recordOf = (given: JsonObject, terms: Terms): EventReceived => {
   const did = deviceOf(given.did, terms, warnings);
 
   const sent = propsOf(given.props);
-  const props = shape.mayBePersonal ? withoutPersonalData(sent, terms, warnings) : sent;
+  const props = mayBePersonal ? withoutPersonalData(sent, terms, warnings) : sent;
   const clean = (text: string | null): string | null =>
-    text === null || !shape.mayBePersonal ? text : cleanText(text, terms, warnings);
+    text === null || !mayBePersonal ? text : cleanText(text, terms, warnings);
   const url = clean(textOf(given.url, "url") ?? (typeof props.url === "string" && props.url !== "" ? props.url : null));
   const name = sentType === "custom" ? nameIn(props) : clean(sentType);
   const known = name === null ? undefined : eventTypeOf(name);
@@ -128,33 +90,27 @@ const recordOf = (given: JsonObject, terms: Terms): EventReceived => {
       ? liftCustom(props, terms.segments, warnings)
       : liftKnown(terms.takesBareSales === true ? bareSale(known) : known, props, terms.segments, url, warnings);
   if (known === undefined && name !== null && nearTypeOf(name) !== null) warnings.push(NEAR_TYPE);
-  const customName = known === undefined ? name : null;
+  const custom_name = known === undefined ? name : null;
   const t = known === undefined || name === null ? "custom" : name;
   const ip = addressIn(given.ip);
   const ua = textOf(given.ua, "ua");
   const consent = consentOf(given.consent, terms);
-
   if (ts > terms.receivedAt) warnings.push("ts_clamped");
+  return { senderEventId, did, t, custom_name, ts, url, ip, ua, consent, lifted, sent, props, mayBePersonal, clean };
+};
+
+const recordOf = (given: JsonObject, terms: Terms): EventReceived => {
+  const warnings: string[] = terms.warnings === undefined ? [] : [...terms.warnings];
+  const checked = checkedFields(given, terms, warnings);
+  const { senderEventId, t, url, ip, ua, consent, lifted, sent, props, mayBePersonal, clean } = checked;
   return {
-    event_id:
-      senderEventId === null
-        ? contentEventId({
-            client_id: terms.clientId,
-            did,
-            t,
-            custom_name: customName,
-            ts,
-            order_id: lifted.order_id,
-            url,
-            props,
-          })
-        : sentEventId(terms.clientId, senderEventId),
+    event_id: eventIdIn(checked, terms),
     sender_event_id: senderEventId,
     client_id: terms.clientId,
-    did,
+    did: checked.did,
     t,
-    custom_name: customName,
-    ts,
+    custom_name: checked.custom_name,
+    ts: checked.ts,
     source: terms.source,
     client_side: terms.isClientSide,
     url,
@@ -181,9 +137,18 @@ const recordOf = (given: JsonObject, terms: Terms): EventReceived => {
     warnings: warnings.length === 0 ? noWarnings : warnings,
     batch_id: terms.batchId,
     personal_form: PERSONAL_FORM,
-    across: shape.mayBePersonal && mayLinkAcross(consent) ? acrossIdentifiers(sent, terms.identify) : noIdentifiers,
+    across: mayBePersonal && mayLinkAcross(consent) ? acrossIdentifiers(sent, terms.identify) : noIdentifiers,
   };
 };
+
+/** The id of an event that brings none is derived from its content. */
+const eventIdIn = (
+  { senderEventId, did, t, custom_name, ts, url, lifted, props }: ReturnType<typeof checkedFields>,
+  terms: Terms,
+): string =>
+  senderEventId === null
+    ? contentEventId({ client_id: terms.clientId, did, t, custom_name, ts, order_id: lifted.order_id, url, props })
+    : sentEventId(terms.clientId, senderEventId);
 
 const bareSale = (type: EventType): EventType =>
   type.required.includes("revenue") ? { ...type, required: ["revenue"] } : type;
@@ -304,21 +269,6 @@ const cleanText = (text: string, terms: Terms, warnings: string[]): string => {
   return scrubbed.value;
 };
 
-/**
- * The user agent of the request, for events without one of their own. Scrubbed once for all of
- * them.
- */
-export const userAgentOf = (header: string | undefined, identify: Identify): RequestUserAgent | null => {
-  if (!header) return null;
-  try {
-    const { value, wasPlain } = scrubText(header, identify);
-    return { text: cut(value, MAX_USER_AGENT), wasPlain };
-  } catch (problem) {
-    // No real browser has this many e-mail addresses in its user agent.
-    if (problem instanceof TooMuchPersonalData) return null;
-    throw problem;
-  }
-};
 const requestUserAgent = ({ userAgent }: Terms, warnings: string[]): string | null => {
   if (userAgent?.wasPlain) warnHashed(warnings);
   return userAgent?.text ?? null;
@@ -329,15 +279,3 @@ const requestUserAgent = ({ userAgent }: Terms, warnings: string[]): string | nu
  * address.
  */
 const shortened = (text: string | null, length: number): string | null => (text === null ? null : cut(text, length));
-
-/**
- * Never cuts inside a surrogate pair, because every store refuses half of one. Returns a copy,
- * because a slice keeps the whole text in memory for as long as the slice is remembered
- * (domain/memo.ts).
- */
-const cut = (text: string, length: number): string => {
-  if (text.length <= length) return text;
-  const last = text.charCodeAt(length - 1);
-  const part = text.slice(0, last >= 0xd8_00 && last <= 0xdb_ff ? length - 1 : length);
-  return Buffer.from(part, "utf16le").toString("utf16le");
-};

@@ -7,7 +7,8 @@ import type { EventReceived } from "../../schemas/generated.ts";
 import type { Admission, Arrival } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";
 import type { BatchFacts } from "./batch.ts";
-import { admitEvent, type Terms, userAgentOf } from "./event.ts";
+import { admitEvent } from "./event.ts";
+import { type Terms, userAgentOf } from "./request-terms.ts";
 
 /** The visitor's request, unchanged. */
 export interface LinkVisit {

@@ -2,10 +2,51 @@
 // have not chosen yet.
 import { monthsBefore } from "../../domain/calendar.ts";
 import type { Identify } from "../../domain/personal/identify.ts";
+import { scrubText, TooMuchPersonalData } from "../../domain/personal/personal-data.ts";
 import type { Client } from "../../domain/reference/reference.ts";
-import type { Arrival } from "../../stream/flow.ts";
+import type { Arrival, UnixMs } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";
-import { type Terms, userAgentOf } from "./event.ts";
+import { cut, type Texts } from "./shape.ts";
+
+/** The settings that all events of one request share. Times are Unix milliseconds. */
+export interface Terms {
+  readonly source: string;
+  readonly clientId: number;
+  readonly isClientSide: boolean;
+  readonly consentDefault: number;
+  readonly segments: ReadonlySet<string>;
+  readonly identify: Identify;
+  readonly texts: Texts;
+  readonly receivedAt: UnixMs;
+  /** The oldest and the newest `ts` that is accepted. */
+  readonly oldest: UnixMs;
+  readonly newest: UnixMs;
+  /** Address and user agent of the request, used for events that have none of their own. */
+  readonly address: string | null;
+  readonly userAgent: RequestUserAgent | null;
+  /** The batch that brought the events. Null where there are no receipts. */
+  readonly batchId: string | null;
+  /**
+   * If true, an event with an unknown name becomes a custom event of that name instead of being
+   * refused.
+   */
+  readonly takesAnyName?: boolean;
+  /**
+   * If true, a purchase needs only its revenue, because other systems name neither its products nor
+   * our order id.
+   */
+  readonly takesBareSales?: boolean;
+  /** Warnings for every event of the request, e.g. about a header that the edge read. */
+  readonly warnings?: readonly string[];
+}
+
+/**
+ * The user agent of a request with personal data removed. `wasPlain` says whether it contained any.
+ */
+export interface RequestUserAgent {
+  readonly text: string;
+  readonly wasPlain: boolean;
+}
 
 /** What an edge knows about the client of a request. */
 export interface RequestFacts {
@@ -53,6 +94,25 @@ export const requestTerms = (
   warnings: warnings ?? none,
 });
 const none: readonly string[] = [];
+
+/** Longer user agents are cut. */
+export const MAX_USER_AGENT = 1_024;
+
+/**
+ * The user agent of the request, for events without one of their own. Scrubbed once for all of
+ * them.
+ */
+export const userAgentOf = (header: string | undefined, identify: Identify): RequestUserAgent | null => {
+  if (!header) return null;
+  try {
+    const { value, wasPlain } = scrubText(header, identify);
+    return { text: cut(value, MAX_USER_AGENT), wasPlain };
+  } catch (problem) {
+    // No real browser has this many e-mail addresses in its user agent.
+    if (problem instanceof TooMuchPersonalData) return null;
+    throw problem;
+  }
+};
 
 const common: ReadonlySet<string> = new Set(COMMON_SEGMENTS);
 /**

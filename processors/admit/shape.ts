@@ -1,5 +1,5 @@
 // Rules for any JSON inside an event, whatever its fields mean: size, depth, keys, texts and
-// numbers.
+// numbers; and how a text that is too long is cut.
 import { isPersonalKey } from "../../domain/personal/personal-data.ts";
 import { refuse } from "./refuse.ts";
 
@@ -134,4 +134,16 @@ export const checkShape = (event: object, texts: Texts): Shape => {
   if (shape.size > SURELY_FITS && new TextEncoder().encode(JSON.stringify(event)).length > MAX_EVENT_BYTES)
     refuse("event_too_large", null, `the event is larger than ${MAX_EVENT_BYTES} bytes: send less in props`);
   return shape;
+};
+
+/**
+ * Never cuts inside a surrogate pair, because every store refuses half of one. Returns a copy,
+ * because a slice keeps the whole text in memory for as long as the slice is remembered
+ * (domain/memo.ts).
+ */
+export const cut = (text: string, length: number): string => {
+  if (text.length <= length) return text;
+  const last = text.charCodeAt(length - 1);
+  const part = text.slice(0, last >= 0xd8_00 && last <= 0xdb_ff ? length - 1 : length);
+  return Buffer.from(part, "utf16le").toString("utf16le");
 };

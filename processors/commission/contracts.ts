@@ -2,8 +2,7 @@
 // client's hold period.
 
 import { type Month, monthOf } from "../../domain/calendar.ts";
-import { contractTypeOf } from "../../domain/reference/event-types.ts";
-import { type Contract, type ReferenceAt, reference } from "../../domain/reference/reference.ts";
+import { type Contract, contractTypeOf, type ReferenceAt, reference } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 import type { FactsFor } from "../../stream/flow.ts";
 

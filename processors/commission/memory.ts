@@ -1,8 +1,7 @@
 // What commission remembers of one partner at one client, and under which keys: the earnings of
 // each conversion, the counts of each period, and the first sale of each customer.
 import { dayOf, monthOf } from "../../domain/calendar.ts";
-import { contractTypeOf } from "../../domain/reference/event-types.ts";
-import type { CapPeriod } from "../../domain/reference/reference.ts";
+import { type CapPeriod, contractTypeOf } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 import { remembersBy, type UnixMs } from "../../stream/flow.ts";
 import { type Count, type Customer, decode, type EarnedSale, encode, type RememberedMoney } from "./memory-format.ts";

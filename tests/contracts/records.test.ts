@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { saveRecords } from "../../apps/cli/commands/reference/save-records.ts";
 import { sentencesOf } from "../../apps/cli/refusals.ts";
 import { dayOf } from "../../domain/calendar.ts";
-import { referenceOf } from "../../domain/reference/reference.ts";
+import { referenceOf } from "../../domain/reference/snapshot.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import { RefusalError } from "../../modules/base/refusal.ts";
 import { type Kind, kinds, newestRecords } from "../../modules/catalog/reference/newest-records.ts";

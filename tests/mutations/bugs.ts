@@ -262,7 +262,7 @@ export const bugs: readonly Bug[] = [
     laws: ["R11", "R1"],
     edits: [
       {
-        file: "domain/reference/reference.ts",
+        file: "domain/reference/snapshot.ts",
         find: "if (row.recorded_at <= knownAt && row.valid_from <= validAt) return row;",
         plant: "if (knownAt > 0 && row.valid_from <= validAt) return row;",
       },
@@ -278,7 +278,7 @@ export const bugs: readonly Bug[] = [
     laws: ["M7", "M10"],
     edits: [
       {
-        file: "domain/reference/event-types.ts",
+        file: "domain/reference/reference.ts",
         find: '(eventType === "ext_purchase" ? "purchase" : eventType)',
         plant: '(eventType === "" ? "purchase" : eventType)',
       },

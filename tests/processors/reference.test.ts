@@ -2,13 +2,8 @@
 // examples, then a comparison with a model that reads every row.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  type Campaign,
-  type Contract,
-  type Reference,
-  type Rule,
-  referenceOf,
-} from "../../domain/reference/reference.ts";
+import type { Campaign, Contract, Reference, Rule } from "../../domain/reference/reference.ts";
+import { referenceOf } from "../../domain/reference/snapshot.ts";
 import {
   campaign,
   campaignId,

@@ -1,17 +1,17 @@
 // Records and reference rows with fixed, boring defaults: a test states only what matters to it.
 
 import { blankEvent, nothingFound } from "../../domain/nothing-found.ts";
-import {
-  type Campaign,
-  type Client,
-  type Contract,
-  type Link,
-  type Partner,
-  type Reference,
-  type ReferenceRows,
-  type Rule,
-  referenceOf,
+import type {
+  Campaign,
+  Client,
+  Contract,
+  Link,
+  Partner,
+  Reference,
+  ReferenceRows,
+  Rule,
 } from "../../domain/reference/reference.ts";
+import { referenceOf } from "../../domain/reference/snapshot.ts";
 import { nightlyDefaults } from "../../domain/reference/thresholds.ts";
 import type {
   Claim,

@@ -3,7 +3,7 @@
 import type { PoolClient } from "pg";
 import { startOfDay } from "../../../domain/calendar.ts";
 import { toDecimal } from "../../../domain/money.ts";
-import { contractTypeOf } from "../../../domain/reference/event-types.ts";
+import { contractTypeOf } from "../../../domain/reference/reference.ts";
 import { type Expressions, type RowsQuery, selecting } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import { termsOf } from "./contract-terms.ts";

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { parseCondition } from "../../../domain/conditions/condition.ts";
 import { digitsOf } from "../../../domain/money.ts";
-import { EARNING_TYPES } from "../../../domain/reference/event-types.ts";
+import { EARNING_TYPES } from "../../../domain/reference/reference.ts";
 import { nightlyDefaults } from "../../../domain/reference/thresholds.ts";
 import { eventTypeOf } from "../../../processors/admit/event-types.ts";
 import { rangeOf } from "../../../processors/score/exclusions.ts";

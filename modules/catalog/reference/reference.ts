@@ -1,7 +1,8 @@
 // The view "reference" of every process: all rows of reference data in memory, complete up to a
 // known time.
 import type pg from "pg";
-import { type Reference, type ReferenceRows, referenceOf } from "../../../domain/reference/reference.ts";
+import type { Reference, ReferenceRows } from "../../../domain/reference/reference.ts";
+import { referenceOf } from "../../../domain/reference/snapshot.ts";
 import { keepSnapshot, type SnapshotAt } from "../../../infra/postgres/snapshot.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import type { Read, UnixMs } from "../../../stream/flow.ts";

@@ -1,7 +1,8 @@
 // Computes what the live attribution would decide about a stored event if this rule were in force.
 // Pure.
 
-import { inWinningOrder, type Reference, type ReferenceAt, type Rule } from "../../../domain/reference/reference.ts";
+import type { Reference, ReferenceAt, Rule } from "../../../domain/reference/reference.ts";
+import { inWinningOrder } from "../../../domain/reference/snapshot.ts";
 import { attribute } from "../../../processors/attribute/attribute.ts";
 import { claimKindOf } from "../../../processors/attribute/claims.ts";
 import type { Candidate, Credit, EventScored } from "../../../schemas/generated.ts";

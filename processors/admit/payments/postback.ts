@@ -3,9 +3,9 @@
 import { isUtf8 } from "node:buffer";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import { type Admission, type Arrival, BadBody, type Refusal } from "../../../stream/flow.ts";
-import { admitEvent, type Terms } from "../event.ts";
+import { admitEvent } from "../event.ts";
 import { RefusedEvent, refuse } from "../refuse.ts";
-import { type RequestFacts, requestTerms } from "../request-terms.ts";
+import { type RequestFacts, requestTerms, type Terms } from "../request-terms.ts";
 import { type Texts, textsOf } from "../shape.ts";
 import { isObject } from "./fields.ts";
 import type { Json, Money, PaymentProvider, PaymentSucceeded, PaymentTakenBack } from "./provider.ts";

@@ -3,9 +3,9 @@
 import { orderIdOf, uuidOf } from "../../../domain/ids.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import type { Admission, Arrival, Refusal } from "../../../stream/flow.ts";
-import { admitEvent, type Terms } from "../event.ts";
+import { admitEvent } from "../event.ts";
 import { RefusedEvent } from "../refuse.ts";
-import { type RequestFacts, requestTerms } from "../request-terms.ts";
+import { type RequestFacts, requestTerms, type Terms } from "../request-terms.ts";
 import { type Columns, givenEvent, type Row } from "./csv-row.ts";
 
 /** Some rows of a file, and the columns from its header. */

@@ -2,7 +2,8 @@
 // and reads the results.
 import { clickIdKey, mint } from "../../../domain/click-id.ts";
 import { identifyFor } from "../../../domain/device-id.ts";
-import { type Contract, reference, referenceOf } from "../../../domain/reference/reference.ts";
+import { type Contract, reference } from "../../../domain/reference/reference.ts";
+import { referenceOf } from "../../../domain/reference/snapshot.ts";
 import { admitEvent } from "../../../processors/admit/event.ts";
 import { textsOf } from "../../../processors/admit/shape.ts";
 import { clickKeys, clickKeysOf } from "../../../processors/attribute/facts.ts";

@@ -203,3 +203,22 @@ export const rowOf = (line: Pick<Line, "row">): EventAttributed => {
   row.refunded_minor = row.refunded_minor == null ? null : BigInt(row.refunded_minor);
   return row;
 };
+
+/** Why a line is held: another partner has claimed its order. */
+export const DISPUTED = "claimed_by_another_partner";
+
+export const isCredited = ({ credit }: EventAttributed): boolean =>
+  credit.status === "attributed" && credit.partner_id !== null;
+export const saleValueOf = ({ event }: EventAttributed): bigint =>
+  event.value_minor !== null && event.value_minor > 0n ? event.value_minor : 0n;
+
+/** The partners who claim an order or line, with the one whom this row credits. */
+export const withClaim = (claimedBy: readonly number[], row: EventAttributed): readonly number[] =>
+  !isCredited(row) || claimedBy.includes(row.credit.partner_id!) ? claimedBy : [...claimedBy, row.credit.partner_id!];
+
+/**
+ * True if another partner has already claimed any line of the order. The claim then waits for a
+ * person.
+ */
+export const isClaimedByAnother = (order: OrderState, row: EventAttributed): boolean =>
+  isCredited(row) && order.claimed_by.some((partner) => partner !== row.credit.partner_id);

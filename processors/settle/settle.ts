@@ -1,7 +1,6 @@
 // The life of one order: the first copy counts, further copies are merged, refunds take back, and
 // decisions have the last word.
 
-import { divideHalfEven } from "../../domain/money.ts";
 import type { Claim, Conversion, Decision, EventAttributed } from "../../schemas/generated.ts";
 import {
   type Emit,
@@ -17,8 +16,22 @@ import { type ChangedLine, changeLines, withRefunds } from "./change-lines.ts";
 import { type Changes, withoutPassing } from "./credit-line.ts";
 import { decideOrder, decideWaiting } from "./decisions/decide.ts";
 import { isLead, leadIdOf, meet, nameOf, productKeyOf } from "./match-line.ts";
-import { MERGE_WINDOW_MS, mergeCopy, moneyOf, rowOfCopy, withoutGoods } from "./merge-copy.ts";
-import { DEFAULT_CURRENCY, type Line, linesIn, type OrderState, outgrows, rowOf, rowText } from "./order.ts";
+import { MERGE_WINDOW_MS, rowOfCopy, withoutGoods } from "./merge-copy.ts";
+import { counted, merged, withIds } from "./merge-line.ts";
+import {
+  DEFAULT_CURRENCY,
+  DISPUTED,
+  isClaimedByAnother,
+  isCredited,
+  type Line,
+  linesIn,
+  type OrderState,
+  outgrows,
+  rowOf,
+  rowText,
+  saleValueOf,
+  withClaim,
+} from "./order.ts";
 import { asTheirSales } from "./refund.ts";
 import { moveRefund, takeRefund } from "./refund-claim.ts";
 
@@ -29,15 +42,7 @@ type Outcome = Emit<SettleOutputs, OrderState>;
 /** A real order has fewer lines, and a claim about all lines would take seconds. */
 export const MOST_LINES = 2_000;
 
-export const DISPUTED = "claimed_by_another_partner";
-const COPY_REJECTED = "copy_rejected";
 const TOTAL_AND_LINES = "order_total_and_lines";
-
-const isCredited = ({ credit }: EventAttributed): boolean =>
-  credit.status === "attributed" && credit.partner_id !== null;
-const isRejected = ({ fraud }: EventAttributed): boolean => fraud.band === "reject";
-const saleValueOf = ({ event }: EventAttributed): bigint =>
-  event.value_minor !== null && event.value_minor > 0n ? event.value_minor : 0n;
 
 /** Conversions carry the time of their sale, so that commission finds the contract of that time. */
 const emitted = (rows: Rows, { records }: Changes, state: OrderState): Outcome =>
@@ -54,16 +59,6 @@ const answered = (before: OrderState, written: Rows, changes: Changes, after: Or
   const { rows, state } = withRefunds(before, after, written);
   return emitted(rows, changes, state);
 };
-
-const withClaim = (claimedBy: readonly number[], row: EventAttributed): readonly number[] =>
-  !isCredited(row) || claimedBy.includes(row.credit.partner_id!) ? claimedBy : [...claimedBy, row.credit.partner_id!];
-
-/**
- * True if another partner has already claimed any line of the order. The claim then waits for a
- * person.
- */
-const isClaimedByAnother = (order: OrderState, row: EventAttributed): boolean =>
-  isCredited(row) && order.claimed_by.some((partner) => partner !== row.credit.partner_id);
 
 const opened = (
   claim: Recorded<Claim>,
@@ -152,81 +147,6 @@ const firstCopy = (
   return answered(order, [...written, ...taken.rows], withoutPassing(changes, decided), left);
 };
 
-/** The settled amount in another currency keeps its proportion of the line. */
-const settledOf = (line: Line, valueMinor: bigint, currency: string): bigint => {
-  if (currency !== line.currency)
-    return line.value_minor === 0n ? 0n : divideHalfEven(line.settled_minor * valueMinor, line.value_minor);
-  return line.settled_minor < valueMinor ? line.settled_minor : valueMinor;
-};
-
-/** Why a line must be held after this copy. Null if the reason for holding does not change. */
-const heldBy = (line: Line, first: EventAttributed, copy: EventAttributed, order: OrderState): string | null => {
-  if (line.is_decided || line.review !== null) return null;
-  if (isRejected(first) !== isRejected(copy)) return COPY_REJECTED;
-  if (line.status !== "open") return isCredited(copy) && copy.credit.partner_id !== line.partner_id ? DISPUTED : null;
-  if (!isCredited(copy)) return null;
-  return copy.fraud.band === "review" ? "fraud_review" : isClaimedByAnother(order, copy) ? DISPUTED : null;
-};
-
-/**
- * A source may send one sale endlessly, so old copies are counted and then forgotten one by one. A
- * copy that a refund names is kept, because otherwise the refund would give back what it took.
- */
-const MOST_COPIES = 20;
-const withCopy = (
-  { copies, copied }: Line,
-  eventId: string,
-  { refunds }: OrderState,
-): Pick<Line, "copies" | "copied"> => {
-  const all = [...copied, eventId];
-  const isNamed = (id: string): boolean => refunds.some(({ line_event_id }) => line_event_id === id);
-  const forgotten = all.length > MOST_COPIES ? all.find((id) => !isNamed(id)) : undefined;
-  return { copies: copies + 1, copied: all.filter((id) => id !== forgotten) };
-};
-
-/**
- * Merges a further copy, which never counts as a sale of its own. It fills fields that the first
- * copy lacked. A credited line keeps its partner, and is held for a decision if the copy credits
- * another partner.
- */
-const merged = (line: Line, copy: EventAttributed, order: OrderState): ChangedLine => {
-  const first = rowOf(line);
-  const money = moneyOf(first.event, copy.event, line);
-  const takesCredit = line.status === "open" && !line.is_decided && isCredited(copy);
-  const held = heldBy(line, first, copy, order);
-  const row = mergeCopy(first, copy, money, takesCredit);
-  const value = saleValueOf(row);
-  const currency = row.event.currency ?? line.currency;
-  /** The segment selects the contract, so filling in a missing segment changes money too. */
-  const isMoneyChanged =
-    value !== line.value_minor || currency !== line.currency || row.event.product_line !== first.event.product_line;
-  const settled = settledOf(line, value, currency);
-  return {
-    line: {
-      ...line,
-      value_minor: value,
-      currency,
-      has_server_money: line.has_server_money || (money.takesMoney && !copy.event.client_side),
-      has_currency: line.has_currency || money.has_currency,
-      settled_minor: settled,
-      // A refund of a line that had a value does not mean that the line, now worth nothing, was
-      // returned.
-      is_returned: line.is_returned && (value > 0n || line.value_minor === 0n),
-      claimed_by: line.claimed_by === null ? null : withClaim(line.claimed_by, copy),
-      review: held ?? line.review,
-      ...withCopy(line, copy.event.event_id, order),
-      row: row === first ? line.row : rowText(row),
-    },
-    row,
-    isRewritten: row !== first,
-    takesCredit,
-    reason: isMoneyChanged ? "changed_money" : held,
-  };
-};
-
-const counted = (order: OrderState, late: readonly Line[], eventId: string): readonly Line[] =>
-  order.lines.map((line) => (late.includes(line) ? { ...line, ...withCopy(line, eventId, order) } : line));
-
 const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly Line[]): Outcome => {
   const changes: Changes = { cause: claim, records: [] };
   const copy = claim.data.attributed;
@@ -261,16 +181,6 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly 
     claimed_by: inTime.length === 0 ? order.claimed_by : withClaim(order.claimed_by, copy),
   });
 };
-
-/** The total of an order becomes the line of its product, and a lead gets its client's id. */
-const withIds = (touched: ChangedLine, claim: Claim): ChangedLine => ({
-  ...touched,
-  line: {
-    ...touched.line,
-    product_key: touched.line.product_key === "" ? productKeyOf(claim) : touched.line.product_key,
-    lead_id: touched.line.lead_id ?? leadIdOf(claim),
-  },
-});
 
 const refundClaim = (claim: Recorded<Claim>, order: OrderState): Outcome => {
   const changes: Changes = { cause: claim, records: [] };

@@ -291,7 +291,7 @@ export const bugs: readonly Bug[] = [
     laws: ["M7"],
     edits: [
       {
-        file: "processors/settle/settle.ts",
+        file: "processors/settle/merge-line.ts",
         find: "if (isRejected(first) !== isRejected(copy)) return COPY_REJECTED;",
         plant: "if (isRejected(first) && first === copy) return COPY_REJECTED;",
       },

@@ -2,8 +2,8 @@
 // with the one that settle remembers.
 import { isSameSet } from "../../../processors/settle/decisions/reprocess.ts";
 import { isInParts, keysOfOrder, orderFrom } from "../../../processors/settle/memory.ts";
-import { emptyOrder, type Line, type OrderState, rowOf } from "../../../processors/settle/order.ts";
-import { DISPUTED, settle } from "../../../processors/settle/settle.ts";
+import { DISPUTED, emptyOrder, type Line, type OrderState, rowOf } from "../../../processors/settle/order.ts";
+import { settle } from "../../../processors/settle/settle.ts";
 import type { Claim, Decision, EventAttributed } from "../../../schemas/generated.ts";
 import type { Recorded } from "../../../stream/flow.ts";
 import { topics } from "../../../topics.ts";

@@ -2,8 +2,7 @@
 // decisions for them, and what these would book. Writes nothing.
 import { reference } from "../../../domain/reference/reference.ts";
 import { orderKeyOf } from "../../../processors/attribute/claims.ts";
-import { type Line, type OrderState, rowOf } from "../../../processors/settle/order.ts";
-import { DISPUTED } from "../../../processors/settle/settle.ts";
+import { DISPUTED, type Line, type OrderState, rowOf } from "../../../processors/settle/order.ts";
 import type { Credit, EventAttributed, LedgerEntry } from "../../../schemas/generated.ts";
 import type { History, HistoryPlace, HistoryWindow, StoredEvent } from "../../../sinks/analytics/history.ts";
 import { type Change, changeOf, type DecisionInput, recreditOf } from "../reprocess/changes.ts";

@@ -4,12 +4,21 @@
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 import { recurring } from "./contract-types/recurring.ts";
-import { bounded, capped } from "./limits.ts";
 import { type CommissionMemory, countIn, customerIn, customerKey, periodKey, withCount } from "./memory.ts";
 import type { Customer, Volume } from "./memory-format.ts";
 import type { Adjustment } from "./month.ts";
 import { earnByVolume } from "./volume.ts";
-import { flat, hybrid, type NothingReason, type NoWorth, nothing, percent, type SaleWorth } from "./worth.ts";
+import {
+  bounded,
+  capped,
+  flat,
+  hybrid,
+  type NothingReason,
+  type NoWorth,
+  nothing,
+  percent,
+  type SaleWorth,
+} from "./worth.ts";
 
 /**
  * The result of applying a contract to a sale: what it earns, what changes elsewhere in the month,

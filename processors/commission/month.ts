@@ -3,12 +3,11 @@
 
 import type { Conversion } from "../../schemas/generated.ts";
 import { earnsAt, type Place, reachedBy, volumeInputs, volumeWords } from "./contract-types/tiered.ts";
-import { capWords } from "./limits.ts";
 import { monthName } from "./memory.ts";
 import type { Count, TierSales } from "./memory-format.ts";
 import { payableOf, type SaleCounts, type Share, sharesOf } from "./shares.ts";
 import { placeIn } from "./tier-volume.ts";
-import { type Inputs, LEDGER_MAX, larger, smaller } from "./worth.ts";
+import { capWords, type Inputs, LEDGER_MAX, larger, smaller } from "./worth.ts";
 
 /**
  * What a part of the month gains or loses in addition to the sale or refund that caused the change.

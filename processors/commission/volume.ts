@@ -4,13 +4,12 @@ import { divideHalfEven } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 import { addedBy, isUnpaid, saleFormula, scaleOf, volumeInputs } from "./contract-types/tiered.ts";
-import { capWords } from "./limits.ts";
 import { type CommissionMemory, countIn, monthName, periodKey, withCount } from "./memory.ts";
 import type { EarnedSale, Volume } from "./memory-format.ts";
 import { type Adjustment, adjusted, spareIn, withPart } from "./month.ts";
 import type { SaleCounts } from "./shares.ts";
 import { minus, NO_VOLUME, ownKind, placeIn, plus, tableOf, volumeOf } from "./tier-volume.ts";
-import { type NoWorth, nothing, type SaleWorth, smaller } from "./worth.ts";
+import { capWords, type NoWorth, nothing, type SaleWorth, smaller } from "./worth.ts";
 
 export interface VolumeStep {
   readonly memory: CommissionMemory;

@@ -1,9 +1,8 @@
 // All fraud rules that look at one event, with the settings of a client applied.
 import type { FraudRule, RuleSetting } from "./rule.ts";
 import { addressClass, conversionsPerAddress, countryDiffers } from "./rules/address.ts";
-import { botUserAgent, clickOnManyDevices } from "./rules/device.ts";
-import { selfReferral } from "./rules/self-referral.ts";
 import { clickToInstall, clickToPurchase, impossibleInstall } from "./rules/time-to-event.ts";
+import { botUserAgent, clickOnManyDevices, selfReferral } from "./rules/visitor.ts";
 
 /**
  * The nine rules that an event, its click id or a hint can trigger, in the order of their reasons.

@@ -1,7 +1,7 @@
 // An install or an ext_* event, attributed or not, as a row.
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { creditOf } from "../credit.ts";
+import { creditOf } from "../shared-columns.ts";
 import type { AppEventRow } from "./table.ts";
 
 /** One row for an install, an ext_purchase and each custom event `ext_*`; none for any other. */

@@ -1,6 +1,6 @@
 // The table of what happened in a client's app: installs and events named ext_*, attributed or not.
 import { bigint, int, keepNewest, nullable, text, time, uuid, type WrittenRow } from "../../infra/postgres/columns.ts";
-import { creditColumns } from "../credit.ts";
+import { creditColumns } from "../shared-columns.ts";
 import { postgresTable } from "../stores/postgres.ts";
 
 const appEventColumns = {

@@ -1,7 +1,7 @@
 // A change of a conversion as a row: the conversion as this record leaves it.
 import type { Conversion } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { contentHash } from "../content-hash.ts";
+import { contentHash } from "../shared-columns.ts";
 import { contentOf, rowOf } from "./generated.ts";
 import type { ConversionRow } from "./table.ts";
 

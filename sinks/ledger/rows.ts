@@ -1,7 +1,7 @@
 // A ledger entry with its lines as a row.
 import type { LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { contentHash } from "../content-hash.ts";
+import { contentHash } from "../shared-columns.ts";
 import type { LedgerRow } from "./columns.ts";
 import { contentOf, rowOf } from "./generated.ts";
 

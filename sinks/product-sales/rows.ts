@@ -2,7 +2,7 @@
 import { refundedEventOf } from "../../domain/refunds.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { creditOf } from "../credit.ts";
+import { creditOf } from "../shared-columns.ts";
 import type { SaleRow } from "./table.ts";
 
 const saleTypes: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund"]);

@@ -10,7 +10,7 @@ import {
   uuid,
   type WrittenRow,
 } from "../../infra/postgres/columns.ts";
-import { creditColumns } from "../credit.ts";
+import { creditColumns } from "../shared-columns.ts";
 import { postgresTable } from "../stores/postgres.ts";
 
 const saleColumns = {

@@ -1,7 +1,7 @@
 // A conversion as a row of the table.
 import { expect, test } from "vitest";
-import { contentHash } from "../../sinks/content-hash.ts";
 import { conversionRows } from "../../sinks/conversions/rows.ts";
+import { contentHash } from "../../sinks/shared-columns.ts";
 import { topics } from "../../topics.ts";
 import { conversion, recorded } from "../support/builders.ts";
 

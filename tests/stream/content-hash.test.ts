@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { contentHash } from "../../sinks/content-hash.ts";
+import { contentHash } from "../../sinks/shared-columns.ts";
 
 /** The computation of the code before November 2026. */
 const before = (values: readonly unknown[]): string =>

@@ -1,5 +1,6 @@
-// Rules about the visitor's device: a bot's user agent, and a click id on many devices.
-import type { FraudRule } from "../rule.ts";
+// Rules about the visitor: a bot's user agent, a click id on many devices, and a buyer who is the
+// partner.
+import { type FraudRule, isConversion } from "../rule.ts";
 
 const evidenceLength = 120;
 
@@ -27,4 +28,15 @@ export const clickOnManyDevices: FraudRule = {
     const others = hints?.click_devices ?? null;
     return others === null || others + 1 <= threshold ? null : `${others + 1} devices carry this click id`;
   },
+};
+
+/**
+ * The e-mail address of the lead or order is the partner's own (docs/enrichment.md, "The rules").
+ * Both are compared as keyed hashes.
+ */
+export const selfReferral: FraudRule = {
+  code: "self_referral",
+  weight: 60,
+  threshold: null,
+  evidence: (seen) => (isConversion(seen.input) && seen.isPartnersOwn() ? "the e-mail is that of the partner" : null),
 };

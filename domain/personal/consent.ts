@@ -42,7 +42,7 @@ const contractual: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "r
 /** Removes address and user agent of a visitor without consent to analytics. */
 const noDevice = { ip: null, ua: null } as const;
 
-const allowsAnalytics = (consent: number): boolean => (consent & analytics) !== 0;
+export const allowsAnalytics = (consent: number): boolean => (consent & analytics) !== 0;
 
 /** True if the visitor's way and device may be shown, i.e. with consent to analytics. */
 export const isSeen = ({ data }: { readonly data: EventAttributed }): boolean =>

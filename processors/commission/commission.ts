@@ -12,6 +12,7 @@ import type { EarnedSale } from "./memory-format.ts";
 import { releaseEntry } from "./release.ts";
 import { NO_VOLUME } from "./tier-volume.ts";
 import { releaseVolume, returnVolume } from "./volume.ts";
+import type { NoWorth, SaleWorth } from "./worth.ts";
 
 type CommissionOutputs = { readonly entries: LedgerEntry };
 type Sale = Recorded<Conversion>;
@@ -31,6 +32,17 @@ const committed = (
     memory,
   );
 
+const reasonForNothing = ({ recalculates }: Conversion, answer: SaleWorth | NoWorth): string => {
+  if (!recalculates) return "recalc_not_asked";
+  return answer.kind === "nothing" ? answer.reason : "rounds_to_zero";
+};
+
+/** If the decision used no numbers, the receipt shows no inputs. */
+const receiptInputs = ({ kind, inputs }: SaleWorth | NoWorth, holdDays: number, amountMinor: bigint): string =>
+  kind === "worth" || Object.keys(inputs).length > 0
+    ? JSON.stringify({ ...inputs, hold_days: holdDays, amount_minor: amountMinor.toString() })
+    : "{}";
+
 /**
  * Answers a credited conversion. There is always an entry (law M10): one that earns, or one that
  * moves nothing and states the reason.
@@ -44,13 +56,7 @@ const earn = (
   const { answer, adjustments, units, table, memory } = decide(sale.data, contract, before);
   const amountMinor = answer.kind === "worth" ? answer.amountMinor : 0n;
   const isEarning = amountMinor !== 0n;
-  const none = !sale.data.recalculates
-    ? "recalc_not_asked"
-    : answer.kind === "nothing"
-      ? answer.reason
-      : "rounds_to_zero";
-  // If the decision used no numbers, the receipt shows no inputs.
-  const shown = answer.kind === "worth" || Object.keys(answer.inputs).length > 0;
+  const none = reasonForNothing(sale.data, answer);
   const payableFrom = sale.data.occurred_at + holdDays * DAY_MS;
   const terms = {
     held: isEarning && sale.data.review !== null,
@@ -65,9 +71,7 @@ const earn = (
     amount_minor: amountMinor,
     reason: isEarning ? sale.data.review : none,
     formula: answer.kind === "worth" && isEarning ? answer.formula : `nothing: ${none}`,
-    inputs: shown
-      ? JSON.stringify({ ...answer.inputs, hold_days: holdDays, amount_minor: amountMinor.toString() })
-      : "{}",
+    inputs: receiptInputs(answer, holdDays, amountMinor),
     reverses_entry_id: null,
   });
   const kept = remember(memory, sale, {

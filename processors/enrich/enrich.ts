@@ -1,11 +1,11 @@
 // Adds what can be looked up about an event (place, network, device, bot flag and person) and
 // passes on what consent allows.
 
-import { allowedBy, maskInForce } from "../../domain/personal/consent.ts";
+import { allowedBy, allowsAnalytics, maskInForce } from "../../domain/personal/consent.ts";
 import { unlinkedBy } from "../../domain/personal/unlink.ts";
 import { addressOfVisitor, signalsIn, userAgentOfVisitor } from "../../domain/personal/visitor.ts";
 import type { EventEnriched, EventReceived, IdentityEdge } from "../../schemas/generated.ts";
-import { drop, emit, type Processor } from "../../stream/flow.ts";
+import { drop, emit, type Processor, type Recorded } from "../../stream/flow.ts";
 import { noUserAgent, userAgentOf } from "./browser.ts";
 import type { EnrichFacts } from "./facts.ts";
 import {
@@ -22,7 +22,6 @@ import { identityLinksOf, linksAcrossClientsOf, noIdentityLinks } from "./identi
 import { noPlace } from "./places.ts";
 
 const noErrors: readonly string[] = [];
-const analytics = 0x01;
 
 /**
  * A failed look-up gives null and a name in `errors`; it never blocks the event. If the request
@@ -42,7 +41,7 @@ export const enrich: Processor<
   const consent = maskInForce(event.consent, signals);
   const allowed = allowedBy(consent, event);
   if (allowed === null) return drop("no_analytics_consent", known);
-  const isSeen = (consent & analytics) !== 0;
+  const isSeen = allowsAnalytics(consent);
   const address = addressOfVisitor(event);
   const ua = userAgentOfVisitor(event);
   const userAgent = ua === null ? noUserAgent : userAgentOf(ua);
@@ -51,10 +50,7 @@ export const enrich: Processor<
   // they may lie elsewhere.
   const isGiven = signals.country !== null;
   const placeError = isGiven && place.error === "geo_unavailable" ? null : place.error;
-  const canLink = isLinkable(event, consent);
-  const unlink = unlinkedBy(event);
-  const shown = canLink ? stillLinked(identifiersIn(event, facts.identifyOf), known) : noIdentifiers;
-  const after = unlink === null ? personAfter(known, shown, input) : personWithout(known, unlink.identifier);
+  const { person, edges, after } = identityOf(input, consent, known, facts);
   return emit<{ enriched: EventEnriched }, Person | null>(
     [
       {
@@ -74,18 +70,37 @@ export const enrich: Processor<
             city: isSeen && !isGiven ? place.city : null,
             asn: isSeen ? place.asn : null,
             asn_class: place.asn_class,
-            person: canLink ? personOf(shown, after, input.at) : null,
-            edges: linksLeft(
-              canLink ? identityLinksOf(event, shown, { identify: facts.identifyOf, at: input.at }) : noIdentityLinks,
-              linksAcrossClientsOf(event, consent, input.at),
-              known,
-            ),
+            person,
+            edges,
           },
         },
       },
     ],
     after,
   );
+};
+
+/**
+ * The person whom the event shows, the identity links that it proves, and what is remembered of its
+ * device from now on.
+ */
+const identityOf = (
+  input: Recorded<EventReceived>,
+  consent: number,
+  known: Person | null,
+  { identifyOf: identify }: EnrichFacts,
+) => {
+  const { data: event, at } = input;
+  const canLink = isLinkable(event, consent);
+  const unlink = unlinkedBy(event);
+  const shown = canLink ? stillLinked(identifiersIn(event, identify), known) : noIdentifiers;
+  const after = unlink === null ? personAfter(known, shown, input) : personWithout(known, unlink.identifier);
+  const own = canLink ? identityLinksOf(event, shown, { identify, at }) : noIdentityLinks;
+  return {
+    person: canLink ? personOf(shown, after, at) : null,
+    edges: linksLeft(own, linksAcrossClientsOf(event, consent, at), known),
+    after,
+  };
 };
 
 /**

@@ -95,6 +95,21 @@ interface Container {
 type CoveredOffsets = Pick<Contents, "topic" | "partition" | "first" | "last"> &
   Partial<Pick<Contents, "appended_from" | "appended_to">>;
 
+type Tally = Omit<Contents, "topic" | "partition" | "first" | "last">;
+
+/** In this order of fields, since the text of it is part of the file. */
+const contentsOf = ({ topic, partition, first, last, ...given }: CoveredOffsets, tally: Tally): Contents => ({
+  topic,
+  partition,
+  first,
+  last,
+  records: tally.records,
+  appended_from: given.appended_from ?? tally.appended_from,
+  appended_to: given.appended_to ?? tally.appended_to,
+  bytes: tally.bytes,
+  sha256: tally.sha256,
+});
+
 /** A file in the making. Records are compressed as they come, so that closing it costs little. */
 export interface OpenContainer {
   /** In the order of their offsets; one call at a time. */
@@ -143,19 +158,15 @@ export const openContainer = (): OpenContainer => {
     appendedTo = given.at(-1)!.appended_at;
     records += given.length;
   };
-  const close = async ({ topic, partition, first, last, ...covered }: CoveredOffsets): Promise<Container> => {
+  const close = async (covered: CoveredOffsets): Promise<Container> => {
     if (count > 0) await endBlock();
-    const contents: Contents = {
-      topic,
-      partition,
-      first,
-      last,
+    const contents = contentsOf(covered, {
       records,
-      appended_from: covered.appended_from ?? appendedFrom,
-      appended_to: covered.appended_to ?? appendedTo,
+      appended_from: appendedFrom,
+      appended_to: appendedTo,
       bytes,
       sha256: hash.digest("hex"),
-    };
+    });
     return { file: fileOf(contents, blocks), contents };
   };
   return { add, bytes: () => bytes + at, close };

@@ -104,6 +104,105 @@ const countFor = ({ place, announced }: OpenFile, messages: readonly Message[], 
   return end - at;
 };
 
+/** Everything that one process knows of the archive while it stores. */
+interface Archive {
+  readonly objects: Objects;
+  readonly storeSchemas: ReturnType<typeof schemaStore>;
+  /** The open file of each partition, while it is read. */
+  open: Map<string, OpenFile>;
+  /** Where the next batch of a partition begins, if it follows the last file. */
+  readonly expected: Map<string, number>;
+}
+
+/**
+ * Begins a file at this record. Where no file is known to have ended, it asks what other members
+ * have stored or announced from here on.
+ */
+const begin = async (
+  { objects, expected }: Archive,
+  batch: FetchedBatch,
+  message: Message,
+): Promise<OpenFile | { readonly storedUntil: number }> => {
+  const { topic, partition } = batch;
+  const place: Place = { topic, partition, hour: hourOf(message.appendedAt as UnixMs) };
+  const { offset: first } = message;
+  const follows = expected.get(`${topic}/${partition}`) === first;
+  const storedUntil = follows ? first : await endOfStored(objects, batch, message);
+  if (storedUntil > first) return { storedUntil };
+  const announced = follows ? undefined : await announcementAt(objects, place, first);
+  return { place, first, next: first, container: openContainer(), announced };
+};
+
+/**
+ * Stores the file. Returns the offset behind it, or its first offset if the records must be read
+ * again, up to another end.
+ */
+const close = async (objects: Objects, file: OpenFile): Promise<number> => {
+  const { place, first } = file;
+  const { topic, partition } = place;
+  const made = await file.container.close({ topic, partition, first, last: file.next - 1 });
+  const announced = file.announced ?? (await announce(objects, place, made.contents));
+  hit("after-announcement");
+  const key = fileKey(place, announced.first, announced.last);
+  if (announced.sha256 !== made.contents.sha256) {
+    if (await isStored(objects, key)) return announced.last + 1;
+    if (file.announced === undefined) return first;
+    throw new Error(`${key} was announced with other contents than the log holds`);
+  }
+  await objects.put(key, made.file);
+  hit("after-file");
+  return announced.last + 1;
+};
+
+/** Adds the messages of a batch to files of their partition, and closes those that are whole. */
+const keepBatch = async (
+  archive: Archive,
+  batch: FetchedBatch,
+  until: number,
+  heartbeat: () => Promise<void>,
+): ReturnType<CopyPorts["keep"]> => {
+  const { topic, partition, messages } = batch;
+  const place = `${topic}/${partition}`;
+  const { open: files, expected } = archive;
+  let next = messages[0]!.offset;
+  let file = files.get(place);
+  if (file?.next !== next) file = undefined;
+  // If anything fails from here on, the file is begun again where it began.
+  files.delete(place);
+  if (file === undefined && expected.get(place) !== next) expected.delete(place);
+  await archive.storeSchemas(messages);
+  for (let at = 0; at < messages.length; ) {
+    await heartbeat();
+    if (file === undefined) {
+      const begun = await begin(archive, batch, messages[at]!);
+      expected.delete(place);
+      if ("storedUntil" in begun) {
+        next = begun.storedUntil;
+        at = messages.findIndex(({ offset }) => offset >= next);
+        // A file of another member may reach beyond this batch. Its end is then looked up again.
+        if (at < 0) return { stored: next, next };
+        expected.set(place, next);
+        continue;
+      }
+      file = begun;
+    }
+    const part = messages.slice(at, at + countFor(file, messages, at));
+    await file.container.add(part.map(recordOf));
+    if (part.length > 0) file.next = part.at(-1)!.offset + 1;
+    at += part.length;
+    if (at === messages.length && !isWhole(file, until)) {
+      files.set(place, file);
+      return { stored: file.first, next: file.next };
+    }
+    next = await close(archive.objects, file);
+    // Another member has cut elsewhere: read on from there, and ask what it has stored.
+    if (next !== file.next) return { stored: next, next };
+    expected.set(place, next);
+    file = undefined;
+  }
+  return { stored: next, next };
+};
+
 /**
  * What `keep` of a copy is for the archive. A file is closed when everything that waited in the log
  * is in it, when it has its bytes, or when its hour is over. It is announced before it is put: of
@@ -121,88 +220,14 @@ export const archiver = (
   objects: Objects,
   schemaOf: (schemaId: number) => Promise<object | null>,
 ): { readonly keep: CopyPorts["keep"]; readonly forget: () => void } => {
-  /** By partition, while it is read. */
-  let open = new Map<string, OpenFile>();
-  /** By partition: where the next batch begins, if it follows the last file. */
-  const expected = new Map<string, number>();
   const storeSchemas = schemaStore(objects, schemaOf);
-
-  /** Where no file is known to have ended, what others have done from here on is asked for. */
-  const begin = async (batch: FetchedBatch, message: Message): Promise<OpenFile | { readonly storedUntil: number }> => {
-    const { topic, partition } = batch;
-    const place: Place = { topic, partition, hour: hourOf(message.appendedAt as UnixMs) };
-    const { offset: first } = message;
-    const follows = expected.get(`${topic}/${partition}`) === first;
-    const storedUntil = follows ? first : await endOfStored(objects, batch, message);
-    if (storedUntil > first) return { storedUntil };
-    const announced = follows ? undefined : await announcementAt(objects, place, first);
-    return { place, first, next: first, container: openContainer(), announced };
-  };
-
-  /** The offset behind the file; its first one when it must be read again, up to another end. */
-  const close = async (file: OpenFile): Promise<number> => {
-    const { place, first } = file;
-    const { topic, partition } = place;
-    const made = await file.container.close({ topic, partition, first, last: file.next - 1 });
-    const announced = file.announced ?? (await announce(objects, place, made.contents));
-    hit("after-announcement");
-    const key = fileKey(place, announced.first, announced.last);
-    if (announced.sha256 !== made.contents.sha256) {
-      if (await isStored(objects, key)) return announced.last + 1;
-      if (file.announced === undefined) return first;
-      throw new Error(`${key} was announced with other contents than the log holds`);
-    }
-    await objects.put(key, made.file);
-    hit("after-file");
-    return announced.last + 1;
-  };
-
-  const keep: CopyPorts["keep"] = async (batch, until, heartbeat) => {
-    const { topic, partition, messages } = batch;
-    const place = `${topic}/${partition}`;
-    const files = open;
-    let next = messages[0]!.offset;
-    let file = files.get(place);
-    if (file?.next !== next) file = undefined;
-    // Whatever fails from here on, the file is begun again where it began.
-    files.delete(place);
-    if (file === undefined && expected.get(place) !== next) expected.delete(place);
-    await storeSchemas(messages);
-    for (let at = 0; at < messages.length; ) {
-      await heartbeat();
-      if (file === undefined) {
-        const begun = await begin(batch, messages[at]!);
-        expected.delete(place);
-        if ("storedUntil" in begun) {
-          next = begun.storedUntil;
-          at = messages.findIndex(({ offset }) => offset >= next);
-          // A file of another member may reach beyond this batch: then its end is looked for again.
-          if (at < 0) return { stored: next, next };
-          expected.set(place, next);
-          continue;
-        }
-        file = begun;
-      }
-      const part = messages.slice(at, at + countFor(file, messages, at));
-      await file.container.add(part.map(recordOf));
-      if (part.length > 0) file.next = part.at(-1)!.offset + 1;
-      at += part.length;
-      if (at === messages.length && !isWhole(file, until)) {
-        files.set(place, file);
-        return { stored: file.first, next: file.next };
-      }
-      next = await close(file);
-      // Another member has cut elsewhere: read on from there, and ask for what it has done.
-      if (next !== file.next) return { stored: next, next };
-      expected.set(place, next);
-      file = undefined;
-    }
-    return { stored: next, next };
-  };
+  const open = new Map<string, OpenFile>();
+  const expected = new Map<string, number>();
+  const archive: Archive = { objects, storeSchemas, open, expected };
   return {
-    keep,
+    keep: (batch, until, heartbeat) => keepBatch(archive, batch, until, heartbeat),
     forget: () => {
-      open = new Map();
+      archive.open = new Map();
     },
   };
 };

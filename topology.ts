@@ -1,5 +1,5 @@
-// THE PIPELINE: every edge, stage and sink, in the order that data flows; edges.ts has the lines of
-// the edges. `npm run describe` draws it into the README.
+// THE PIPELINE: every edge, stage and sink, in the order of the data flow. The edges are declared
+// in edges.ts. `npm run describe` draws the pipeline into the README.
 import { edges } from "./edges.ts";
 import { attribute } from "./processors/attribute/attribute.ts";
 import { attributeFacts } from "./processors/attribute/facts.ts";

@@ -1,4 +1,4 @@
-// Columns that several tables have: how an event was credited, and the hash of a row's content.
+// Columns that several tables share: how an event was credited, and the hash of a row's content.
 
 import { hash } from "node:crypto";
 import { int, nullable, text, uuid, type WrittenRow } from "../infra/postgres/columns.ts";
@@ -10,7 +10,10 @@ export const creditColumns = {
   partner_id: nullable(int),
   campaign_id: nullable(int),
   fraud_band: text,
-  /** The first copy, when this is a second copy of one conversion: it counts nowhere. */
+  /**
+   * The event id of the first copy, if this is a second copy of one conversion. Such a row is not
+   * counted.
+   */
   merged_into: nullable(uuid),
 };
 
@@ -24,11 +27,11 @@ export const creditOf = ({ credit, fraud, merged_into }: EventAttributed): Writt
 });
 
 /**
- * Hex SHA-256 of these values; bigints are written as their digits, and none lies deeper. Stored
- * rows keep it, so the values have one order for good: a field that is added to a schema counts
- * only where it differs from its default (`"hashed": "unless_default"`), else every record of
- * before would be another content.
+ * Hex SHA-256 of these values, which distinguishes two contents of one id (law R11). Bigints are
+ * written as decimal text; none is nested deeper. Stored rows keep the hash, so the order of the
+ * values never changes. A field that is added to a schema is hashed only where it differs from its
+ * default (`"hashed": "unless_default"`). Otherwise every older record would have another content.
  */
 export const contentHash = (values: readonly unknown[]): string =>
-  // A replacer of JSON.stringify would be called for each value, and for each of those inside.
+  // A replacer of JSON.stringify would be called for every value, also for nested ones.
   hash("sha256", JSON.stringify(values.map((value) => (typeof value === "bigint" ? `${value}` : value))), "hex");

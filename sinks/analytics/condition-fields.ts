@@ -1,5 +1,5 @@
-// Where the store keeps each field that a condition may ask for (domain/conditions/fields.ts reads
-// the same from an event).
+// Expressions for the fields that a condition may ask for, over the columns of the store
+// (domain/conditions/fields.ts reads the same fields from an event).
 import { pathOf, queryNameOf } from "../../domain/conditions/fields.ts";
 import { urlForm } from "../../domain/conditions/url-parts.ts";
 import { bind, type Condition } from "../../infra/clickhouse/query.ts";
@@ -7,7 +7,7 @@ import { literal, piece, plainPiece } from "../../infra/clickhouse/sql-fragments
 import { conditionTexts } from "../../schemas/generated-fields.ts";
 import { eventColumns } from "./generated.ts";
 
-/** Expressions that are never NULL; `text` counts where `isText` is 1. */
+/** Expressions that are never NULL. `text` only has a meaning where `isText` is 1. */
 export interface TextValue {
   readonly isThere: Condition;
   readonly isText: Condition;
@@ -31,7 +31,7 @@ const nullable = (expression: string): TextValue => {
   return { isThere, isText: isThere, text: plainPiece(`ifNull(toString(${expression}), '')`) };
 };
 
-/** host, path and query; without a group where the text is no address. */
+/** The groups host, path and query. Empty if the text is not an address. */
 const partsOf = (name: string): Condition => piece`extractGroups(ifNull(${plainPiece(name)}, ''), ${literal(urlForm)})`;
 const hostOf = (name: string): TextValue => {
   const isThere = piece`notEmpty(${partsOf(name)})`;
@@ -43,12 +43,12 @@ const pathPart: TextValue = {
   text: piece`if(empty(${partsOf("url")}[2]), '/', ${partsOf("url")}[2])`,
 };
 
-/** Those whose column has the name of the field, by what the column may hold. */
+/** Fields whose column has the same name, as nullable or plain columns. */
 const held = eventColumns
   .filter(({ name }) => Object.hasOwn(conditionTexts, name))
   .map(({ name, type }) => [name, type.startsWith("Nullable") ? nullable(name) : column(name)] as const);
 
-/** A custom event goes by its own name, as eventTypeOf says. */
+/** The type of a custom event is its own name, as in `eventTypeOf`. */
 const known: Readonly<Record<string, TextValue>> = {
   ...Object.fromEntries(held),
   t: column("if(t = 'custom' and isNotNull(custom_name), assumeNotNull(custom_name), t)"),
@@ -57,7 +57,7 @@ const known: Readonly<Record<string, TextValue>> = {
   "ref.host": hostOf("ref"),
 };
 
-/** Throws RangeError on a field that is no text. */
+/** Throws RangeError on a field that is not a text. */
 export const textValueOf = (field: string): TextValue => {
   const value = Object.hasOwn(known, field) ? known[field] : undefined;
   if (value !== undefined) return value;
@@ -68,10 +68,7 @@ export const textValueOf = (field: string): TextValue => {
 };
 export const anyValueOf = (field: string): AnyValue => inProps(pathOf(field));
 
-/**
- * The first parameter of that name: its undecoded value in a list of one, or an empty list. Its
- * bytes may be no UTF-8; then it is missing.
- */
+/** The first query parameter of that name. It counts as missing if its bytes are not UTF-8. */
 const queryValue = (name: string): TextValue => {
   const pieces = piece`splitByChar('&', ${partsOf("url")}[3])`;
   const first = piece`arrayFirst(p -> decodeURLFormComponent(splitByChar('=', p)[1]) = ${bind("String", name)},
@@ -83,9 +80,10 @@ const queryValue = (name: string): TextValue => {
 };
 
 /**
- * The store's parser takes no integer of more than 64 bits, and gives up the whole text for one:
- * such are written as decimals, which both read as the nearest double. Only a text that it cannot
- * read is touched; a list of them takes two passes, for each takes the comma behind it along.
+ * The store's JSON parser rejects a whole text that contains an integer of more than 64 bits. Such
+ * integers are written as decimals, which both parsers read as the nearest double. Only texts that
+ * the store cannot parse are changed. Two passes are needed, because a match takes the comma behind
+ * it along, so neighbours in a list are found in turn.
  */
 const bigInteger = literal("([:,[]-?[0-9]{19,21})([],}])");
 const asDecimal = literal("\\1.0\\2");

@@ -1,4 +1,4 @@
-// Gives a rule's condition its meaning in the language of the store: the same as the closure of
+// Translates a rule's condition into SQL of the store. It means the same as the closure of
 // domain/conditions/evaluate.ts.
 
 import { boundOf, dateForm, decimalOf, firstDayFrom, type ValueSpan } from "../../domain/conditions/comparison.ts";
@@ -11,10 +11,10 @@ import { literal, piece, plainPiece } from "../../infra/clickhouse/sql-fragments
 import { type AnyValue, anyValueOf, type TextValue, textValueOf } from "./condition-fields.ts";
 
 /**
- * A checked condition over the columns of `events` and `events_current`, as one of a query's
- * `where`: `readRows(clickhouse, scope, { where: [matching(rule.when)] })`.
- * Every leaf is 0 or 1 and never NULL, so that `not` means the same as in the closure. Whatever a
- * person wrote is bound. Throws RangeError on an unchecked condition.
+ * A checked condition over the columns of `events` and `events_current`, for the `where` of a
+ * query: `readRows(clickhouse, scope, { where: [matching(rule.when)] })`. Every leaf is 0 or 1 and
+ * never NULL, so that `not` means the same as in the closure. Everything that a person wrote is a
+ * bound parameter. Throws RangeError on an unchecked condition.
  */
 export const matching = (condition: RuleCondition): Condition =>
   walk<Condition>(condition, {
@@ -61,7 +61,7 @@ const textLeaf = (leaf: Leaf, { isThere, isText, text }: TextValue): Condition =
 };
 
 /**
- * Bytes against bytes: nothing of the text is a pattern, and UTF-8 lets no letter begin inside
+ * Compares bytes: no character of the text is a pattern, and in UTF-8 no letter begins inside
  * another.
  */
 const partOf = ({ op, value }: Leaf, text: Condition): Condition => {
@@ -91,7 +91,8 @@ const anyLeaf = (leaf: Leaf, value: AnyValue): Condition => {
 };
 
 /**
- * A value equals one of its own type only: each type that is asked for is a comparison of its own.
+ * Values of different types are never equal, so each type in the list becomes a comparison of its
+ * own.
  */
 const equalsAny = (leaf: Leaf, value: AnyValue): Condition => {
   const asked = Array.isArray(leaf.value) ? leaf.value : [leaf.value];
@@ -114,7 +115,8 @@ const equalsAny = (leaf: Leaf, value: AnyValue): Condition => {
 
 const view = new DataView(new ArrayBuffer(8));
 /**
- * The 64 bits of a number: as a text it could be read as its neighbour. 0 and -0 are one number.
+ * The 64 bits of a number, because its decimal text could be parsed as a neighbouring number. 0 and
+ * -0 are one number.
  */
 const bitsOf = (value: number): string => {
   view.setFloat64(0, value === 0 ? 0 : value);
@@ -142,9 +144,9 @@ const numberOrder = (op: Leaf["op"], given: Condition, low: number, high: number
 };
 
 /**
- * Every comparison of dates asks whether the beginning of what is given lies at or after some
- * moment (evaluate.ts, inOrder). An instant is compared with the moment; a day with the first day
- * that begins there, so that the store need not know when days begin in Mexico City.
+ * Every comparison of dates asks whether the beginning of the event's value is at or after some
+ * moment (evaluate.ts, inOrder). An instant is compared with the moment itself, a day with the
+ * first day that begins there, so that the store need not know when days begin in Mexico City.
  */
 const dateOrder = (op: Leaf["op"], text: Condition, low: ValueSpan, high: ValueSpan): Condition => {
   const from = (at: number): Condition =>
@@ -163,8 +165,8 @@ const dateOrder = (op: Leaf["op"], text: Condition, low: ValueSpan, high: ValueS
 };
 
 /**
- * `holds` with `isDay`, `day` and `at` for what the groups `g` say; 0 for a date that no calendar
- * or clock has, as in dates.ts.
+ * `holds`, evaluated with `isDay`, `day` and `at` of the groups `g`. 0 for a date or time that does
+ * not exist, as in comparison.ts.
  */
 const whenDate = (
   holds: Condition,
@@ -178,9 +180,7 @@ const isDate =
   " and not (y = 9999 and m = 12 and d = 31) and toUInt8OrZero(g[4]) <= 23 and toUInt8OrZero(g[5]) " +
   "<= 59 and toUInt8OrZero(g[6]) <= 59" +
   " and toUInt8OrZero(substring(g[8], 2, 2)) <= 23 and toUInt8OrZero(substring(g[8], 5, 2)) <= 59";
-/**
- * Days since 1970-01-01 by the rules of the Gregorian calendar, with the year beginning in March.
- */
+/** Days since 1970-01-01 in the Gregorian calendar, computed with years that begin in March. */
 const dayNumber =
   "(y - (m < 3)) * 365 + intDiv(y - (m < 3), 4) - intDiv(y - (m < 3), 100) + intDiv(y - (m < 3), 400)" +
   " + intDiv(153 * (m + if(m > 2, -3, 9)) + 2, 5) + d - 719469";
@@ -190,10 +190,11 @@ const instant =
   " - if(startsWith(g[8], '-'), -1, 1) * (toInt64OrZero(substring(g[8], 2, 2)) * 60 + " +
   "toInt64OrZero(substring(g[8], 5, 2))) * 60000";
 
-/**
- * An amount without a currency is in pesos, with 2 decimals; with an unknown one it is no amount.
- */
 const codesOf = (digits: number): string => (codesByDigits.get(digits) ?? []).map((code) => `'${code}'`).join(", ");
+/**
+ * The number of decimals of an amount: 2 without a currency, which means pesos, and -1 for an
+ * unknown currency, which makes it no amount.
+ */
 const digits = plainPiece(
   "multiIf(currency is null, 2, " +
     `${[2, 0, 3, 4].map((count) => `currency in (${codesOf(count)}), ${count}`).join(", ")}, -1)`,
@@ -202,9 +203,9 @@ const hasAmount = piece`(isNotNull(value_minor) and ${digits} >= 0)`;
 const mostDigits = 4;
 
 /**
- * Compares minor units with whole numbers: for each number of decimals the smallest amount that is
- * not below the asked one (for the order), and the one that equals it, if there is any. So nothing
- * is rounded, whatever was asked.
+ * Compares minor units with integers. For each number of decimals these are the smallest amount
+ * that is not below the given number, and the amount that equals it, if there is one. So nothing is
+ * rounded.
  */
 const moneyLeaf = ({ op, value }: Leaf): Condition => {
   if (op === "exists") return unless(value === true, piece`isNotNull(value_minor)`);
@@ -237,11 +238,11 @@ const moneyLeaf = ({ op, value }: Leaf): Condition => {
   }
 };
 
-/** Beyond every 64-bit amount, and within the 128 bits of the comparison. */
+/** Larger than every 64-bit amount, and within the 128 bits of the comparison. */
 const beyond = 10n ** 30n;
 const clamped = (value: bigint): bigint => (value > beyond ? beyond : value < -beyond ? -beyond : value);
 
-/** The number in minor units as a fraction. */
+/** The number in minor units, as a fraction. */
 const fractionOf = (number: number, digits: number): { readonly over: bigint; readonly under: bigint } => {
   const decimal = decimalOf(number);
   const shift = digits - decimal.digits;
@@ -271,5 +272,8 @@ const scaled = (numbers: readonly number[], scale: (number: number, digits: numb
 const everyScale = <T>(of: (digits: number) => T): readonly T[] =>
   Array.from({ length: mostDigits + 1 }, (_, count) => of(count));
 
-/** A list of numbers as the store reads one: the client would quote those that are texts here. */
+/**
+ * A list of numbers in the syntax of the store. The client would quote the numbers that are texts
+ * here.
+ */
 const listOf = (items: readonly (bigint | number | string)[]): string => `[${items.join(",")}]`;

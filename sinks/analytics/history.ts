@@ -1,4 +1,5 @@
-// Stored events of a stretch of time in their order, whole: what a rule is tried on.
+// Reads the stored events of a time window in order, complete with all fields. Trials run a rule on
+// them.
 
 import { PERSONAL_FORM } from "../../domain/personal/personal-form.ts";
 import type { Condition as RuleCondition } from "../../domain/reference/reference.ts";
@@ -24,12 +25,12 @@ import { eventReads } from "./table.ts";
 
 export interface HistoryWindow {
   readonly from: UnixMs;
-  /** The first moment that is left out. */
+  /** Exclusive. */
   readonly to: UnixMs;
-  /** Undefined: all. A custom event goes by its own name. */
+  /** Undefined means all types. The type of a custom event is its own name. */
   readonly event_types?: readonly string[] | undefined;
 }
-/** The place of an event in the order of history. */
+/** The place of an event in the history, which is ordered by time and then by id. */
 export interface HistoryPlace {
   readonly ts: UnixMs;
   readonly event_id: string;
@@ -42,21 +43,23 @@ export interface StoredEvent extends LatestRow {
 interface HistoryQuestion {
   readonly when: RuleCondition;
   readonly rule_id: number;
-  /** Left out, with all before it. */
+  /** Reading starts behind this event. */
   readonly after: HistoryPlace | undefined;
-  /** The last one that is looked at. */
+  /** Reading ends with this event. */
   readonly last: HistoryPlace;
   readonly limit: number;
 }
-/** The stored events of a client that count, refunds left out, by time and then by id. */
+/** The stored events of a client that count, without refunds, by time and then by id. */
 export interface History {
-  /** Times of the oldest events in the window, at most `most`, and the place of the last. */
+  /**
+   * The times of the oldest events in the window, at most `most`, and the place of the last one.
+   */
   readonly end: (
     clientId: number,
     window: HistoryWindow,
     most: number,
   ) => Promise<{ readonly times: readonly UnixMs[]; readonly last: HistoryPlace | undefined; readonly isCut: boolean }>;
-  /** Those that meet the condition, or are credited to the rule. */
+  /** The events that meet the condition or are credited to the rule. */
   readonly matching: (
     clientId: number,
     window: HistoryWindow,
@@ -69,7 +72,7 @@ export const openHistory = (clickhouse: Clickhouse): History => ({
   matching: (clientId, window, asked) => matchingHistory(clickhouse, scopeOf(clientId), window, asked),
 });
 
-/** What takes back is no sale of its own: who is credited for a refund follows from its sale. */
+/** Refunds are left out: who is credited for a refund follows from its sale. */
 const inWindow = ({ from, to, event_types }: HistoryWindow): readonly Condition[] => [
   cond`ts >= fromUnixTimestamp64Milli(${bind("Int64", from)}) and ts < fromUnixTimestamp64Milli(${bind("Int64", to)})`,
   cond`t != 'refund'`,
@@ -82,11 +85,12 @@ const compared = (mark: "<=" | ">", { ts, event_id }: HistoryPlace): Condition =
 };
 
 const DAY_MS = 86_400_000;
-/** By how much more is looked at when a stretch has too few events. */
+/** The factor by which the window grows when it has too few events. */
 const WIDER = 4;
 
 /**
- * A busy client has `most` events in its first hours: no more is sorted than is needed.
+ * Starts with one day, because a busy client has `most` events within hours. So no more rows are
+ * sorted than necessary.
  */
 const historyEnd = async (clickhouse: Clickhouse, scope: ClientScope, window: HistoryWindow, most: number) => {
   for (let stretch = DAY_MS; ; stretch *= WIDER) {
@@ -112,7 +116,7 @@ const matchingHistory = async (
   { when, rule_id, after, last, limit }: HistoryQuestion,
 ): Promise<readonly StoredEvent[]> => {
   const met = matching(when);
-  // Said of the time alone as well, which is what events lie by.
+  // The condition on the time stands here as well, because events are stored in order of time.
   const pages = { ...window, from: Math.max(window.from, after?.ts ?? 0), to: Math.min(window.to, last.ts + 1) };
   const rows = await readRows(clickhouse, scope, {
     from: "events_decided",

@@ -1,5 +1,5 @@
-// The newest row of each of many events, with all that stages found out about it: what a
-// recomputation is compared with.
+// The newest row of each of many events, with everything that stages found out about it. A
+// recomputation is compared with it.
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { pickColumns } from "../../infra/clickhouse/columns.ts";
@@ -17,12 +17,12 @@ export interface LatestRow {
   readonly credit: Credit;
 }
 
-/** Ids in one statement: about 40 kB of text. */
+/** Ids in one statement, about 40 kB of text. */
 const IDS_AT_ONCE = 1_000;
 
 /**
- * By event id; an event without a row is absent. `ts` is part of the key by its hour, so that only
- * those parts are read. Identity edges have a table of their own.
+ * Rows by event id. An event without a row is absent. `ts` is part of the key by its hour, so only
+ * the parts of these hours are read. Identity links have a table of their own.
  */
 export const latestRows = async (
   clickhouse: Clickhouse,
@@ -37,7 +37,7 @@ export const latestRows = async (
   return found;
 };
 
-/** What `rowParts` reads. */
+/** The columns that `rowParts` reads. */
 export const partColumns = [
   ...(["event_id", "version", "merged_into"] as const),
   ...columnsOfRecords.enrichment,
@@ -66,7 +66,7 @@ const rowsOf = (
         events.map(({ event_id }) => event_id),
       )}`,
     ],
-    // The row that counts comes last: merges may not have dropped the others yet.
+    // The row that counts comes last, because merges may not have dropped the older ones yet.
     orderBy: ["rank"],
   });
 };

@@ -1,4 +1,4 @@
-// What the live screen, the command line and the tests ask about stored events.
+// Queries on stored events for the live screen, the command line and tests.
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { pickColumns } from "../../infra/clickhouse/columns.ts";
 import {
@@ -21,7 +21,7 @@ export interface EventCounts {
   readonly attributed: number;
 }
 
-/** How many distinct events count for each client. */
+/** Counts the distinct events of each client. */
 export const eventCounts = (clickhouse: Clickhouse, scope: ClientScope): Promise<readonly EventCounts[]> =>
   readRows(clickhouse, scope, {
     from: "events_current",
@@ -36,14 +36,14 @@ export const eventCounts = (clickhouse: Clickhouse, scope: ClientScope): Promise
 
 export interface Freshness {
   readonly rows: number;
-  /** Receipt of the newest stored event; null before the first. */
+  /** The receipt of the newest stored event. Null before the first one. */
   readonly last_received_at: number | null;
-  /** From receipt to store, over what was stored since. */
+  /** Time from receipt to storage, of the events stored since `since`. */
   readonly p50_ms: number | null;
   readonly p99_ms: number | null;
 }
 
-/** How old events were when they were stored, of those stored since `since`. */
+/** The age of events when they were stored, for those stored since `since`. */
 export const freshness = async (clickhouse: Clickhouse, scope: ClientScope, since: number): Promise<Freshness> => {
   const age = "toUnixTimestamp64Milli(stored_at) - toUnixTimestamp64Milli(received_at)";
   const quantile = (level: number) => optional(count(`if(count() = 0, null, quantileExact(${level})(${age}))`));
@@ -94,20 +94,23 @@ const shownOfVersion = [
   "merged_into",
 ] as const;
 
-/** From the first to the last time that an event was sent with, as its senders said. */
+/** The earliest and the latest time that senders gave for an event. */
 export interface Times {
   readonly first: UnixMs;
   readonly last: UnixMs;
 }
-/** Events lie by their time: a search that knows it reads hours instead of years. */
+/**
+ * Events are stored in order of time, so a search with a known time reads hours instead of years.
+ */
 export const between = ({ first, last }: Times): Condition =>
   cond`ts between fromUnixTimestamp64Milli(${bind("Int64", first)})
     and fromUnixTimestamp64Milli(${bind("Int64", last)})`;
 
 /**
- * The versions of one event, the one that counts first: of others those that no merge has dropped
- * yet. What an explanation begins with; finds second copies too. None of an event whose device
- * withdrew its consent, but for an order, a lead or an install.
+ * The versions of one event, beginning with the one that counts. Older versions are only there
+ * until a merge drops them. An explanation begins here; second copies are found too. Returns
+ * nothing for an event whose device withdrew its consent, unless it is an order, a lead or an
+ * install.
  */
 export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventId: string, times?: Times) =>
   readRows(clickhouse, scope, {
@@ -118,7 +121,7 @@ export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventI
   });
 export type EventVersion = Awaited<ReturnType<typeof eventVersions>>[number];
 
-/** Which of these events are stored, copies too, whose they are, and of when. */
+/** Returns which of these events are stored, copies included, with their client and time. */
 export const ownersOf = (clickhouse: Clickhouse, scope: ClientScope, eventIds: readonly string[]) =>
   readRows(clickhouse, scope, {
     from: "events",
@@ -130,7 +133,7 @@ export const ownersOf = (clickhouse: Clickhouse, scope: ClientScope, eventIds: r
     groupBy: ["client_id", "event_id"],
   });
 
-/** Of each of these events the version that counts, as far as it says which line it is of. */
+/** The version that counts of each event, with the fields that say to which line it belongs. */
 export const newestOfEvents = (clickhouse: Clickhouse, scope: ClientScope, eventIds: readonly string[]) =>
   readRows(clickhouse, scope, {
     from: "events",
@@ -140,12 +143,12 @@ export const newestOfEvents = (clickhouse: Clickhouse, scope: ClientScope, event
       ...(["product_id", "dedup_key", "lead_key", "sale_hash", "merged_into"] as const),
     ),
     where: [cond`event_id in ${bind("Array(UUID)", eventIds)}`],
-    // The row that counts comes last: merges may not have dropped the others yet.
+    // The row that counts comes last, because merges may not have dropped the older ones yet.
     orderBy: ["rank", "stored_at"],
   });
 export type StoredEvent = Awaited<ReturnType<typeof newestOfEvents>>[number];
 
-/** Second copies of the sale that an event made. */
+/** The second copies of the sale that an event reported. */
 export const copiesOf = (clickhouse: Clickhouse, scope: ClientScope, eventId: string) =>
   readRows(clickhouse, scope, {
     from: "events",
@@ -160,7 +163,7 @@ export const copiesOf = (clickhouse: Clickhouse, scope: ClientScope, eventId: st
     orderBy: ["event_id"],
   });
 
-/** The newest events by their receipt, oldest first, as `tail` prints them. */
+/** The newest events by receipt, oldest first, as `tail` prints them. */
 export const latestEvents = async (clickhouse: Clickhouse, scope: ClientScope, limit: number) => {
   const rows = await readRows(clickhouse, scope, {
     from: "events_current",

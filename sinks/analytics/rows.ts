@@ -1,4 +1,4 @@
-// An attributed event as a row of the analytics table.
+// Turns an attributed event into a row of the analytics table.
 import { isStored } from "../../domain/personal/consent.ts";
 import { valuesOf } from "../../infra/clickhouse/sources.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
@@ -8,7 +8,7 @@ import { type EventRow, eventSources } from "./table.ts";
 
 const values = valuesOf(eventColumns, eventSources);
 
-/** Nothing of the event is read before it is asked for. */
+/** Reads fields of the event only when they are asked for. */
 class Row implements EventRow {
   readonly event: Recorded<EventAttributed>;
   constructor(event: Recorded<EventAttributed>) {
@@ -29,8 +29,8 @@ class Row implements EventRow {
 }
 
 /**
- * One row a version; none where consent to analytics is missing and the event is neither order,
- * lead nor install (docs/design/contracts.md, "Consent").
+ * One row for each version of an event. None if consent to analytics is missing and the event is
+ * neither order, lead nor install (docs/design/contracts.md, "Consent").
  */
 export const eventRows = (event: Recorded<EventAttributed>): readonly EventRow[] =>
   isStored(event) ? [new Row(event)] : none;

@@ -1,4 +1,4 @@
-// The analytics table: one row a version of an attributed event.
+// The analytics table, with one row for each version of an attributed event.
 
 import {
   columnsOf,
@@ -22,7 +22,7 @@ export const eventSources: Sources<EventAttributed, typeof eventColumns> = {
   log_offset: made(({ position }) => position.offset),
 };
 
-/** The key by name, all columns by position, and what they are read from. */
+/** The key by name, all columns by position, and the event that they are read from. */
 export interface EventRow {
   readonly event: Recorded<EventAttributed>;
   readonly client_id: number;
@@ -31,32 +31,32 @@ export interface EventRow {
   readonly values: WrittenValues<typeof eventColumns>;
 }
 
-/** Those that are written, and the one that the store fills in. */
+/** The written columns, and the one that the store fills in. */
 const storedEventColumns = [
   ...eventColumns,
   { name: "stored_at", type: "DateTime64(3, 'UTC')", volatile: "when the row was written" },
 ] as const satisfies readonly DeclaredColumn[];
 
-/** What a query on `events` or `events_current` may list. */
+/** The columns that a query on `events` or `events_current` may list. */
 export const eventReads = columnsOf(storedEventColumns);
 
-/** What scoring and attribution found. */
+/** The columns with the results of scoring and attribution. */
 export const foundColumns = [...columnsOfRecords.fraud, ...columnsOfRecords.credit] as const;
 
-/** What became of the events of a request; a view fills it from `events`. */
+/** The fate of each event of a request. A view fills this table from `events`. */
 const receipts: StoredTable = {
   name: "receipts",
   key: ["client_id", "event_id"],
   columns: ["client_id", "ts", "event_id", "batch", "fate"].map((name) => ({ name })),
-  // A row past its time goes with the next merge of its part, whenever that is.
+  // An expired row disappears with the next merge of its part, at no fixed time.
   where:
     "toDateTime(toUInt32(intDiv(reinterpretAsUInt64(reverse(substring(batch, 1, 6))), 1000)), 'UTC') " +
     "+ interval 32 day > now()",
 };
 
 /**
- * The newest version of an event wins, of equal versions the later one in the log, whatever comes
- * in which order. `ts` is part of the key by its hour.
+ * The newest version of an event wins, and of equal versions the one later in the log, whatever the
+ * order of arrival. `ts` is part of the key by its hour.
  */
 export const events = clickhouseTable<EventRow>(
   {

@@ -1,10 +1,10 @@
-// An install or an ext_* event, attributed or not, as a row.
+// Turns an install or an ext_* event into a row, attributed or not.
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { creditOf } from "../shared-columns.ts";
 import type { AppEventRow } from "./table.ts";
 
-/** One row for an install, an ext_purchase and each custom event `ext_*`; none for any other. */
+/** One row for an install, an ext_purchase or a custom event `ext_*`. None for any other event. */
 export const appEventRows = ({ at, data }: Recorded<EventAttributed>): readonly AppEventRow[] => {
   const { event, version } = data;
   const type = event.t === "install" ? event.t : (event.custom_name ?? event.t);

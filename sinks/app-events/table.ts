@@ -1,4 +1,4 @@
-// The table of what happened in a client's app: installs and events named ext_*, attributed or not.
+// The table of events in a client's app: installs and events named ext_*, attributed or not.
 import { bigint, int, keepNewest, nullable, text, time, uuid, type WrittenRow } from "../../infra/postgres/columns.ts";
 import { creditColumns } from "../shared-columns.ts";
 import { postgresTable } from "../stores/postgres.ts";
@@ -9,7 +9,7 @@ const appEventColumns = {
   version: int,
   /** `install`, `ext_purchase`, or the `ext_` name of a custom event. */
   event_type: text,
-  /** The edge that took it: batch, pull, ... */
+  /** The edge that took the event: batch, pull, ... */
   source: text,
   occurred_at: time,
   did: text,
@@ -19,7 +19,7 @@ const appEventColumns = {
   segment: nullable(text),
   value_minor: nullable(bigint),
   currency: nullable(text),
-  /** Of a row that was pulled: the same row again has the same one. */
+  /** The hash of a pulled row. The same row pulled again has the same hash. */
   sale_hash: nullable(text),
 };
 export type AppEventRow = WrittenRow<typeof appEventColumns>;

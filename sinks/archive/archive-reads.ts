@@ -1,5 +1,5 @@
-// What lies in the archive: hours, the files of an hour, the records of a file, and a partition's
-// past for a stage that relearns it.
+// Reads the archive: its hours, the files of an hour, the records of a file, and the past of a
+// partition for a stage that relearns it.
 
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -9,18 +9,18 @@ import { type ArchivedRecord, type Contents, DamagedArchive, readContainer } fro
 import { type ArchiveFile, fileOf, folderOf, hourOf, hourOfKey, hourText, prefixOf } from "./names.ts";
 import type { WithheldFilter } from "./withheld-filter.ts";
 
-/** Sorts behind everything that a key may hold. */
+/** Sorts behind everything that a key may contain. */
 const BEHIND = "~";
 
 export interface Span {
-  /** Hours from the one that holds this time. */
+  /** The first hour is the one that contains this time. */
   readonly from?: UnixMs;
   /** Hours that begin before this time. */
   readonly to?: UnixMs;
 }
 
 /**
- * Hours in which something is stored, oldest first: one question an hour, however many files it
+ * The hours that have files, oldest first. Takes one request for each hour, however many files it
  * has.
  */
 export const hoursOf = async function* (
@@ -44,7 +44,7 @@ export const hoursOf = async function* (
   }
 };
 
-/** Files of the hours of a span, by hour, partition and offset. */
+/** The files of a span's hours, by hour, partition and offset. */
 export const filesOf = async function* (objects: Objects, topic: string, span: Span = {}): AsyncIterable<ArchiveFile> {
   const folder = folderOf(topic);
   const after = span.from === undefined ? "" : `${folder}${hourText(hourOf(span.from))}`;
@@ -57,8 +57,8 @@ export const filesOf = async function* (objects: Objects, topic: string, span: S
 };
 
 /**
- * Every record of a file, verified. Throws Damaged, also when the file holds something else than
- * its name says.
+ * Reads and verifies every record of a file. Throws Damaged, also if the contents do not match the
+ * file's name.
  */
 export const readFile = async (
   objects: Objects,
@@ -79,16 +79,16 @@ export const messageOf = ({ offset, key, value, headers, appended_at }: Archived
   appendedAt: appended_at,
 });
 
-/** What a stage meets at once while it relearns: a heartbeat is due between two of them. */
+/** The number of records that a stage relearns between two heartbeats. */
 const BATCH_RECORDS = 2_000;
 
 export interface PastSettings {
-  /** Older hours are left out: nothing is remembered for so long. */
+  /** Older hours are skipped, because no memory goes back further. */
   readonly since: () => UnixMs;
   readonly withheld?: WithheldFilter;
 }
 
-/** The `past` of a runner, from the archive; empty for a topic that is not archived. */
+/** The `past` of a runner, read from the archive. Empty for a topic that is not archived. */
 export const pastOf = (objects: Objects, { since, withheld }: PastSettings): PastReader =>
   async function* (topic, partition, from, until): AsyncIterable<PastBatch> {
     for await (const hour of hoursOf(objects, topic, { from: since() }))
@@ -98,7 +98,7 @@ export const pastOf = (objects: Objects, { since, withheld }: PastSettings): Pas
         const { records } = await readFile(objects, file);
         const isWithheld = await withheld?.();
         const wanted = records.filter(({ offset }) => offset >= from && offset < until);
-        // A file covers its offsets, also where retention has taken records out of it.
+        // A file covers its offsets even if retention removed records from it.
         let next = Math.max(from, file.first);
         const end = Math.min(until, file.last + 1);
         for (let n = 0; n === 0 || n < wanted.length; n += BATCH_RECORDS) {

@@ -1,5 +1,5 @@
-// The archive as a place that the topology names: Avro files of `events.raw` in object storage, by
-// partition in folders by hour.
+// The archive as a target of the topology: Avro files of `events.raw` in object storage, by
+// partition, in folders by hour.
 import type { Files } from "../../stream/flow.ts";
 
 export const archive: Files = {

@@ -1,5 +1,5 @@
-// Law C11 from the data alone: the files of the archive cover what was committed, without gap,
-// overlap or damage; and how far it is behind.
+// Checks law C11 on the data alone: the files of the archive cover what was committed, without gap,
+// overlap or damage. Also measures how far the archive is behind.
 import type { Admin } from "../../infra/kafka/kafka.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -7,25 +7,25 @@ import { filesOf, hoursOf, readFile, type Span } from "./archive-reads.ts";
 import type { Contents } from "./container.ts";
 import { type ArchiveFile, fileKey, hourText, noticeKey, noticeOf } from "./names.ts";
 
-/** Who keeps the archive, as it is hosted now (modules/log/groups/hosts.ts). */
+/** The group that writes the archive, as it is hosted now (modules/log/groups/hosts.ts). */
 export interface ArchiveHost {
   readonly group: string;
   readonly topic: string;
 }
 
 /**
- * Offsets of a partition that no file holds, or that two files hold; `hour` is that of the file
- * behind, or the last one.
+ * Offsets of a partition that no file or two files contain. `hour` is the hour of the file behind
+ * them, or of the last file.
  */
 export interface Stretch {
   readonly partition: number;
   readonly from: number;
-  /** The offset behind the last one. */
+  /** Exclusive. */
   readonly until: number;
   readonly hour: string;
 }
 export interface ArchiveState {
-  /** With files, e.g. `2026-11-21T16`. */
+  /** Hours with files, e.g. `2026-11-21T16`. */
   readonly hours: readonly string[];
   readonly files: number;
   readonly events: number;
@@ -35,7 +35,7 @@ export interface ArchiveState {
   readonly damaged: readonly { readonly key: string; readonly message: string }[];
 }
 
-/** Where two neighbours of one partition do not meet. */
+/** Finds where two neighbouring files of a partition do not join. */
 export const seamsOf = (files: readonly ArchiveFile[]): Pick<ArchiveState, "gaps" | "overlaps"> => {
   const gaps: Stretch[] = [];
   const overlaps: Stretch[] = [];
@@ -52,8 +52,8 @@ export const seamsOf = (files: readonly ArchiveFile[]): Pick<ArchiveState, "gaps
 };
 
 /**
- * What no file holds before the first and behind the last one of a partition, between the log's
- * beginning (`low`) and what was committed.
+ * The offsets before the first and behind the last file of a partition that no file contains,
+ * between the log's beginning (`low`) and the committed offset.
  */
 export const uncoveredEnds = (
   files: readonly ArchiveFile[],
@@ -85,12 +85,13 @@ export const uncoveredEnds = (
 
 type AnnouncedFile = Contents & { readonly replaces?: string };
 
-/** What is wrong with one file: unreadable, or another one than was announced. */
+/** Returns why a file is damaged: it cannot be read, or it is not the file that was announced. */
 const damageOf = async (objects: Objects, file: ArchiveFile): Promise<string | undefined> => {
   try {
     const { contents } = await readFile(objects, file);
     const announced = JSON.parse(String(await objects.get(noticeKey(file, file.first)))) as AnnouncedFile;
-    // A purge announces the file again before it writes it: until then the one before stands.
+    // A purge announces the new file before it writes it, so until then the replaced file is valid
+    // too.
     return [announced.sha256, announced.replaces].includes(contents.sha256)
       ? undefined
       : "it is not the file that was announced";
@@ -106,9 +107,9 @@ export interface CheckSettings extends Span {
 }
 
 /**
- * Law C11. Whatever the group of the archive has committed must stand in files, from the beginning
- * of the archive or of the log, whichever is later known to hold; files beyond the committed offset
- * are being written. With a span only its hours are looked at, and the log is not asked about.
+ * Checks law C11. Everything that the archive's group has committed must be in files, from the
+ * beginning of the archive or of the log, whichever is later. Files beyond the committed offset are
+ * still being written. With a span, only its hours are checked, and the log is not asked.
  */
 export const checkArchive = async (
   objects: Objects,
@@ -118,7 +119,7 @@ export const checkArchive = async (
 ): Promise<ArchiveState> => {
   const { verify = true, onFile = () => undefined } = settings;
   const isWhole = settings.from === undefined && settings.to === undefined;
-  // Asked first: what is committed now is stored by the time that the files are listed.
+  // Read first, so that everything committed is stored by the time that the files are listed.
   const committed = await admin.committed(group, topic);
   const low = new Map((await admin.watermarks(topic)).map((mark) => [mark.partition, mark.low]));
   const files: ArchiveFile[] = [];
@@ -155,8 +156,8 @@ export const checkArchive = async (
 };
 
 /**
- * Announced and committed, and yet not there (`present` holds the announcements of files). What is
- * not committed is still being written.
+ * Files that were announced and committed but are missing. `present` holds the announcements of the
+ * existing files. Files that are not committed are still being written.
  */
 const missingFiles = async (
   objects: Objects,
@@ -177,15 +178,15 @@ const missingFiles = async (
 };
 
 /**
- * An hour that is not over may still be written; so long may a record wait before somebody must
- * look (docs/design/contracts.md, "Health").
+ * The current hour may still be written. A record may wait this long before an operator must look
+ * (docs/design/contracts.md, "Health").
  */
 const ARCHIVE_TOLERANCE_MS = 5 * 60_000;
 
 /**
- * Records that were appended more than `toleratedMs` ago and are not archived; 0 when the archive
- * keeps up. Rejects while the log cannot be asked.
- * The age of the oldest is more than that: an exact one would take a read of the record.
+ * Counts the records that were appended more than `toleratedMs` ago and are not archived. 0 if the
+ * archive keeps up. Rejects while the log cannot be reached. The exact age of the oldest would need
+ * a read of that record.
  */
 export const archiveBehind = async (
   admin: Pick<Admin, "committed" | "watermarks" | "offsetsAt">,

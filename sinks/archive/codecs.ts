@@ -1,17 +1,17 @@
-// How the blocks of a file are compressed: Zstandard, or Deflate in files from before.
+// Compresses the blocks of a file with Zstandard, and reads older files, which use Deflate.
 import { promisify } from "node:util";
 import { inflateRaw } from "node:zlib";
 import zstd from "@toondepauw/node-zstd";
 
 /**
- * A third of what Deflate costs at its cheapest, for files that are a seventh smaller; level 3
- * costs a quarter more and saves 6 %.
+ * Level 1 costs a third of the cheapest Deflate, and the files are a seventh smaller. Level 3 costs
+ * a quarter more and saves 6 %.
  */
 const LEVEL = 1;
-/** A block holds one record at least, and the log takes none above 16 MiB. */
+/** A block holds at least one record, and the log accepts none above 16 MiB. */
 const LARGEST_BLOCK = 32 * 1024 * 1024;
 /**
- * A piece of output is a turn of the event loop; by default there would be one for every 16 KiB.
+ * Each piece of output takes a turn of the event loop. The default would be one for every 16 KiB.
  */
 const PIECE_BYTES = 512 * 1024;
 
@@ -19,12 +19,15 @@ const encoder = new zstd.Encoder(LEVEL);
 const decoder = new zstd.Decoder();
 const inflate = promisify<Buffer, { maxOutputLength: number; chunkSize: number }, Buffer>(inflateRaw as never);
 
-/** As the head of a file names it: https://avro.apache.org/docs/1.12.0/specification/#zstandard */
+/**
+ * The name of the codec in the head of a file:
+ * https://avro.apache.org/docs/1.12.0/specification/#zstandard
+ */
 export const CODEC = "zstandard";
-/** On a thread of the pool. */
+/** Runs on a thread of the pool. */
 export const pack = (block: Buffer): Promise<Buffer> => encoder.encode(block);
 
-/** Throws on a codec that no version has written, and on what it cannot read. */
+/** Throws on a codec that no version has written, and on bytes that it cannot read. */
 export const unpack = (codec: string, packed: Buffer): Promise<Buffer> => {
   if (codec === CODEC) return decoder.decode(packed);
   if (codec !== "deflate") throw new Error(`it is compressed with ${JSON.stringify(codec)}`);

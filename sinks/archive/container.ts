@@ -1,5 +1,5 @@
-// Records of a partition as an Avro object container file, which any Avro tool reads: the bytes of
-// the log, offsets, append times.
+// Writes and reads records of a partition as an Avro object container file, which any Avro tool
+// reads: the bytes of the log, with offsets and append times.
 import { createHash } from "node:crypto";
 import type avro from "avsc";
 import { typeOf } from "../../infra/avro/avro.ts";
@@ -7,8 +7,8 @@ import type { UnixMs } from "../../stream/flow.ts";
 import { CODEC, pack, unpack } from "./codecs.ts";
 
 /**
- * One record as it lay in the log. `value` begins with byte 0 and the id of its schema, which lies
- * in `archive/schemas`.
+ * One record as in the log. `value` begins with byte 0 and the id of its schema, which is in
+ * `archive/schemas`.
  */
 export interface ArchivedRecord {
   readonly offset: number;
@@ -18,7 +18,9 @@ export interface ArchivedRecord {
   readonly headers: readonly { readonly name: string; readonly value: Buffer | null }[];
 }
 
-/** What a file holds; written into its head, and announced before it. */
+/**
+ * Describes the contents of a file. Announced before the file is written, and stored in its head.
+ */
 export interface Contents {
   readonly topic: string;
   readonly partition: number;
@@ -30,13 +32,13 @@ export interface Contents {
   /** Before compression. */
   readonly bytes: number;
   /**
-   * SHA-256 of the records as Avro, before compression: the same whatever version of zlib has
-   * written the file.
+   * SHA-256 of the records as Avro before compression, so it does not depend on the version of
+   * zlib.
    */
   readonly sha256: string;
 }
 
-/** A file that is not what was written; says what is wrong with it. */
+/** Thrown for a file that differs from what was written. The message says how. */
 export class DamagedArchive extends Error {
   readonly verdict = "fatal";
   constructor(key: string, why: string) {
@@ -74,7 +76,7 @@ const schema = {
 // https://avro.apache.org/docs/1.12.0/specification/#object-container-files
 const MAGIC = Buffer.from("Obj\x01");
 const SYNC_BYTES = 16;
-/** Smaller ones are compressed less; a larger one is handed to the pool at a higher cost. */
+/** Smaller blocks compress less. A larger block costs more to hand to the pool. */
 const BLOCK_BYTES = 512 * 1024;
 const recordType = typeOf(schema);
 const metaType = typeOf({ type: "map", values: "bytes" });
@@ -91,13 +93,13 @@ interface Container {
   readonly file: Buffer;
   readonly contents: Contents;
 }
-/** Which offsets a file stands for, wherever its first and its last record lie. */
+/** The offsets that a file covers, whatever records it contains. */
 type CoveredOffsets = Pick<Contents, "topic" | "partition" | "first" | "last"> &
   Partial<Pick<Contents, "appended_from" | "appended_to">>;
 
 type Tally = Omit<Contents, "topic" | "partition" | "first" | "last">;
 
-/** In this order of fields, since the text of it is part of the file. */
+/** The order of the fields is fixed, because their JSON is part of the file. */
 const contentsOf = ({ topic, partition, first, last, ...given }: CoveredOffsets, tally: Tally): Contents => ({
   topic,
   partition,
@@ -110,15 +112,18 @@ const contentsOf = ({ topic, partition, first, last, ...given }: CoveredOffsets,
   sha256: tally.sha256,
 });
 
-/** A file in the making. Records are compressed as they come, so that closing it costs little. */
+/**
+ * A file that is being written. Records are compressed as they arrive, so that closing it costs
+ * little.
+ */
 export interface OpenContainer {
-  /** In the order of their offsets; one call at a time. */
+  /** Takes records in the order of their offsets. Calls must not overlap. */
   readonly add: (records: readonly ArchivedRecord[]) => Promise<void>;
-  /** So far, before compression. */
+  /** The size so far, before compression. */
   readonly bytes: () => number;
   /**
-   * The same records make the same contents, however they were added. Append times are those of the
-   * first and the last record where none are given.
+   * The same records give the same contents, however they were added. If no append times are given,
+   * those of the first and the last record are used.
    */
   readonly close: (covered: CoveredOffsets) => Promise<Container>;
 }
@@ -148,8 +153,8 @@ export const openContainer = (): OpenContainer => {
         count++;
         n++;
       }
-      // It did not fit (a negative answer, and nothing is lost): close the block, or take a larger
-      // slab for a record that is larger than one.
+      // The record did not fit (a negative result; nothing is lost). Close the block, or take a
+      // larger slab if the record is larger than one.
       else if (count > 0) await endBlock();
       else slab = Buffer.allocUnsafeSlow(slab.length * 2);
     }
@@ -174,8 +179,8 @@ export const openContainer = (): OpenContainer => {
 
 const fileOf = (contents: Contents, blocks: readonly { readonly count: number; readonly packed: Buffer }[]): Buffer => {
   const { topic, partition, first, last } = contents;
-  // Between blocks is the mark by which a reader finds the next block; it follows from the name,
-  // so that a file can be written again.
+  // A mark between blocks lets a reader find the next block. It follows from the name, so that
+  // writing the file again gives the same bytes.
   const sync = createHash("sha256").update(`${topic}/${partition}/${first}-${last}`).digest().subarray(0, SYNC_BYTES);
   const metadata: Metadata = {
     "avro.schema": Buffer.from(SCHEMA_TEXT),
@@ -186,16 +191,14 @@ const fileOf = (contents: Contents, blocks: readonly { readonly count: number; r
   return Buffer.concat([MAGIC, metaType.toBuffer(metadata), sync, ...parts]);
 };
 
-/** The file of these contents with fewer records, possibly none: it covers the same offsets. */
+/** Writes the file again with fewer records, possibly none. It covers the same offsets. */
 export const rewriteContainer = async (contents: Contents, records: readonly ArchivedRecord[]): Promise<Container> => {
   const container = openContainer();
   await container.add(records);
   return container.close(contents);
 };
 
-/**
- * Everything in a file, once it is known to be what was written. Throws Damaged, naming the key.
- */
+/** Reads and verifies a whole file. Throws Damaged, naming the key. */
 export const readContainer = async (
   key: string,
   file: Buffer,
@@ -221,9 +224,9 @@ const read = async (
   const metadata = next<Metadata>(metaType);
   const contents = JSON.parse(String(metadata["tributary.contents"])) as Contents;
   const written = String(metadata["avro.schema"]);
-  // By the specification a file that names none is not compressed; none of ours is.
+  // By the specification, a file without a codec is not compressed. We write no such file.
   const codec = String(metadata["avro.codec"]);
-  // A later version reads what this one has written, as the log's own schemas are read.
+  // Later versions read files of this one by schema resolution, like records of the log.
   const resolver = written === SCHEMA_TEXT ? undefined : recordType.createResolver(typeOf(JSON.parse(written)));
   const sync = file.subarray(at, at + SYNC_BYTES);
   at += SYNC_BYTES;
@@ -240,7 +243,7 @@ const read = async (
     hash.update(bytes);
     blocks.push({ count, bytes });
   }
-  // Before any record is decoded: a list whose length has changed would be read for hours.
+  // Checked before any record is decoded, because a corrupt list length would take hours to read.
   if (hash.digest("hex") !== contents.sha256) throw new Error("its checksum is not the one that it was written with");
   const records: ArchivedRecord[] = [];
   for (const { count, bytes } of blocks) {

@@ -1,29 +1,29 @@
-// Where what lies in the archive: `archive/<topic>/<hour>/<partition>-<first>-<last>.avro`, each
-// file announced by `<partition>-<first>.json` beside it.
+// The keys of the archive: `archive/<topic>/<hour>/<partition>-<first>-<last>.avro`, with the
+// announcement of each file beside it as `<partition>-<first>.json`.
 import type { UnixMs } from "../../stream/flow.ts";
 
 export const HOUR_MS = 3_600_000;
 
-/** One file, as its name describes it. */
+/** One file, as described by its name. */
 export interface ArchiveFile {
   readonly key: string;
   readonly topic: string;
-  /** When the hour begins in which the broker appended the first record. */
+  /** The beginning of the hour in which the broker appended the first record. */
   readonly hour: UnixMs;
   readonly partition: number;
   readonly first: number;
   readonly last: number;
-  /** As stored, compressed. */
+  /** The stored size, compressed. */
   readonly bytes: number;
 }
 
 export const folderOf = (topic: string): string => `archive/${topic}/`;
-/** `2026-11-21T16` */
+/** Writes an hour as `2026-11-21T16`. */
 export const hourText = (hour: UnixMs): string => new Date(hour).toISOString().slice(0, 13);
 export const hourOf = (at: UnixMs): UnixMs => Math.floor(at / HOUR_MS) * HOUR_MS;
 
-// Names sort as numbers: up to 100 partitions, and 10^12 offsets, which are 20 years of a partition
-// at its share of a million events a minute.
+// Padded so that names sort as numbers: up to 100 partitions and 10^12 offsets, which are 20 years
+// of a partition at its share of a million events a minute.
 const padded = (number: number, digits: number): string => String(number).padStart(digits, "0");
 const placeOf = (topic: string, hour: UnixMs, partition: number): string =>
   `${folderOf(topic)}${hourText(hour)}/${padded(partition, 2)}-`;
@@ -43,7 +43,7 @@ export const schemaKey = (schemaId: number): string => `archive/schemas/${schema
 const FILE = /^archive\/([^/]+)\/(\d{4}-\d\d-\d\dT\d\d)\/(\d+)-(\d+)-(\d+)\.avro$/;
 const NOTICE = /^archive\/([^/]+)\/(\d{4}-\d\d-\d\dT\d\d)\/(\d+)-(\d+)\.json$/;
 
-/** Undefined for a key that is not a file of records. */
+/** Parses a key. Undefined if it is not a file of records. */
 export const fileOf = (key: string, bytes: number): ArchiveFile | undefined => {
   const [, topic, hour, partition, first, last] = FILE.exec(key) ?? [];
   if (topic === undefined) return undefined;
@@ -57,13 +57,13 @@ export const fileOf = (key: string, bytes: number): ArchiveFile | undefined => {
     bytes,
   };
 };
-/** Undefined for a key that announces no file. */
+/** Parses the key of an announcement. Undefined for any other key. */
 export const noticeOf = (key: string): (Place & { readonly first: number }) | undefined => {
   const [, topic, hour, partition, first] = NOTICE.exec(key) ?? [];
   if (topic === undefined) return undefined;
   return { topic, hour: hourAt(hour!), partition: Number(partition), first: Number(first) };
 };
-/** Of the folder in which a key lies; null for a key of no hour. */
+/** The hour of the folder that contains the key. Null for a key outside of such folders. */
 export const hourOfKey = (key: string): UnixMs | null => {
   const [, hour] = /^archive\/[^/]+\/(\d{4}-\d\d-\d\dT\d\d)\//.exec(key) ?? [];
   return hour === undefined ? null : hourAt(hour);

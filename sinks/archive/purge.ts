@@ -1,5 +1,5 @@
-// Takes the records of clients whose events are kept for a shorter time out of the files of the
-// archive, which hold the records of all.
+// Removes the records of clients with a shorter retention from the files of the archive, which hold
+// the records of all clients.
 
 import { hit } from "#failpoint";
 import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
@@ -15,37 +15,37 @@ export interface ClientRetention {
   /** 1 to 24. */
   readonly months: number;
 }
-/** Hours before this one are to be without this client, those before `from` are already. */
+/** The hours of a client, from `from` up to, but not including, `until`, whose records must go. */
 interface DueHours {
   readonly clientId: number;
   readonly from: UnixMs;
   readonly until: UnixMs;
 }
 export interface PurgeResult {
-  /** Files that held a record of such a client. */
+  /** Files that contained a record of such a client. */
   readonly files: number;
   readonly records: number;
   readonly byClient: ReadonlyMap<number, number>;
-  /** Left as they are, and looked at again by the next run. */
+  /** Damaged files are not changed. The next run looks at them again. */
   readonly damaged: readonly { readonly key: string; readonly message: string }[];
-  /** The hour before which it stopped early: the next run goes on; null: it is done. */
+  /** The hour at which the run stopped early; the next run continues there. Null if it is done. */
   readonly stoppedAt: UnixMs | null;
 }
 
 export interface PurgeSettings {
   readonly now: UnixMs;
   readonly isClosing: () => boolean;
-  /** Reads and counts, and changes nothing. */
+  /** Only reads and counts. */
   readonly isDry?: boolean;
   /**
-   * Where a run stopped that met a damaged file: hours before it are left out, and no mark moves
-   * past them.
+   * The hour where a run stopped that met a damaged file. Earlier hours are skipped, and no mark
+   * moves past them.
    */
   readonly goOnAt?: UnixMs | null;
 }
 
 const DAY_MS = 86_400_000;
-/** By client: the hour before which nothing of it is left. */
+/** The hour, by client, before which no record of the client is left. */
 type Marks = Readonly<Record<string, UnixMs>>;
 const markKey = (topic: string): string => `retention/${topic}.json`;
 
@@ -58,12 +58,12 @@ const marksOf = async (objects: Objects, topic: string): Promise<Marks> => {
   }
 };
 
-/** Whole days, so that a file is read again once a day at most, for all clients at once. */
+/** Counts in whole days, so that a file is read at most once a day, for all clients together. */
 const dueOf = (clients: readonly ClientRetention[], marks: Marks, now: UnixMs): readonly DueHours[] =>
   clients
     .map(({ clientId, months }) => ({
       clientId,
-      // What is older is deleted with its hour (retention.ts).
+      // Older hours are deleted as a whole (retention.ts).
       from: Math.max(marks[clientId] ?? 0, keptSince(now)),
       until: Math.floor(keptSince(now, months) / DAY_MS) * DAY_MS,
     }))
@@ -73,11 +73,11 @@ const dueOf = (clients: readonly ClientRetention[], marks: Marks, now: UnixMs): 
 const clientOf = ({ key }: ArchivedRecord): number => (key === null ? Number.NaN : Number.parseInt(String(key), 10));
 
 /**
- * For each file that holds records of a client whose time is over, in the order of hours: 1. the
- * announcement says what the file will hold, and which one it replaces -> dying here both are what
- * was announced, and the next run writes the file; 2. the file, under the same name. 3. At the end
- * the mark of each client moves -> dying before it, the same files are read again. Two at once
- * could bring records back: the caller holds a lock.
+ * Rewrites each file that holds expired records, in the order of hours. 1. The announcement names
+ * the new contents and the file that they replace. After a crash here both are valid, and the next
+ * run writes the file. 2. The file is written under the same name. 3. At the end the mark of each
+ * client moves. After a crash before that, the same files are read again. The caller holds a lock,
+ * because two purges at once could bring records back.
  */
 export const purgeExpired = async (
   objects: Objects,
@@ -132,7 +132,10 @@ const purgeHour = async (
     }
 };
 
-/** How many records of each client the file held. */
+/**
+ * Removes the records of these clients from one file. Returns their number by client; a dry run
+ * only counts them.
+ */
 const purgeFile = async (
   objects: Objects,
   file: ArchiveFile,
@@ -167,6 +170,6 @@ const moveMarks = async (
   await objects.put(markKey(topic), Buffer.from(`${JSON.stringify({ ...marks, ...Object.fromEntries(moved) })}\n`));
 };
 
-/** For people: `2026-10-01T00`, before which a client's events are gone. */
+/** The time before which a client's events are gone, for people: `2026-10-01T00`. */
 export const keptSinceText = (months: number, now: UnixMs): string =>
   hourText(Math.floor(keptSince(now, months) / DAY_MS) * DAY_MS);

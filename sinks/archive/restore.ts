@@ -1,5 +1,5 @@
-// Brings a window of the archive back into a topic of its own: what it would bring, and then file
-// by file, going on where it was stopped.
+// Restores a window of the archive into a topic of its own: first a plan, then file by file. A
+// stopped restore continues where it stopped.
 import { createHash } from "node:crypto";
 import { hit } from "#failpoint";
 import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
@@ -12,8 +12,8 @@ import { type ArchiveFile, HOUR_MS, hourOf, hourText } from "./names.ts";
 import type { WithheldFilter } from "./withheld-filter.ts";
 
 /**
- * Records that the broker appended from `from` on and before `to`; of one client, if given: every
- * key begins with its id.
+ * The records that the broker appended from `from` up to, but not including, `to`. With a client,
+ * only its records: every key begins with the client's id.
  */
 export interface Window {
   readonly topic: string;
@@ -21,7 +21,7 @@ export interface Window {
   readonly to: UnixMs;
   readonly clientId?: number;
 }
-/** Where a record had stood, e.g. `events.raw/7@12345`. */
+/** The header with the original place of a record, e.g. `events.raw/7@12345`. */
 export const RESTORED_FROM = "tributary-restored-from";
 
 const isIn = ({ from, to, clientId }: Window, { appended_at, key }: ArchivedRecord): boolean =>
@@ -38,11 +38,11 @@ const filesIn = async (objects: Objects, { topic, from, to }: Window): Promise<r
 export interface RestorePlan {
   readonly files: number;
   readonly events: number;
-  /** Of keys and values. */
+  /** The size of keys and values. */
   readonly bytes: number;
-  /** Hours of the window without any file: nothing was received in them, or they are lost. */
+  /** Hours of the window without a file: nothing was received in them, or they are lost. */
   readonly missing_hours: readonly string[];
-  /** Offsets between two files of the window that are in none. */
+  /** Offsets between two files of the window that no file contains. */
   readonly gaps: ArchiveState["gaps"];
   readonly damaged: ArchiveState["damaged"];
 }
@@ -77,8 +77,8 @@ export const planRestore = async (
 };
 
 /**
- * How far a restore has come; kept beside the archive under the name of its window, so that the
- * same command goes on with it.
+ * The progress of a restore. Stored beside the archive under the name of its window, so that the
+ * same command continues it.
  */
 export interface RestoreState {
   readonly topic: string;
@@ -87,8 +87,7 @@ export interface RestoreState {
   readonly client_id: number | null;
   readonly operation_id: string;
   /**
-   * The last file whose records are acknowledged; files are brought back in the order of their
-   * names.
+   * The last file whose records are acknowledged. Files are restored in the order of their names.
    */
   readonly done: string;
   readonly files: number;
@@ -102,7 +101,7 @@ const stateKey = ({ topic, from, to, clientId }: Window): string =>
     .digest("hex")
     .slice(0, 16)}.json`;
 
-/** Null when this window was never brought back. */
+/** Null if this window was never restored. */
 export const restoreState = async (objects: Objects, window: Window): Promise<RestoreState | null> => {
   try {
     return JSON.parse(String(await objects.get(stateKey(window)))) as RestoreState;
@@ -120,11 +119,11 @@ export interface RestorePorts {
 }
 
 /**
- * Keys and values come back byte for byte, with the place they had as a header; the same key
- * chooses the same partition, and within it their order is the old one. For each file: 1. its
- * records are produced and acknowledged -> dying here brings the file back twice, and ids make
- * twice once; 2. the state names it -> the same command goes on behind it. Throws Damaged: what
- * cannot be read is not passed over in silence.
+ * Keys and values are restored byte for byte, with their original place as a header. The same key
+ * goes to the same partition, where the records keep their order. For each file: 1. its records are
+ * produced and acknowledged; after a crash here the file is restored twice, and ids make it count
+ * once; 2. the state names the file, so that the same command continues behind it. Throws Damaged,
+ * because unreadable files must not be skipped silently.
  */
 export const restore = async (
   objects: Objects,

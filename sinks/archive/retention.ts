@@ -1,4 +1,4 @@
-// Deletes hours that are older than events are kept.
+// Deletes hours that are older than the retention of events.
 
 import { monthsBefore } from "../../domain/calendar.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
@@ -7,18 +7,18 @@ import { hoursOf } from "./archive-reads.ts";
 import { folderOf, hourText } from "./names.ts";
 
 /**
- * As long as events are kept anywhere (docs/design/contracts.md, "Retention"); older ones would
- * come back by a restore.
+ * The longest retention of events anywhere (docs/design/contracts.md, "Retention"). Otherwise a
+ * restore would bring older ones back.
  */
 const KEPT_MONTHS = 24;
 
-/** What was received before this time is kept no longer; months as an edge counts them. */
+/** The time before which nothing is kept. Months are counted as at an edge. */
 export const keptSince = (now: UnixMs, months = KEPT_MONTHS): UnixMs => monthsBefore(now, months);
 
 /**
- * Answers the number of files that were deleted. Of each file the records go before the
- * announcement, so that a process that dies in between leaves an announcement in an hour that the
- * next run deletes. Schemas stay: they are few, and younger hours need them.
+ * Returns the number of deleted files. The records of a file are deleted before its announcement,
+ * so a crash in between leaves an announcement in an hour that the next run deletes. Schemas stay,
+ * because they are few and younger hours need them.
  */
 export const deleteOldHours = async (
   objects: Objects,

@@ -1,4 +1,4 @@
-// Which archived records may not come back: those of erased subjects.
+// Decides which archived records must not be restored: those of erased subjects.
 
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { AnyTopic } from "../../stream/flow.ts";
@@ -7,15 +7,15 @@ import type { WithholdFilter } from "../../stream/ports.ts";
 import type { Wire } from "../../stream/wire.ts";
 
 /**
- * Asked before each file: undefined when everything may come back, so that nothing is decoded.
- * Rejects with a transient error while that is unknown.
+ * Called before each file. Undefined if everything may be restored, so that nothing is decoded.
+ * Rejects with a transient error while the answer is unknown.
  */
 export type WithheldFilter = () => Promise<((message: InputMessage, partition: number) => boolean) | undefined>;
 
 /**
- * `withholds` as a sink's runner asks it. While any subject is erased, a record that cannot be
- * read may be of that subject, and stays away too. The schemas that records may name are learnt
- * from the archive, once; again when that failed.
+ * Builds the filter from the `withholds` of a sink's runner. While any subject is erased,
+ * unreadable records are withheld too, because they may belong to it. The schemas of the records
+ * are read once from the archive, and again if that failed.
  */
 export const withheldBy = (
   objects: Objects,

@@ -1,5 +1,5 @@
-// Stores batches of the log as files that join without gap or overlap, whichever process dies when
-// and however many store the same records.
+// Stores batches of the log as files that join without gap or overlap, whichever process crashes at
+// any moment and however many processes store the same records.
 import { hit } from "#failpoint";
 import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -8,7 +8,7 @@ import type { CopyPorts } from "../../stream/ports.ts";
 import { type ArchivedRecord, type Contents, type OpenContainer, openContainer } from "./container.ts";
 import { fileKey, fileOf, HOUR_MS, hourOf, noticeKey, type Place, prefixOf, schemaKey } from "./names.ts";
 
-/** Garbage may name any schema: what is known about ids is forgotten beyond so many. */
+/** Garbage may contain any schema id, so the known ids are forgotten beyond this number. */
 const IDS_KEPT = 10_000;
 const NO_HEADERS: ArchivedRecord["headers"] = [];
 
@@ -22,7 +22,7 @@ const recordOf = ({ offset, appendedAt, key, value, headers }: Message): Archive
   return { offset, appended_at: appendedAt, key, value, headers: list };
 };
 
-/** The schemas that records name, each stored once. */
+/** Stores each schema that records name, once. */
 const schemaStore = (objects: Objects, schemaOf: (schemaId: number) => Promise<object | null>) => {
   const knownIds = new Set<number>();
   return async (messages: readonly Message[]): Promise<void> => {
@@ -44,7 +44,10 @@ const isStored = async (objects: Objects, key: string): Promise<boolean> => {
   return false;
 };
 
-/** Where the file ends that holds this record; the record's own offset when none does. */
+/**
+ * The offset behind the file that contains this record. The record's own offset if there is no such
+ * file.
+ */
 const endOfStored = async (
   objects: Objects,
   { topic, partition }: FetchedBatch,
@@ -67,33 +70,38 @@ const announcementAt = async (objects: Objects, place: Place, first: number): Pr
   }
 };
 
-/** What is stored at this place: what was announced before, else what is at hand. */
+/** Announces a file. Returns the earlier announcement if there is one. */
 const announce = async (objects: Objects, place: Place, mine: Contents): Promise<Contents> => {
   const key = noticeKey(place, mine.first);
   if (await objects.putNew(key, Buffer.from(`${JSON.stringify(mine)}\n`))) return mine;
   return JSON.parse(String(await objects.get(key))) as Contents;
 };
 
-/** A file that is being made: its records are packed as they come, and stored when it is closed. */
+/**
+ * A file that is being written. Its records are packed as they arrive, and it is stored when it is
+ * closed.
+ */
 interface OpenFile {
   readonly place: Place;
   readonly first: number;
-  /** Where the next batch of it begins. */
+  /** The offset at which the next batch of the file begins. */
   next: number;
   readonly container: OpenContainer;
-  /** What another member has announced from this offset on: this file is to be that one. */
+  /**
+   * The file that another member has announced from this offset on. This file must become that one.
+   */
   readonly announced: Contents | undefined;
 }
 
-/** Its bytes before compression, beyond which a file is closed. */
+/** A file with more bytes than this, before compression, is closed. */
 const FILE_BYTES = 32 * 1024 * 1024;
 
 const isWhole = ({ announced, next, container }: OpenFile, until: number): boolean =>
   announced === undefined ? next >= until || container.bytes() >= FILE_BYTES : next > announced.last;
 
 /**
- * How many of these messages belong into the file, from `at` on: up to the end of its hour, or of
- * what was announced. If the broker's clock steps back, the records stay in the file that is open.
+ * The number of messages, from `at` on, that belong into the file: up to the end of its hour, or of
+ * the announced file. If the broker's clock steps back, the records stay in the open file.
  */
 const countFor = ({ place, announced }: OpenFile, messages: readonly Message[], at: number): number => {
   const hourEnd = place.hour + HOUR_MS;
@@ -110,7 +118,7 @@ interface Archive {
   readonly storeSchemas: ReturnType<typeof schemaStore>;
   /** The open file of each partition, while it is read. */
   open: Map<string, OpenFile>;
-  /** Where the next batch of a partition begins, if it follows the last file. */
+  /** The offset at which a partition's next batch begins, if it follows the last file. */
   readonly expected: Map<string, number>;
 }
 
@@ -204,17 +212,17 @@ const keepBatch = async (
 };
 
 /**
- * What `keep` of a copy is for the archive. A file is closed when everything that waited in the log
- * is in it, when it has its bytes, or when its hour is over. It is announced before it is put: of
- * several members that store from one offset on (one was killed, or stopped and woke again), the
- * announcement of one stands, and all of them store that very file. Every file begins where one has
- * ended, since an offset is committed at the end of a file, or inside of one that stands, whose end
- * is then looked for; hence there is one chain of files, whatever dies when. In order, for each
- * file:
- * 1. the schemas that its records name -> dying here leaves schemas that are stored again
- * 2. the announcement, if there is none at this offset -> the next member reads the same records
- * from the log, and stores the file that was announced 3. the file -> the next member finds it and
- * goes on behind it and then the runner commits the offset.
+ * The `keep` of a copy for the archive. A file is closed when it contains everything that waited in
+ * the log, when it is large enough, or when its hour is over. It is announced before it is stored.
+ * Several members may store from the same offset on, because one was killed, or stopped and woke
+ * again. The announcement of one is valid, and all of them store that very file. Every file begins
+ * where another one ended: an offset is committed at the end of a file, or inside an existing file,
+ * whose end is then looked up. So there is one chain of files. The order for each file is:
+ * 1. the schemas that its records name; after a crash here they are stored again;
+ * 2. the announcement, if there is none at this offset; after a crash here the next member reads
+ * the same records from the log and stores the announced file;
+ * 3. the file; after a crash here the next member finds it and continues behind it. Then the runner
+ * commits the offset.
  */
 export const archiver = (
   objects: Objects,
@@ -232,7 +240,9 @@ export const archiver = (
   };
 };
 
-/** Null when the archive does not hold it; what the registry forgot can be read from here. */
+/**
+ * Reads a schema that the registry may have forgotten. Null if the archive does not have it either.
+ */
 export const archivedSchema = async (objects: Objects, schemaId: number): Promise<object | null> => {
   try {
     return JSON.parse(String(await objects.get(schemaKey(schemaId)))) as object;

@@ -1,10 +1,14 @@
-// The explicit choice that an event reports, as a row of the table of changes of consent.
+// Turns the explicit consent choice that an event reports into a row of the table of consent
+// changes.
 import { chosenBy } from "../../domain/personal/consent.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import type { ConsentRow } from "./table.ts";
 
-/** One row for a choice, none for nearly every event; its time is at most that of the receipt. */
+/**
+ * One row for a choice; nearly every event has none. The time of the row is not later than the
+ * receipt.
+ */
 export const consentRows = ({
   data: { event },
   receivedAt,

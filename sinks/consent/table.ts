@@ -1,5 +1,5 @@
-// The table of changes of consent: each explicit choice of a device, once, with the marks of the
-// devices that chose. The view `consents` says which choice is the latest.
+// The table of consent changes: each explicit choice of a device, once, with marks for the devices
+// that chose. The view `consents` returns the latest choice.
 
 import type { DeclaredColumn, WrittenValues } from "../../infra/clickhouse/columns.ts";
 import { type StoredRow, text } from "../../infra/postgres/columns.ts";
@@ -13,7 +13,7 @@ export const consentMarkColumns = columns;
 type ChosenDevice = MarkOf<typeof device>;
 export type ConsentMark = StoredRow<typeof consentMarkColumns>;
 
-/** Each device of each client once. */
+/** Each device of each client, once. */
 export const devicesOf = (rows: readonly ChosenDevice[]): readonly ChosenDevice[] => [
   ...new Map(rows.map(({ client_id, did }) => [`${client_id}:${did}`, { client_id, did }])).values(),
 ];
@@ -28,7 +28,7 @@ const consentColumns = [
   { name: "log_offset", type: "UInt64", volatile: "a change that was restored lies at another" },
 ] as const satisfies readonly DeclaredColumn[];
 
-/** The key by name, and all columns by position. */
+/** The key by name and all columns by position. */
 export interface ConsentRow {
   readonly client_id: number;
   readonly did: string;
@@ -38,8 +38,8 @@ export interface ConsentRow {
 }
 
 /**
- * The store keeps the least time and offset of each change, so that one which comes again moves
- * nothing. Devices are marked behind it: figures of what they did may count otherwise now.
+ * The store keeps the smallest time and offset of each change, so a repeated change moves nothing.
+ * The devices are marked afterwards, because figures about them may have to be counted again.
  */
 export const consentChanges = clickhouseTable<ConsentRow>(
   { name: "consent_changes", key: ["client_id", "did", "event_id", "mask"], columns: consentColumns },

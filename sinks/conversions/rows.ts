@@ -1,11 +1,11 @@
-// A change of a conversion as a row: the conversion as this record leaves it.
+// Turns a change of a conversion into a row: the conversion after this change.
 import type { Conversion } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { contentHash } from "../shared-columns.ts";
 import { contentOf, rowOf } from "./generated.ts";
 import type { ConversionRow } from "./table.ts";
 
-/** A line of which only a part was taken back stays credited. */
+/** A line that is only partly reversed stays credited. */
 const statusOf = ({ kind, refunded_minor, line_value_minor }: Conversion): ConversionRow["status"] =>
   kind === "reversed" && refunded_minor >= line_value_minor ? "reversed" : "credited";
 

@@ -1,5 +1,5 @@
-// The table of conversions, each as its newest record left it, and the statements that keep the
-// newest version and refuse a second content of one version.
+// The table of conversions, each as of its newest record, with the statements that keep the newest
+// version and refuse two contents of one version.
 import {
   bytes,
   type Columns,
@@ -16,8 +16,8 @@ import { postgresTable, type Statement } from "../stores/postgres.ts";
 import { fieldColumns } from "./generated.ts";
 
 /**
- * Only the newest version is kept, so an older one that had two contents is not seen here; the
- * ledger entry of each keeps its own hash.
+ * Only the newest version is kept, so two contents of an older one are not detected here. The
+ * ledger entry of each version has its own hash.
  */
 const refuseSecondContent = (contents: Columns): string => `
 select refuse_second_content('conversion', given.conversion_id || ' version ' || given.version)
@@ -41,7 +41,6 @@ const declared = {
 } as const;
 
 /**
- * The newest version of a conversion wins; another content under a version that is there is
- * refused.
+ * The newest version of a conversion wins. A different content under a stored version is refused.
  */
 export const conversions = postgresTable<ConversionRow>(declared, statementsOf(declared));

@@ -1,12 +1,12 @@
-// The identity edges that an event proves, as rows.
+// Turns the identity links that an event proves into rows.
 import { unlinkedBy } from "../../domain/personal/unlink.ts";
 import type { Credit, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import type { IdentityLinkRow } from "./table.ts";
 
 /**
- * One row an edge; none for nearly every event. A click id counts when attribute has found its MAC
- * good (it then says when the click was): ids that were made up link no devices.
+ * One row for each link; nearly every event has none. A click id counts only if attribute verified
+ * its MAC (then the credit has the time of the click), so invented ids link no devices.
  */
 export const identityLinkRows = ({
   at,
@@ -38,7 +38,7 @@ const none: readonly IdentityLinkRow[] = [];
 
 const KEPT_MS = 90 * 86_400_000;
 
-/** The edge may have been ended before: then the decision is all that is known of it. */
+/** The link may have expired before. Then the decision is all that is known about it. */
 const unlinkedRow = (
   { client_id, did, event_id }: EventReceived,
   { kind, identifier }: NonNullable<ReturnType<typeof unlinkedBy>>,
@@ -48,5 +48,5 @@ const unlinkedRow = (
   ...{ method: "unlinked_by_decision", confidence: 1, expires_at: at + KEPT_MS, unlinked_at: at },
 });
 
-/** Of a sale that was won through identity the time is that of another device's click. */
+/** If a sale was won through identity, the time is that of another device's click. */
 const hasGoodClick = ({ clicked_at, method }: Credit): boolean => clicked_at !== null && method !== "identity";

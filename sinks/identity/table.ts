@@ -1,5 +1,5 @@
-// The table of identity links: which device showed which identifier, when first, when last, and
-// until when that holds.
+// The table of identity links: which device showed which identifier, when first, when last, and how
+// long the link is valid. Its statements join sights with known links and limit their number.
 import {
   type Columns,
   computed,
@@ -16,7 +16,7 @@ import {
 } from "../../infra/postgres/columns.ts";
 import { postgresTable, type Statement } from "../stores/postgres.ts";
 
-/** Whether the given evidence is older; of two events at one moment the lower id counts. */
+/** True if the new evidence is older. Of two events at one moment, the lower id counts. */
 const isEarlier = "(excluded.first_seen, excluded.evidence_event_id) < (kept.first_seen, kept.evidence_event_id)";
 
 /** Keys are sorted, so that two writers wait for each other and never deadlock. */
@@ -39,15 +39,15 @@ where excluded.first_seen < kept.first_seen or excluded.last_seen > kept.last_se
   or (excluded.first_seen = kept.first_seen and excluded.evidence_event_id < kept.evidence_event_id)`;
 
 /**
- * More devices than any person has; what so many show (the phone of a call centre, a fingerprint of
- * a common phone) says of no one who they are. Of a device, more sessions than a visitor has.
+ * No person has more devices. An identifier that so many devices show (the phone of a call centre,
+ * the fingerprint of a common phone) identifies no person. No device has more sessions either.
  */
 export const MOST_EDGES = 1_000;
 
 /**
- * Ends what is more than `MOST_EDGES` of each group that the given rows touch. The first ones stay,
- * by when they were first seen: the same ones in whatever order rows come, so a replay changes
- * nothing.
+ * Deletes the links above `MOST_EDGES` in each group that the rows touch. The earliest links stay,
+ * by when they were first seen. These are the same ones whatever the order of rows, so a replay
+ * changes nothing.
  */
 const endOverfull = (sight: Columns, group: readonly string[], rest: "did" | "identifier"): string => `
 with touched as (select distinct ${group.join(", ")} from ${givenTexts(sight)}),
@@ -68,17 +68,17 @@ const statementsOf = (edges: DeclaredTable, sight: Columns): readonly Statement<
 
 const shared = {
   client_id: int,
-  /** Keyed hashes both. */
+  /** Both are keyed hashes. */
   did: text,
   identifier: text,
   kind: text,
   method: text,
   confidence: int,
   expires_at: time,
-  /** When a decision took the identifier from the device; null: it holds. */
+  /** When a decision removed the identifier from the device. Null while the link holds. */
   unlinked_at: nullable(time),
 };
-/** What one event shows of an edge. */
+/** One sight: what a single event shows of a link. */
 const sightColumns = { ...shared, event_id: uuid, at: time };
 export type IdentityLinkRow = WrittenRow<typeof sightColumns>;
 
@@ -96,5 +96,5 @@ const declared = {
   },
 } as const;
 
-/** Of one edge the earliest evidence and the latest sight stay, in whatever order they come. */
+/** Each link keeps its earliest evidence and its latest sight, whatever the order of arrival. */
 export const identityEdges = postgresTable<IdentityLinkRow>(declared, statementsOf(declared, sightColumns));

@@ -29,8 +29,8 @@ const status = `case when is_reversed and amount_minor = 0 then 'reversed'
   when held_minor <> 0 then 'on_hold' else 'pending' end`;
 const receipt = "jsonb_build_object('formula', (first).formula, 'inputs', (first).inputs, 'entries', listed)";
 /**
- * From the entries of a conversion as ./statements.ts sums them. The first one says whose
- * commission it is and under which contract; the amount is the sum of all.
+ * Computed from the entries of a conversion, which ./statements.ts sums up. The first entry gives
+ * the partner and the contract; the amount is the sum of all entries.
  */
 export const commissionColumns = {
   client_id: int,

@@ -22,8 +22,8 @@ order by client_id, entry_id
 on conflict (client_id, entry_id) do nothing`;
 
 /**
- * A statement of its own: it sees what the one before it wrote, and what another owner wrote while
- * that one waited.
+ * A separate statement, so that it sees what the previous one wrote, and what another owner wrote
+ * while that one waited.
  */
 const refuseSecondContent = (contents: Columns): string => `
 select refuse_second_content('ledger entry', given.entry_id)
@@ -31,7 +31,7 @@ from ${givenTexts(contents)}
 ${eachWithKept("ledger_entries", "client_id", "entry_id")}
 where kept.content_hash <> decode(given.content_hash, 'hex')`;
 
-/** Of every given entry, not only of new ones: lines that were lost come back with a replay. */
+/** The lines of every entry, not only of new ones, so that a replay restores lost lines. */
 const linesOf = (rows: readonly LedgerRow[]): readonly WrittenRow<typeof lineColumns>[] =>
   rows.flatMap(({ client_id, entry_id, currency, lines }) =>
     lines.map(({ account, amount_minor }, n) => ({
@@ -44,7 +44,7 @@ const linesOf = (rows: readonly LedgerRow[]): readonly WrittenRow<typeof lineCol
     })),
   );
 
-/** An entry that was not there before this transaction has no lines either. */
+/** A new entry has no stored lines, so conflicts need no check. */
 const addLinesOfNew = ({ columns }: DeclaredTable): string => `
 insert into ledger_lines (${listOf(columns)})
 select ${storedFrom(columns)}
@@ -58,9 +58,9 @@ const conversionsOf = (rows: readonly LedgerRow[]): readonly WrittenRow<typeof t
 const touched = { conversion_id: text };
 
 /**
- * The entries of each touched conversion; `first` is the first of them. Found by conversion alone,
- * for the policy adds the tenants: with the client named twice the planner expects a single row and
- * takes any index.
+ * The entries of each touched conversion. `first` is the first of them. The query names only the
+ * conversion, because the row policy adds the tenants. If the client were named twice, the planner
+ * would expect a single row and use any index.
  */
 const summedEntries = `
   select client_id, conversion_id, count(*) as entries, sum(amount_minor) as amount_minor,

@@ -5,7 +5,7 @@ import { postgresTable } from "../stores/postgres.ts";
 import { commissionColumns, entryColumns, type LedgerRow, lineColumns } from "./columns.ts";
 import { statementsOf } from "./statements.ts";
 
-/** Filled in by the store when it writes a row, so two readings of one log need not agree on it. */
+/** Set by the store when it writes a row, so it differs between two readings of one log. */
 const entryVolatile = { stored_at: time };
 export type StoredEntry = StoredRow<typeof entryColumns & typeof entryVolatile>;
 export type StoredCommission = StoredRow<typeof commissionColumns>;
@@ -20,8 +20,8 @@ const entries = {
 } as const;
 
 /**
- * An entry that is there stays as it is; another content under its id is refused. Commissions
- * follow in the same transaction from all entries of the touched conversions, so that what was
- * redelivered or came late adds up to the same.
+ * A stored entry never changes, and a different content under its id is refused. Commissions are
+ * computed in the same transaction from all entries of the touched conversions, so repeated and
+ * late entries give the same sum.
  */
 export const ledger = postgresTable<LedgerRow>(entries, statementsOf({ entries, lines, commissions }));

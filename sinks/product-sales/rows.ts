@@ -1,4 +1,4 @@
-// A sale or a refund, attributed or not, as a row.
+// Turns a sale or a refund into a row, attributed or not.
 import { refundedEventOf } from "../../domain/refunds.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
@@ -8,8 +8,8 @@ import type { SaleRow } from "./table.ts";
 const saleTypes: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund"]);
 
 /**
- * One row for a purchase, ext_purchase or refund; none for any other event. A sale without an order
- * goes by its event, and so does a refund of it.
+ * One row for a purchase, ext_purchase or refund. None for any other event. A sale without an order
+ * id is identified by its event, and so is its refund.
  */
 export const saleRows = ({ at, data }: Recorded<EventAttributed>): readonly SaleRow[] => {
   const { event, version, refunded_minor } = data;

@@ -1,4 +1,4 @@
-// The table of sales and refunds, attributed or not: what reports count.
+// The table of sales and refunds, attributed or not, from which reports count.
 import {
   bigint,
   int,
@@ -22,13 +22,13 @@ const saleColumns = {
   product_id: nullable(text),
   segment: nullable(text),
   quantity: nullable(int),
-  /** Null on a refund means all of it. */
+  /** On a refund, null means the whole amount. */
   value_minor: nullable(bigint),
   currency: nullable(text),
   occurred_at: time,
   did: text,
   ...creditColumns,
-  /** What was given back of a sale; null: settled before this was kept. */
+  /** The refunded part of a sale. Null if the sale was settled before this column existed. */
   refunded_minor: nullable(bigint),
 };
 export type SaleRow = WrittenRow<typeof saleColumns>;

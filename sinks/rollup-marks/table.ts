@@ -1,10 +1,13 @@
-// The table of minutes whose rollups have to be computed again: each minute of a stored event is
-// marked once a write.
+// The table of minutes whose rollups must be computed again. Each write marks the minutes of its
+// events once.
 import { type StoredRow, time } from "../../infra/postgres/columns.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { type MarkOf, markTable } from "../stores/mark-table.ts";
 
-/** `minute` is its first millisecond; `marked_at` stays: it is the oldest touch that waits. */
+/**
+ * `minute` is the first millisecond of the minute. `marked_at` is not renewed: it is the time of
+ * the oldest pending mark.
+ */
 const touched = { minute: time };
 export const { table: rollupMarks, columns: markColumns } = markTable("rollup_marks", touched);
 export type TouchedMinute = MarkOf<typeof touched>;
@@ -13,8 +16,8 @@ export type StoredMark = StoredRow<typeof markColumns>;
 const MINUTE_MS = 60_000;
 
 /**
- * Each minute of each client once. By `ts`, which no version of an event changes: so the minute of
- * an older version is marked too.
+ * Each minute of each client, once. It follows from `ts`, which no version of an event changes, so
+ * the minute of an older version is marked too.
  */
 export const minutesOf = (
   rows: readonly { readonly client_id: number; readonly ts: UnixMs }[],

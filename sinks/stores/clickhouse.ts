@@ -1,4 +1,5 @@
-// How a sink's rows get into ClickHouse: one insert a call, repeated safely under its token.
+// Writes the rows of sinks to ClickHouse: one insert for each call, which its token makes safe to
+// repeat.
 import { Readable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { Block } from "../../infra/clickhouse/block.ts";
@@ -8,16 +9,16 @@ import { type NativeValue, nativeBlocks } from "../../infra/clickhouse/native.ts
 import type { transcoder } from "../../infra/clickhouse/transcode.ts";
 import type { Marks, Recorded, Table, Write } from "../../stream/flow.ts";
 
-/** A table with the way in which its rows become a block. */
+/** A table with the function that turns its rows into a block. */
 export interface ClickhouseTable<Row> extends Table<Row> {
   readonly columns: readonly DeclaredColumn[];
-  /** Names one row to people, where `key` says more than that needs. */
+  /** Names one row to people, if `key` has more columns than that needs. */
   readonly comparedBy?: readonly string[];
   /** Further tables that the store fills by views of this one. */
   readonly fills?: readonly StoredTable[];
   readonly blockOf: (rows: readonly Row[], block: Block) => ReturnType<ReturnType<typeof nativeBlocks>>;
 }
-/** Rows hold their values by position beside their key, or the event that they are made of. */
+/** A row has its key by name, its values by position, and possibly the event that it is made of. */
 interface PositionalRow {
   readonly client_id: number;
   readonly values: readonly NativeValue[];
@@ -36,7 +37,7 @@ export const clickhouseTable = <Row extends PositionalRow>(
   const table: ClickhouseTable<Row> = {
     ...declared,
     store: "clickhouse",
-    // What is unusual about one row is for its values to say.
+    // If the transcoder cannot write some row, the values of all rows are written instead.
     blockOf: (rows, block) =>
       transcode?.(
         rows.map(({ event }) => event),
@@ -58,32 +59,30 @@ export const isClickhouseTable = (table: { readonly name: string }): table is Cl
 
 export interface ClickhouseStore {
   /**
-   * Writes rows of the table as one insert, hence one block a month. The same insert under the same
-   * token is answered without being written again; that only saves work after a lost answer, for
-   * tables are idempotent by key and version. Throws the server's error with its numeric `code`.
+   * Writes the rows as one insert, hence as one block a month. If the insert is repeated under the
+   * same token, the store answers without writing. This only saves work after a lost answer,
+   * because tables are idempotent by key and version. Throws the server's error with its numeric
+   * `code`.
    */
   readonly insert: <Row>(table: ClickhouseTable<Row>, rows: readonly Row[], token: string) => Promise<void>;
-  /**
-   * The same shape as in Postgres: runs `work` with a `write` whose calls are one insert each,
-   * numbered inside the token.
-   */
+  /** Runs `work`, as in Postgres. Each call of `write` is one insert, numbered within the token. */
   readonly within: (
     batch: { readonly tenants: readonly number[]; readonly token: string },
     work: (write: Write) => Promise<void>,
   ) => Promise<void>;
 }
 
-// Above the rows and bytes of any fetch: what is given as one insert stays one block, so that its
-// token stands for all of it.
+// Larger than any fetch, so that the rows of one insert stay one block and its token covers all of
+// them.
 const oneBlock = {
   min_insert_block_size_rows: "4000000",
   min_insert_block_size_bytes: "1000000000",
-  // Copies inside of one block are as rare as others, and readers merge what they read (FINAL):
-  // looking for them here was a third of an insert.
+  // Copies within one block are rare, and readers merge what they read (FINAL). Removing copies
+  // here took a third of an insert's time.
   optimize_on_insert: 0,
 } as const;
 /**
- * Blocks that are kept for the next insert: of a store, one is written at a time, two while a
+ * Blocks that are kept for the next insert. A store writes one block at a time, and two while a
  * replay runs in the same process.
  */
 const KEPT_BLOCKS = 2;
@@ -99,10 +98,10 @@ export const clickhouseStore = (clickhouse: Clickhouse): ClickhouseStore => {
       values: Readable.from([bytes]),
       clickhouse_settings: { ...oneBlock, insert_deduplicate: 1, insert_deduplication_token: token },
     });
-    // The answer is empty; unread it would hold its connection. One that breaks off is an insert
-    // whose end is unknown: it comes again under its token.
+    // The empty answer must be read, or it would hold its connection. If it breaks off, the result
+    // of the insert is unknown, and it is repeated under its token.
     await finished(stream.resume());
-    // Of an insert that failed the bytes may be on their way still.
+    // The bytes of a failed insert may still be on their way, so its block is not reused.
     if (kept.length < KEPT_BLOCKS) kept.push(block);
   };
   return {

@@ -1,5 +1,5 @@
-// Tables of marks: what has to be computed again. A key is marked once, and its sequence rises with
-// every touch, so that one who took it up before sees that it was touched since.
+// Tables of marks, which say what must be computed again. A key is marked once. Its sequence rises
+// with every touch, so that a reader who started earlier sees the new touch.
 import {
   bigint,
   type Columns,
@@ -12,10 +12,13 @@ import {
 } from "../../infra/postgres/columns.ts";
 import { postgresTable } from "./postgres.ts";
 
-/** A mark as it is written. */
+/** A mark as written. */
 export type MarkOf<Key extends Columns> = { readonly client_id: number } & WrittenRow<Key>;
 
-/** `key`: what a mark is about, beside its client. Columns without a name here keep their value. */
+/**
+ * `key` names what a mark is about, in addition to its client. Columns that are not named here keep
+ * their value.
+ */
 export const markTable = <Key extends Columns>(name: string, key: Key) => {
   const given = { ...key, client_id: int };
   const columns = { client_id: int, ...key, sequence: computed(bigint, "nextval('rollup_mark_sequence')") };

@@ -1,26 +1,29 @@
-// How a sink's rows get into Postgres: the statements of a table, each with a parameter for each
-// column of up to 5,000 rows.
+// Writes the rows of sinks to Postgres. Each statement of a table has one parameter for each
+// column, with up to 5,000 rows.
 import type { Pool, PoolClient } from "pg";
 import { columnArrays } from "../../infra/postgres/arrays.ts";
 import type { Columns, DeclaredTable } from "../../infra/postgres/columns.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
 import type { Table, Write } from "../../stream/flow.ts";
 
-/** Larger statements gain nothing and hold their locks longer. */
+/** Larger statements are not faster and hold their locks longer. */
 const ROWS_A_STATEMENT = 5_000;
 
 export interface Statement<Row> {
   readonly text: string;
-  /** What it is given, made of the rows; without it: the rows. It is not asked about nothing. */
+  /**
+   * Makes the statement's input from the rows. Without it, the input is the rows themselves. The
+   * statement does not run on an empty input.
+   */
   readonly given?: (rows: readonly Row[]) => readonly object[];
   /**
-   * The columns of what it is given, `$1` and so on in this order (`givenTexts`); without it those
-   * of the table. Reading what it does not need would cost the server more than most statements.
+   * The columns of the input, `$1` and so on in this order (`givenTexts`). Without it, all columns
+   * of the table. Parsing unneeded columns would cost the server more than most statements.
    */
   readonly columns?: Columns;
   /**
-   * Asked only when the first statement, which was given the rows, has written all of them, or only
-   * some, for the others were there already.
+   * Runs the statement only if the first one wrote all of its rows, or only some because the others
+   * existed already.
    */
   readonly behind?: "all" | "some";
 }
@@ -49,9 +52,9 @@ export const postgresTable = <Row extends { readonly client_id: number }>(
 
 export interface PostgresStore {
   /**
-   * Runs `work` in one transaction that sees `tenants` alone; all its writes are there together or
-   * not at all. `token` is of no use here: rows are idempotent by key. Throws the server's error
-   * with its SQLSTATE in `code`, that of a deferred check when the transaction ends.
+   * Runs `work` in one transaction that sees only `tenants`, so its writes are all stored or none
+   * is. `token` is not used, because rows are idempotent by key. Throws the server's error with its
+   * SQLSTATE in `code`; a deferred check throws at the end of the transaction.
    */
   readonly within: (
     batch: { readonly tenants: readonly number[]; readonly token: string },
@@ -63,7 +66,8 @@ export const isPostgresTable = (table: { readonly name: string }): table is Post
   "statements" in table;
 
 /**
- * Planned each time: a plan that was made when the tables were empty would be kept while they grow.
+ * The statements are planned each time, because a plan made on empty tables would be kept while
+ * they grow.
  */
 const ask = async (tx: PoolClient, table: PostgresTable<object>, rows: readonly object[]): Promise<void> => {
   let written: "all" | "some" | undefined;

@@ -1,12 +1,12 @@
-// How a sink's rows get into Redis: one pipeline of commands a write, in one round trip. Losing
-// them costs hints, never money.
+// Writes the rows of sinks to Redis: one pipeline of commands for each write, in one round trip.
+// Losing the rows costs hints, never money.
 import type { ChainableCommander, Redis } from "ioredis";
 import { type HintRoom, isFull, roomWithoutBound } from "../../infra/redis/room.ts";
 import type { Table, Write } from "../../stream/flow.ts";
 
-/** A table with the commands that write its rows under keys that begin with `prefix`. */
+/** A table with the commands that write its rows under keys with a given prefix. */
 export interface RedisTable<Row> extends Table<Row> {
-  /** The state hash reads no Redis. */
+  /** The state hash does not cover Redis. */
   readonly unhashed: string;
   readonly add: (commands: ChainableCommander, rows: readonly Row[], prefix: string) => void;
 }
@@ -27,8 +27,8 @@ export const redisTable = <Row extends { readonly client_id: number }>(
 
 export interface RedisStore {
   /**
-   * Runs `work`; each of its writes is one round trip. Members are idempotent, so neither tenants
-   * nor `token` are of use here.
+   * Runs `work`. Each of its writes is one round trip. Members are idempotent, so neither tenants
+   * nor `token` are needed.
    */
   readonly within: (
     batch: { readonly tenants: readonly number[]; readonly token: string },
@@ -39,8 +39,8 @@ export interface RedisStore {
 const isRedisTable = (table: { readonly name: string }): table is RedisTable<unknown> => "add" in table;
 
 /**
- * `prefix` keeps environments apart that share a server. Where there is no room rows are left out
- * and counted: they are hints. Throws the first command that failed otherwise.
+ * `prefix` separates environments that share a server. If there is no room, rows are dropped and
+ * counted, because they are only hints. Any other failure of a command is thrown.
  */
 export const redisStore = (redis: Redis, prefix = "tributary", room: HintRoom = roomWithoutBound): RedisStore => ({
   within: (_, work) =>

@@ -1,4 +1,4 @@
-// An event as members of the sets that hints are counted from.
+// Turns an event into members of the sets that hints are counted from.
 import { unlinkedBy } from "../../domain/personal/unlink.ts";
 import { addressOfVisitor } from "../../domain/personal/visitor.ts";
 import type { EventAttributed, EventReceived } from "../../schemas/generated.ts";
@@ -8,9 +8,9 @@ import { sets, type VelocityRow } from "./table.ts";
 const conversions: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "lead_submit", "install"]);
 
 /**
- * Rows of clicks, conversions and known persons; none for a page view of an unknown person. A click
- * id counts when attribute has found its MAC good (it then says when the click was): ids that
- * were made up fill no set.
+ * Rows of clicks, conversions and known persons. None for a page view of an unknown person. A click
+ * id counts only if attribute verified its MAC (then the credit has the time of the click), so
+ * invented ids fill no set.
  */
 export const velocityRows = ({ at, data }: Recorded<EventAttributed>): readonly VelocityRow[] => {
   const { event, enrichment, credit } = data;
@@ -41,7 +41,7 @@ export const velocityRows = ({ at, data }: Recorded<EventAttributed>): readonly 
 };
 const none: readonly VelocityRow[] = [];
 
-/** The clicks of the device are no more those of the person. */
+/** Removes the device from the person, so that its clicks no longer count for the person. */
 const unlinkedRow = (
   { client_id, did }: EventReceived,
   { kind, identifier }: NonNullable<ReturnType<typeof unlinkedBy>>,

@@ -9,9 +9,9 @@ export interface VelocityRow {
   readonly client_id: number;
   readonly set: string;
   readonly member: string;
-  /** Orders the members, where the newest are asked for. */
+  /** The order of members in sets where only the newest are wanted. Null in other sets. */
   readonly at: UnixMs | null;
-  /** Taken out of the set, instead of added to it. */
+  /** True if the member is removed from the set instead of added. */
   readonly is_gone?: true;
 }
 
@@ -19,13 +19,12 @@ const hourMs = 3_600_000;
 const hashLength = 32;
 
 /**
- * Addresses and click ids are kept as hashes: the sets show nothing of a visitor.
+ * Addresses and click ids are stored as hashes, so that the sets reveal nothing about a visitor.
  */
 const short = (...parts: readonly string[]): string => hash("sha256", parts.join("\n"), "hex").slice(0, hashLength);
 
 /**
- * Names of the sets; every one holds its client, so equal values of two clients never meet (law
- * T6).
+ * Names of the sets. Each contains the client, so equal values of two clients never meet (law T6).
  */
 export const sets = {
   conversionsOf: (clientId: number, address: string, at: UnixMs): string =>
@@ -36,18 +35,18 @@ export const sets = {
   clicksOf: (clientId: number, did: string): string => `${clientId}:clicks:${did}`,
 } as const;
 
-/** Where the set of that name lies. */
+/** The Redis key of a set. */
 export const velocityKey = (prefix: string, set: string): string => `${prefix}:velocity:${set}`;
 
 /**
- * A day more than the log: whatever a rewind can read again still finds what it found
+ * One day more than the log keeps, so that a rewind still finds every hint that it found before
  * (docs/design/money.md, "Facts").
  */
 export const hintLifetimeSeconds = 8 * 86_400;
-/** Of a device or a person the newest count; the rest would only make a hot key grow. */
+/** Only the newest members of a device or person count. More would only make a hot key grow. */
 const newestKept = 50;
 
-/** Sets: writing a row twice leaves them as writing it once. */
+/** Writing a row twice has the same effect as writing it once. */
 export const velocity = redisTable<VelocityRow>(
   {
     name: "velocity",
@@ -64,7 +63,7 @@ export const velocity = redisTable<VelocityRow>(
       if (is_gone) commands.zrem(key, member);
       else if (at === null) commands.sadd(key, member);
       else {
-        // A later sight of a member moves it up, an earlier one changes nothing.
+        // A later sight of a member moves it up. An earlier one changes nothing.
         commands.zadd(key, "GT", at, member);
         ordered.add(key);
       }

@@ -28,7 +28,7 @@ export const nothingFound: { readonly enrichment: Enrichment; readonly fraud: Fr
   },
 };
 
-/** An event that no sender sent; its source is `decision`, which no edge writes. */
+/** An event without a sender. Its source is `decision`, which no edge writes. */
 export const blankEvent = (
   known: Pick<EventReceived, "event_id" | "client_id" | "t" | "ts"> & Partial<EventReceived>,
 ): EventReceived => ({

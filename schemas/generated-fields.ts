@@ -1,12 +1,15 @@
 // What the schemas say of the fields of an event beside their types. Do not edit: npm run generate.
 import type { Enrichment, EventReceived } from "./generated.ts";
 
-/** Whose money it is, and what it comes to. */
+/** Whether the copy's money is used, and the resulting amount. */
 interface Money extends Pick<EventReceived, "value_minor" | "currency"> {
   readonly takesMoney: boolean;
 }
 
-/** The first copy of a sale with what a second one adds; what describes its sender stays. */
+/**
+ * The first copy of a sale with the additions of a second one. Fields that describe its sender
+ * stay.
+ */
 export const mergedEvent = (first: EventReceived, copy: EventReceived, money: Money): EventReceived => ({
   event_id: first.event_id,
   sender_event_id: first.sender_event_id,
@@ -61,7 +64,7 @@ export const mergedEnrichment = (first: Enrichment, copy: Enrichment): Enrichmen
   edges: first.edges,
 });
 
-/** Without what is said of one line of an order. */
+/** The event without the fields about one line of an order. */
 export const withoutLine = (event: EventReceived): EventReceived => ({
   ...event,
   product_line: null,
@@ -76,7 +79,7 @@ interface Subject {
   readonly event: EventReceived;
   readonly enrichment: Enrichment;
 }
-/** The texts that a condition may ask for by the names of their fields. */
+/** The texts that a condition may use, by the name of their field. */
 export const conditionTexts: Readonly<Record<string, (subject: Subject) => string | null>> = {
   source: ({ event }) => event.source,
   url: ({ event }) => event.url,

@@ -1,5 +1,5 @@
-// Everything that is checked without running a service: lock, generated files, types, lint and
-// format, imports, diagram, licences; then what is over a size budget.
+// Runs all checks that need no service: lock, generated files, types, lint and format, imports,
+// diagram, licences. At the end it lists files that are over a size budget.
 import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
@@ -37,7 +37,7 @@ const licences = new Set([
   ..."MIT ISC Apache-2.0 BSD-2-Clause BSD-3-Clause 0BSD Unlicense MIT-0 CC0-1.0 CC-BY-4.0".split(" "),
   ..."BlueOak-1.0.0 MPL-2.0 Python-2.0 PDDL-1.0 PostgreSQL".split(" "),
 ]);
-/** Packages that name no licence in their manifest but carry an MIT text. */
+/** Packages without a licence in their manifest that contain the MIT text. */
 const carryMitText = new Set(["@kafkajs/confluent-schema-registry"]);
 const lock = JSON.parse(readFileSync("package-lock.json", "utf8"));
 const unlicensed = Object.entries(lock.packages)
@@ -56,7 +56,7 @@ console.log(`${unlicensed.length === 0 ? "ok    " : "FAILED"} licences`);
 for (const line of unlicensed) console.log(`       ${line}`);
 failed += unlicensed.length > 0 ? 1 : 0;
 
-/** Orientation, not a rule: a good reason beats a budget. */
+/** A note, not a rule: a good reason is worth more than a budget. */
 const tooLong = execFileSync("git", ["ls-files", "*.ts", "*.mjs"], { encoding: "utf8" })
   .split("\n")
   .filter((file) => file !== "" && !file.includes("generated"))

@@ -29,7 +29,7 @@ const primitive = {
 const declared = [];
 
 const COMMENT_COLUMNS = 100;
-/** A doc comment whose lines end at 100 columns. */
+/** Writes a doc comment with lines of at most 100 columns. */
 const comment = (doc, indent = "") => {
   if (doc === undefined) return "";
   const one = `${indent}/** ${doc} */`;
@@ -42,8 +42,8 @@ const comment = (doc, indent = "") => {
 };
 
 /**
- * The TypeScript type of an Avro type; records and enums met on the way are declared. A plain long
- * is always a time.
+ * The TypeScript type of an Avro type. Declares the records and enums inside it. A plain long is
+ * always a time.
  */
 const typeOf = (type) => {
   if (Array.isArray(type))
@@ -75,8 +75,8 @@ const declareRecord = (schema) =>
   });
 
 /**
- * One self-contained schema: each record written out where it is met first, by name from then on,
- * as Avro wants it.
+ * One self-contained schema. Each record is written out at its first use and named from then on, as
+ * Avro requires.
  */
 const inline = (type, seen) => {
   if (Array.isArray(type)) return type.map((member) => inline(member, seen));
@@ -102,7 +102,8 @@ const milliseconds = (retention) => {
 const constantOf = (name) => name.replace(/[.](.)/g, (_, letter) => letter.toUpperCase());
 const path = (field) => `data.${field}`;
 /**
- * Of several fields the first that is not null; all but the last may lie in a record that is null.
+ * The first of several fields that is not null. All but the last may be inside a record that is
+ * null.
  */
 const firstOf = (fields) =>
   [fields]
@@ -142,7 +143,7 @@ const settings = Object.entries(topics).map(
   },
 );
 const shapes = [...records].map((name) => `  ${name}: ${JSON.stringify(inline(name, new Set()))},`);
-/** The page with the list of conditions, between its markers. */
+/** The page with the list of conditions, which stands between its markers. */
 const conditionsPage = () => {
   const page = readFileSync(at("docs/attribution.md"), "utf8");
   const list = lines(conditionsOf(schemas).map(({ name }) => `\`${name}\``));
@@ -150,7 +151,7 @@ const conditionsPage = () => {
   return page.replace(new RegExp(`(${begin})[^]*(${end})`), `$1${list}$2`);
 };
 const PAGE_COLUMNS = 120;
-/** A list as lines of a page. */
+/** Writes a list as lines of a page. */
 const lines = (words) => {
   const all = [""];
   for (const [n, word] of words.entries()) {

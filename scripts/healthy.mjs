@@ -1,5 +1,5 @@
-// Exits 0 when the app of this container answers /readyz on its side port. Its certificate names a
-// public host, not the loopback, so it is not looked at.
+// Exits with 0 if the app of this container answers /readyz on its side port. The certificate is
+// not checked, because it names a public host and not the loopback address.
 import { get as getPlain } from "node:http";
 import { get as getSecure } from "node:https";
 

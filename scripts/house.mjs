@@ -1,6 +1,6 @@
-// What shape the sources are in: each measure with its value and its aim. Tests, benches and
-// scripts are not counted.
-// Usage: node scripts/house.mjs [--at <commit> | --against <commit>] [--names] [--json]
+// Prints measures of the sources, each with its value and its aim. Tests, benches and scripts are
+// not counted. Usage: node scripts/house.mjs [--at <commit> | --against <commit>] [--names]
+// [--json]
 import { execFileSync } from "node:child_process";
 import { parseArgs } from "node:util";
 import { measuresOf } from "./house/measures.mjs";

@@ -1,5 +1,5 @@
-// Copies out of dist/ what the programs of the image import, and nothing else: no embedded servers,
-// no faults, no tests. Usage: node scripts/image.mjs <compiled folder> <target folder>
+// Copies from dist/ only what the programs of the image import: no embedded servers, no faults, no
+// tests. Usage: node scripts/image.mjs <compiled folder> <target folder>
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 
@@ -41,6 +41,6 @@ if (from && to) {
     mkdirSync(dirname(join(to, file)), { recursive: true });
     cpSync(join(from, file), join(to, file));
   }
-  // What browsers load from the pixel's host.
+  // The files that browsers load from the pixel's host.
   cpSync(join(from, "pixel"), join(to, "pixel"), { recursive: true });
 }

@@ -1,6 +1,6 @@
-// The rules of form that no linter knows: columns, words, names, folder sizes, private paths,
-// subjects of commits, that a cited path exists, and that a file has as many lines as a page says.
-// Exceptions stand in scripts/lints.allowed. Usage: node scripts/lints.mjs [--lower]
+// Checks rules of form that no linter knows: columns, words, names, folder sizes, private paths,
+// subjects of commits, cited paths that do not exist, and line counts that pages claim. Exceptions
+// are listed in scripts/lints.allowed. Usage: node scripts/lints.mjs [--lower]
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -14,7 +14,7 @@ const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclud
 const isCode = (file) => /\.(ts|mjs)$/.test(file);
 const linesOf = new Map(files.map((file) => [file, readFileSync(file, "utf8").split("\n")]));
 
-/** Each line of the file: `<rule> <path>[: <word>]  # why`. */
+/** Lines of the form `<rule> <path>[: <word>] # why`. */
 const allowed = new Set(
   readFileSync("scripts/lints.allowed", "utf8")
     .split("\n")
@@ -37,7 +37,7 @@ for (const [file, lines] of linesOf)
       if (line.length > most) say("columns", file, n + 1, `${line.length} of ${most}`);
     }
 
-/** Our old dialect, and what the field says (docs/design/architecture.md, "Words"). */
+/** Words of our old dialect, with the words of the field (docs/design/architecture.md, "Words"). */
 const dialect = [
   [/\bwhoever\b/i, "whoever", "the process that, who"],
   [/\banew\b/i, "anew", "again"],
@@ -65,13 +65,15 @@ for (const file of files)
 for (const [folder, count] of sizes)
   if (count > MOST_FILES) say("folders", folder, undefined, `holds ${count} files, at most ${MOST_FILES}`);
 
-/** Paths of one person's machine. */
+/** Paths that exist on one person's machine only. */
 const PRIVATE = /(^|[\s"'`(=])\/(home|root|Users|work|mnt)\/[\w.-]+/;
 for (const [file, lines] of linesOf)
   for (const [n, line] of lines.entries())
     if (PRIVATE.test(line)) say("private-path", file, n + 1, line.trim().slice(0, 80));
 
-/** A path that a comment or a page cites is there; the fence of a recipe names what it makes. */
+/**
+ * Paths that comments and pages cite must exist. The fence of a recipe names files that it creates.
+ */
 const TOP =
   "apps|bench|browser|docs|domain|examples|infra|migrations|modules|ops|processors|schemas|scripts|sinks|stream|" +
   "tests|tools";
@@ -81,7 +83,7 @@ for (const [file, lines] of linesOf)
     if ((!isCode(file) || isComment(line)) && !line.startsWith("```") && file !== "CHANGELOG.md")
       for (const [, path] of line.matchAll(CITED)) if (!existsSync(path)) say("cited-path", file, n + 1, path);
 
-/** Names of before the rule: fewer of them is progress, which the list must follow. */
+/** Names from before the rule. When one disappears, the list must be lowered. */
 const NAMES = "scripts/lints.names";
 const tree = workingTree();
 const places = placesOf(tree, productFiles(tree));
@@ -91,11 +93,14 @@ for (const line of tooMany(limits, places)) found.push(`names: ${line}; name it 
 for (const line of tooHigh(limits, places))
   found.push(`names: ${NAMES} allows ${line}; lower it: node scripts/lints.mjs --lower`);
 
-/** What is committed stays so: one that slipped through is an exception, `subject <hash>`. */
+/** A commit cannot be changed, so a long subject becomes an exception, `subject <hash>`. */
 for (const { hash, subject } of subjectsSince() ?? [])
   if (isLong(subject)) say("subject", hash, undefined, `${subject.length} of ${MOST_COLUMNS} columns: ${subject}`);
 
-/** What a page says a file or folder costs: `path` (120 lines), true within a tenth. */
+/**
+ * A line count that a page claims for a file or folder, `path` (120 lines). It must be right within
+ * a tenth.
+ */
 const COST = /`((?:[\w.-]+\/)+[\w.-]*)`\s+\(([\d,]+) lines/g;
 const lengthOf = (path) =>
   [...linesOf].reduce(

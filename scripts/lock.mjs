@@ -1,8 +1,8 @@
-// Completes package-lock.json: one entry for every optional platform package, also those that the
-// machine which wrote the lock could not resolve.
-// npm leaves such packages out without a word, and `npm ci` then refuses the lock on every other
-// platform. Their digests come from the registry where it has them; those that no registry at hand
-// has are listed in scripts/lock.unverified. Usage: node scripts/lock.mjs [--check]
+// Completes package-lock.json with an entry for every optional platform package, also for those
+// that the machine which wrote the lock could not resolve. npm leaves such packages out silently,
+// and then `npm ci` refuses the lock on every other platform. Their digests come from the registry.
+// Packages that no reachable registry has are listed in scripts/lock.unverified. Usage: node
+// scripts/lock.mjs [--check]
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 
@@ -11,8 +11,7 @@ const lock = JSON.parse(readFileSync(file, "utf8"));
 const at = (parent, name) => `${parent ? `${parent}/` : ""}node_modules/${name}`;
 
 /**
- * Walks up from `from` as Node's resolution does, and says whether the lock holds `name` anywhere
- * on the way.
+ * Walks up from `from` as Node's resolution does. Returns whether the lock has `name` on the way.
  */
 const isLocked = (from, name) => {
   for (let parent = from; ; ) {
@@ -29,8 +28,8 @@ const PLATFORM = new RegExp(
 );
 
 /**
- * The platform that a package name ends in, e.g. `@x/cli-linux-arm64-musl`; npm installs the entry
- * on that platform alone.
+ * The platform at the end of a package's name, e.g. `@x/cli-linux-arm64-musl`. npm installs the
+ * entry on that platform only.
  */
 const platformOf = (name) => {
   const [, os, cpu, libc] = PLATFORM.exec(name) ?? [];
@@ -57,7 +56,7 @@ const listed = new Set(
 );
 const isOnPlatform = ({ os, optional }) => optional === true && os !== undefined;
 
-/** What is wrong with the lock, a line each. */
+/** Problems of the lock, one line each. */
 function* problems() {
   for (const { name, parent } of missing)
     yield `${name} (optional in ${parent}) has no entry; run: node scripts/lock.mjs`;
@@ -78,7 +77,7 @@ if (process.argv.includes("--check")) {
   process.exit(found.length > 0 ? 1 : 0);
 }
 
-/** As the registry at hand says, which may not have the packages of other platforms. */
+/** The digest according to the registry, which may not have the packages of other platforms. */
 const integrityOf = (name, version) => {
   const { status, stdout } = spawnSync("npm", ["view", `${name}@${version}`, "dist.integrity"], { encoding: "utf8" });
   return status === 0 && /^sha512-\S+$/.test(stdout.trim()) ? stdout.trim() : undefined;

@@ -1,17 +1,20 @@
-// Bundles the browser's script (browser/) into dist/pixel, and fails where a file is
-// larger than a page should load. Usage: node scripts/pixel.mjs
+// Bundles the browser's script (browser/) into dist/pixel. Fails if a file is larger than a page
+// should load. Usage: node scripts/pixel.mjs
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-/** What a page loads by itself, what the script loads later; bytes after gzip -9 at most. */
+/**
+ * The files that a page loads at once, and those that the script loads later, with their largest
+ * size in bytes after gzip -9.
+ */
 const FILES = [
   { entry: "main.ts", file: "r.js", most: 12 * 1_024 },
   { entry: "vitals/vitals.ts", file: "vitals.js", most: 5 * 1_024 },
   { entry: "recorder/recorder.ts", file: "replay.js", most: 25 * 1_024 },
-  // No page loads this one: it plays a recording for an operator (tributary replay-view).
+  // No page loads this file. It plays a recording for an operator (tributary replay-view).
   { entry: "recorder/player.ts", file: "player.js", most: 80 * 1_024 },
 ];
 const RRWEB = "/*! contains rrweb, (c) its contributors, MIT */";
@@ -21,7 +24,7 @@ const NOTICE = {
   "player.js": RRWEB,
 };
 
-/** Bundles one file again; it is replaced in one step, so that no server reads half of it. */
+/** Bundles one file and replaces it in one step, so that no server reads half of it. */
 async function bundle({ entry, file }) {
   const { build } = await import("esbuild");
   const { outputFiles } = await build({

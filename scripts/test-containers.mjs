@@ -1,5 +1,5 @@
-// `npm run test:containers`: the contract suites on the images of docker-compose.yml instead of the
-// embedded servers. Anything else is handed to vitest.
+// `npm run test:containers`: runs the contract suites on the images of docker-compose.yml instead
+// of the embedded servers. Other arguments go to vitest.
 import { spawnSync } from "node:child_process";
 import { orExplain, prepare } from "./prepare.mjs";
 

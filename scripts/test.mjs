@@ -1,6 +1,6 @@
-// `npm test`: installs and compiles what is missing, then every suite; ends with a line for each
-// failure and with "N passed, N failed". --fast: only what needs no server.
-// Anything else is handed to vitest, e.g. npm test -- tests/guarantees -t "kill -9"
+// `npm test`: installs and compiles what is missing, then runs every suite. Ends with a line for
+// each failure and with "N passed, N failed". --fast: only tests that need no server. Other
+// arguments go to vitest, e.g. npm test -- tests/guarantees -t "kill -9"
 import { spawn, spawnSync } from "node:child_process";
 import { totalmem } from "node:os";
 import { createInterface } from "node:readline";
@@ -16,15 +16,15 @@ const run = (args) => {
 };
 
 /**
- * Runs some projects, or a share of their files as `1/2`; their lines pass through, under a name
- * where several runs share the screen. What tests/support/count-reporter.ts writes at the end is
- * kept for the end of all.
+ * Runs some projects, or a share of their files such as `1/2`. Their output passes through, with a
+ * name if several runs share the screen. The summary that tests/support/count-reporter.ts writes is
+ * kept until all have ended.
  */
 const suites = ({ projects, share, name }) =>
   new Promise((resolve) => {
     const chosen = projects.flatMap((project) => ["--project", project]);
     const args = [...vitest, ...chosen, ...(share === undefined ? [] : ["--shard", share])];
-    // A lane is one file at a time, also where a project would take a worker for each core.
+    // A lane runs one file at a time, even where a project would use a worker for each core.
     const env = name === undefined ? process.env : { ...process.env, VITEST_MAX_WORKERS: "1" };
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"], env });
     const counts = { passed: 0, failed: 0, skipped: 0 };
@@ -49,7 +49,7 @@ const suites = ({ projects, share, name }) =>
   });
 
 const GIB = 1024 ** 3;
-/** Each has servers of its own, of about 2 GiB, and waits for nearly half of its time. */
+/** Each lane has its own servers of about 2 GiB, and waits for nearly half of its time. */
 const LANES = totalmem() >= 12 * GIB ? 3 : 2;
 const SHARES = [
   { projects: ["product"] },
@@ -63,7 +63,7 @@ const SHARES = [
   { projects: ["servers"] },
 ];
 
-/** Several run side by side, the longest first, and the next one starts when one has ended. */
+/** Runs several suites side by side, the longest first. The next one starts when one ends. */
 const sideBySide = async () => {
   const waiting = [...SHARES];
   const counts = [];
@@ -79,7 +79,7 @@ run(["scripts/prepare.mjs", ...(isFast ? ["--no-servers"] : [])]);
 if (isFast || rest.length > 0)
   run([...vitest, ...(isFast ? FAST.flatMap((name) => ["--project", name]) : []), ...rest]);
 else {
-  // It measures, so nothing runs beside it.
+  // The gate measures, so nothing runs beside it.
   const first = await suites({ projects: ["gate"] });
   const others = await sideBySide();
   const runs = [first, ...others];

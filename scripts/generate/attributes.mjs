@@ -1,5 +1,5 @@
-// What stands in a schema beside what Avro reads: our own attributes, which say once how a field is
-// merged, stored and asked for (CONTRIBUTING.md, "A stored event property").
+// Reads our own attributes in a schema, which Avro ignores. They say once how a field is merged,
+// stored and used in conditions (CONTRIBUTING.md, "A stored event property").
 
 const AVRO = ["type", "name", "namespace", "doc", "fields", "default", "items", "symbols", "logicalType"];
 const OWN = {
@@ -9,7 +9,9 @@ const OWN = {
 };
 
 const isAvro = ([attribute]) => AVRO.includes(attribute);
-/** As it is registered: without our attributes, which no reader of the log knows. */
+/**
+ * The schema as it is registered, without our attributes, because no reader of the log knows them.
+ */
 export const avroOf = (attributes) => Object.fromEntries(Object.entries(attributes).filter(isAvro));
 
 const expectKnown = (where, given, known) => {
@@ -18,7 +20,7 @@ const expectKnown = (where, given, known) => {
       throw new Error(`${where} has the attribute ${attribute}; there are ${known.join(", ")}`);
 };
 
-/** Refuses an attribute that says nothing: a misspelt one, and any inside the items of a list. */
+/** Refuses attributes without effect: misspelt ones, and any inside the items of a list. */
 export const checkAttributes = (record, isItem = false) => {
   expectKnown(record.name, record, isItem ? AVRO : [...AVRO, ...OWN.record]);
   for (const column of record.columns ?? []) expectKnown(`a column of ${record.name}`, column, OWN.column);
@@ -31,7 +33,7 @@ export const checkAttributes = (record, isItem = false) => {
   }
 };
 
-/** Records that are written out in a type. */
+/** The records that are written out in a type. */
 export const recordsIn = (type) => {
   if (Array.isArray(type)) return type.flatMap(recordsIn);
   if (typeof type !== "object") return [];
@@ -39,7 +41,7 @@ export const recordsIn = (type) => {
   return type.items === undefined ? [] : recordsIn(type.items);
 };
 
-/** What a field holds, and whether it may be null. */
+/** The type of a field without null, and whether the field may be null. */
 export const plainType = (type) =>
   Array.isArray(type)
     ? { plain: type.find((one) => one !== "null"), isNullable: type.includes("null") }

@@ -1,12 +1,12 @@
-// Writes sinks/analytics/generated.ts: the columns of the analytics table, where their values come
-// from, and the records that are read back from them.
+// Writes sinks/analytics/generated.ts: the columns of the analytics table, the sources of their
+// values, and the records that are read back from them.
 import { plainType, recordsIn } from "./attributes.mjs";
 import { emptyOf } from "./fields.mjs";
 
 const ROOT = "EventAttributed";
 const NATIVE = { string: "String", boolean: "Bool", int: "Int32", long: "DateTime64(3, 'UTC')" };
 
-/** The type of a column: that of the value, unless the declaration has a narrower one. */
+/** The type of a column: that of its value, unless the declaration has a narrower one. */
 const nativeType = ({ name, type, column }, isInNullable) => {
   const { plain, isNullable } = plainType(type);
   const derived =
@@ -35,7 +35,7 @@ const columnsOf = (schemas, record, path = "", isInNullable = false) =>
     return [{ ...column, name: column.name ?? field.name, type, path: at, field: field.name, record: record.name }];
   });
 
-/** A column with `after` stands behind that one, the others as their fields. */
+/** Orders the columns by their fields. A column with `after` stands behind the named one. */
 const ordered = (columns) => {
   const placed = columns.filter(({ after }) => after === undefined);
   let waiting = columns.filter(({ after }) => after !== undefined);
@@ -62,7 +62,7 @@ const sourceText = ({ name, path, seen, json }) => {
   return `  ${name}: made(({ data }) =>\n    listAsJson(data.${path}, (${fields}) =>\n      (${fields})),\n  ),`;
 };
 
-/** A record as its columns have it; what has none is empty. */
+/** Code that reads a record from its columns. Fields without a column are empty. */
 const readText = (columns, record, indent = "  ") =>
   record.fields
     .map((field) => {
@@ -131,14 +131,14 @@ import type {
 ${types.map((name) => `  ${name},`).join("\n")}
 } from "../../schemas/generated.ts";
 
-/** In the order that they are written; \`stored_at\` and \`rank\` are filled in by the store. */
+/** In the order in which they are written. The store fills in \`stored_at\` and \`rank\`. */
 export const eventColumns = [
 ${columns.map(declaredText).join("\n")}
 ] as const satisfies readonly DeclaredColumn[];
 
 const { field, fieldWhen, made } = sourcesOf<${ROOT}>();
 
-/** Where the columns that hold a field come from. */
+/** The sources of the columns that hold a field. */
 export const fieldSources = {
 ${held.map(sourceText).join("\n")}
 };
@@ -151,7 +151,7 @@ ${listed.join("\n")}
 type StoredValues = RowOf<ColumnsOf<typeof eventColumns>>;
 type Row<Record extends keyof typeof columnsOfRecords> = Pick<StoredValues, (typeof columnsOfRecords)[Record][number]>;
 
-/** The records as their columns have them; what has no column is empty. */
+/** Records read from their columns. Fields without a column are empty. */
 ${reads.join("\n\n")}
 `;
 };

@@ -1,10 +1,10 @@
-// Writes schemas/generated-fields.ts and domain/nothing-found.ts: what a second copy adds to a
-// first one, which texts a condition may ask for, and what fields hold when nothing is known.
+// Writes schemas/generated-fields.ts and domain/nothing-found.ts: how a second copy is merged into
+// the first, which texts a condition may use, and what fields hold when nothing is known.
 import { plainType } from "./attributes.mjs";
 
 const zeros = { string: '""', int: "0", long: "0", boolean: "false" };
 
-/** The value of a field that no sender and no stage has said anything of. */
+/** The value of a field about which nothing is known. */
 export const emptyOf = ({ name, type, empty, default: initial }) => {
   const given = empty ?? initial;
   if (given !== undefined) return JSON.stringify(given);
@@ -34,7 +34,7 @@ const merged = (record) => (field) => {
   return `  ${field.name}: ${merge(field)},`;
 };
 
-/** Not empty on an event that no sender sent. */
+/** The fields that even an event without a sender has. */
 const SAID = ["event_id", "client_id", "t", "ts", "source", "personal_form"];
 const emptyFields = ({ fields }, indent) =>
   fields
@@ -59,7 +59,7 @@ ${emptyFields(schemas.get("Fraud"), "    ")}
   },
 };
 
-/** An event that no sender sent; its source is \`decision\`, which no edge writes. */
+/** An event without a sender. Its source is \`decision\`, which no edge writes. */
 export const blankEvent = (
   known: Pick<EventReceived, "event_id" | "client_id" | "t" | "ts"> & Partial<EventReceived>,
 ): EventReceived => ({
@@ -70,7 +70,7 @@ ${emptyFields(schemas.get("EventReceived"), "  ")}
 });
 `;
 
-/** The fields that a condition may ask for, with the part of a stored event that they are in. */
+/** The fields that a condition may use, with the part of a stored event that contains them. */
 export const conditionsOf = (schemas) =>
   Object.entries({ event: "EventReceived", enrichment: "Enrichment" }).flatMap(([part, record]) =>
     schemas
@@ -93,12 +93,15 @@ export const fieldsText = (schemas, doNotEdit) => {
   return `// What the schemas say of the fields of an event beside their types. ${doNotEdit}
 import type { Enrichment, EventReceived } from "./generated.ts";
 
-/** Whose money it is, and what it comes to. */
+/** Whether the copy's money is used, and the resulting amount. */
 interface Money extends Pick<EventReceived, ${money.join(" | ")}> {
   readonly takesMoney: boolean;
 }
 
-/** The first copy of a sale with what a second one adds; what describes its sender stays. */
+/**
+ * The first copy of a sale with the additions of a second one. Fields that describe its sender
+ * stay.
+ */
 export const mergedEvent = (first: EventReceived, copy: EventReceived, money: Money): EventReceived => ({
 ${mergeOf(event)}
 });
@@ -107,7 +110,7 @@ export const mergedEnrichment = (first: Enrichment, copy: Enrichment): Enrichmen
 ${mergeOf(enrichment)}
 });
 
-/** Without what is said of one line of an order. */
+/** The event without the fields about one line of an order. */
 export const withoutLine = (event: EventReceived): EventReceived => ({
   ...event,
 ${ofLine.join("\n")}
@@ -117,7 +120,7 @@ interface Subject {
   readonly event: EventReceived;
   readonly enrichment: Enrichment;
 }
-/** The texts that a condition may ask for by the names of their fields. */
+/** The texts that a condition may use, by the name of their field. */
 export const conditionTexts: Readonly<Record<string, (subject: Subject) => string | null>> = {
 ${texts.join("\n")}
 };

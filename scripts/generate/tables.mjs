@@ -1,5 +1,5 @@
-// Writes sinks/<table>/generated.ts of a record that is one row of Postgres: the columns that hold
-// its fields, their values, and what its content hash is made of.
+// Writes sinks/<table>/generated.ts for a record that is one row of Postgres: the columns of its
+// fields, their values, and the input of its content hash.
 import { plainType } from "./attributes.mjs";
 import { emptyOf } from "./fields.mjs";
 
@@ -19,7 +19,7 @@ const valueText = ({ name, type }) => {
   return isNullable ? `data.${name}?.toString() ?? null` : `data.${name}.toString()`;
 };
 
-/** Amounts in a list are digits, as those beside it become by themselves. */
+/** Amounts in a list are written as decimal text, like the amounts beside it. */
 const itemText = (item, name) =>
   item.fields.find((field) => field.name === name).type.logicalType === "minor-units"
     ? `${name}: \`\${${name}}\``
@@ -55,7 +55,10 @@ export const fieldColumns = {
 ${columns.map(([name, type]) => `  ${name}: ${type},`).join("\n")}
 };
 
-/** With what the sink makes itself. A copy of an object with so many fields would cost 2 us. */
+/**
+ * The row, with the values that the sink computes. A spread copy of an object with so many fields
+ * would cost 2 us.
+ */
 export const rowOf = <${made.map(parameterOf).join(", ")}>(
   data: ${record.name},
   made: {
@@ -66,7 +69,10 @@ ${held.map((field) => `  ${field.column.name ?? field.name}: ${valueText(field)}
 ${made.map((name) => `  ${name}: made.${name},`).join("\n")}
 });
 
-/** What is hashed, in this order for good; a later field counts where it is not its default. */
+/**
+ * The values that are hashed. Their order never changes. A newer field is included only if it
+ * differs from its default.
+ */
 export const contentOf = (data: ${record.name}): readonly unknown[] => [
 ${hashed.map(hashedText).join("\n")}
 ];

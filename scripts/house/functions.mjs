@@ -1,10 +1,13 @@
-// How long functions and handlers of routes are.
+// Measures the length of functions and of handlers of routes.
 import { linesOf, walk } from "./sources.mjs";
 
 const FUNCTION = /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/;
 const nameOf = (node, parent) => node.id?.name ?? parent?.id?.name ?? parent?.key?.name ?? "(no name)";
 
-/** Functions of more than `most` lines, longest first; one within another counts in both. */
+/**
+ * Functions with more than `most` lines, longest first. A nested function counts on its own and in
+ * the outer one.
+ */
 export const longFunctions = (tree, files, most) => {
   const long = [];
   for (const file of files)
@@ -27,8 +30,8 @@ const declarationsOf = (tree, file) => {
 };
 
 /**
- * The functions that `route(contract, handler)` is called with, longest first; a handler given by
- * name is the function of that name in the same file.
+ * The functions that `route(contract, handler)` is called with, longest first. A handler that is
+ * given by name is looked up in the same file.
  */
 export const routeHandlers = (tree, files) => {
   const handlers = [];

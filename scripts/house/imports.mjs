@@ -1,9 +1,9 @@
-// Who imports whom: circles of files, what a start loads, arrows between areas.
+// Measures imports: circles of files, the files that a start loads, and arrows between areas.
 import { importsOf } from "./sources.mjs";
 
 /**
- * Tarjan's algorithm over `targetsOf(file)`: the groups of two and more files in which every file
- * reaches every other one.
+ * Tarjan's algorithm over `targetsOf(file)`. Returns the groups of two or more files in which every
+ * file reaches every other one.
  */
 export const circlesOf = (files, targetsOf) => {
   const places = new Map();
@@ -28,12 +28,12 @@ export const circlesOf = (files, targetsOf) => {
     .sort();
 };
 
-/** Circles of static imports, those of types included. */
+/** Circles of static imports, including imports of types. */
 export const circlesIn = (tree, files) => circlesOf(files, (file) => importsOf(tree, file).map(({ target }) => target));
 
 /**
- * Files that are loaded before the first line of `roots` runs: static imports of values, followed
- * to their end. An import of types is erased, and `await import()` comes later.
+ * The files that are loaded before the first line of `roots` runs: static imports of values and
+ * everything that they import. Imports of types are erased, and `await import()` comes later.
  */
 export const loadedBy = (tree, roots) => {
   const loaded = new Set(roots.filter((file) => tree.has(file)));
@@ -47,7 +47,9 @@ export const AREAS = ["base", "log", "figures", "access", "catalog", "intake", "
 const areaOf = (file) => /^modules\/([^/]+)\//.exec(file)?.[1];
 export const areasOf = (files) => [...new Set(files.map(areaOf))].filter((area) => area !== undefined).sort();
 
-/** `from > to` for each pair of areas of which one imports the other, types included. */
+/**
+ * `from > to` for each pair of areas of which one imports the other, including imports of types.
+ */
 export const areaArrows = (tree, files) => {
   const arrows = new Set();
   for (const file of files) {
@@ -61,7 +63,7 @@ export const areaArrows = (tree, files) => {
   return [...arrows].sort();
 };
 
-/** The arrows to an area of a later place; null where the areas are others than ours. */
+/** The arrows that lead to a later area. Null if the tree has other areas than ours. */
 export const arrowsUp = (arrows, areas) => {
   if (areas.some((area) => !AREAS.includes(area))) return null;
   return arrows.filter((arrow) => {

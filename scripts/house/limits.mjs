@@ -1,9 +1,12 @@
-// Names that are left from before a rule, and how many of each: the numbers may only fall. The list
-// is a file of lines `type Asked 15` and `file way 1`.
+// The number of names from before a rule, which may only fall. The list is a file of lines such as
+// `type Asked 15` and `file way 1`.
 import { basename } from "node:path";
 import { bareFiles, bareTypes } from "./words.mjs";
 
-/** `type <name>` and `file <name>` to its places; a file counts by its name, so it may move. */
+/**
+ * The places of each `type <name>` and `file <name>`. A file is identified by its base name, so it
+ * may be moved.
+ */
 export const placesOf = (tree, files) => {
   const places = new Map();
   const add = (key, place) => places.set(key, [...(places.get(key) ?? []), place]);
@@ -12,7 +15,10 @@ export const placesOf = (tree, files) => {
   return places;
 };
 
-/** Other lines, e.g. marks of a conflict, say nothing; of two lines for a name the lower holds. */
+/**
+ * Parses the list. Other lines, e.g. marks of a merge conflict, are ignored. If a name has two
+ * lines, the lower number counts.
+ */
 export const limitsIn = (text) => {
   const limits = new Map();
   for (const [, key, most] of text.matchAll(/^((?:type|file) \S+) (\d+)$/gm))
@@ -20,20 +26,20 @@ export const limitsIn = (text) => {
   return limits;
 };
 
-/** Names that there are more of than their limit, with the places to look at. */
+/** Names that occur more often than their limit allows, with their places. */
 export const tooMany = (limits, places) =>
   [...places]
     .filter(([key, { length }]) => length > (limits.get(key) ?? 0))
     .map(([key, files]) => `${key} ${files.length} of ${limits.get(key) ?? 0}: ${files.join(", ")}`);
 
-/** Limits that are higher than they need to be. */
+/** Limits that are higher than necessary. */
 export const tooHigh = (limits, places) =>
   [...limits]
     .map(([key, most]) => [key, most, places.get(key)?.length ?? 0])
     .filter(([, most, count]) => count < most)
     .map(([key, most, count]) => `${key} ${most}: there are ${count}`);
 
-/** The list with each limit as low as it can be; none is raised and none is new. */
+/** The list with each limit as low as possible. No limit is raised or added. */
 export const lowered = (limits, places) =>
   [...limits]
     .map(([key, most]) => [key, Math.min(most, places.get(key)?.length ?? 0)])

@@ -1,4 +1,4 @@
-// The measures of the house: each has a value, an aim, and the names behind its value.
+// All measures of the house. Each has a value, an aim, and the names behind its value.
 import { longFunctions, routeHandlers } from "./functions.mjs";
 import { areaArrows, areasOf, arrowsUp, circlesIn, loadedBy } from "./imports.mjs";
 import { walkedByPurchase } from "./purchase.mjs";
@@ -13,7 +13,7 @@ const atMost = (most) => ({ text: `at most ${most}`, holds: (value) => value <= 
 const under = (limit) => ({ text: `under ${limit.toLocaleString("en")}`, holds: (value) => value < limit });
 const fewer = { text: "fewer", holds: () => true };
 
-/** A value of null was not to be measured there; `why` says so. */
+/** A measure that cannot be taken has the value null; `why` gives the reason. */
 const absent = (name, aim, why) => ({ name, aim, value: null, why, items: [] });
 const counted = (name, aim, items) => ({ name, aim, value: items.length, items });
 
@@ -90,7 +90,7 @@ const ofRecipe = (tree, name, title, most) => {
   return files === null ? absent(name, atMost(most), "no such recipe") : counted(name, atMost(most), files);
 };
 
-/** The pipeline, and what drives it in memory. */
+/** The pipeline, and the code that drives it in memory. */
 const IN_MEMORY = ["topology.ts", "stream/testing/drive.ts"];
 
 const ofPurchase = (tree) => {
@@ -99,7 +99,10 @@ const ofPurchase = (tree) => {
   return walked instanceof Error ? absent(name, under(85), walked.message) : counted(name, under(85), walked);
 };
 
-/** All measures of a tree of files; `subjects` are those of its commits, null for unknown. */
+/**
+ * All measures of a tree of files. `subjects` are the subjects of its commits, or null if they are
+ * unknown.
+ */
 export const measuresOf = (tree, subjects) => {
   const files = productFiles(tree);
   return [

@@ -1,6 +1,6 @@
-// The files that one purchase walks: the pipeline in memory (tests/support/shop.ts) is sent a click
-// and then a sale of its partner, and V8 counts which functions the sale calls, from its admission
-// to the rows of every sink.
+// Counts the files that one purchase walks. The pipeline in memory (tests/support/shop.ts) gets a
+// click and then a sale of its partner, and V8 records the functions that the sale calls, from its
+// admission to the rows of every sink.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ import { loadedBy } from "./imports.mjs";
 import { productFiles } from "./sources.mjs";
 
 const SHOP = "tests/support/shop.ts";
-/** What `#failpoint` names in package.json. */
+/** The target of `#failpoint` in package.json. */
 const FAILPOINT = "stream/failpoint.ts";
 
 const SALE = `
@@ -41,7 +41,9 @@ const compiled = (text) =>
     '$1"$2.js"',
   );
 
-/** The product's files among them, sorted; an Error says why it could not be run. */
+/**
+ * The product's files that the sale walks, sorted. An Error says why they could not be measured.
+ */
 export const walkedByPurchase = (tree) => {
   if (!tree.has(SHOP)) return new Error(`there is no ${SHOP}`);
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "tributary-house-")));

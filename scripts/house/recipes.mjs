@@ -1,6 +1,8 @@
-// How many files a recipe of CONTRIBUTING.md has a person touch.
+// Counts the files that a recipe of CONTRIBUTING.md touches by hand.
 
-/** The text below a heading `### title`, up to the next heading; null: there is no such recipe. */
+/**
+ * The text below a heading `### title`, up to the next heading. Null if there is no such recipe.
+ */
 const sectionOf = (page, title) => {
   const lines = page.split("\n");
   const start = lines.indexOf(`### ${title}`);

@@ -5,12 +5,16 @@
 // It does not decide a code that it compares, lists or types: contracts name the codes of a route.
 import { walk } from "./sources.mjs";
 
-/** Calls that make a refusal; `refuse(field, sentence)` of users and recordings takes no code. */
+/**
+ * Functions that make a refusal. `refuse(field, sentence)` of users and recordings takes no code.
+ */
 const MAKERS = new Set(["conflict", "refusal", "refused", "fault", "invalid", "forbidden", "RefusalError", "BadFile"]);
-/** One word is a kind of problem, e.g. "conflict"; the code of a rule has two and more. */
+/**
+ * The code of a rule has two or more words. A single word is a kind of problem, e.g. "conflict".
+ */
 const CODE = /^[a-z]+(_[a-z0-9]+)+$/;
 
-/** The codes that an expression may be: a literal, or either side of a condition. */
+/** The codes that an expression may evaluate to: a literal, or either side of a condition. */
 const codesIn = (node) => {
   switch (node?.type) {
     case "Literal":
@@ -45,7 +49,7 @@ const codesOf = (node) => {
   }
 };
 
-/** Code to the files that decide it. */
+/** The files that decide each code. */
 export const decisionsOf = (tree, files) => {
   const decisions = new Map();
   for (const file of files)
@@ -58,7 +62,7 @@ export const decisionsOf = (tree, files) => {
 const isDoor = (file) => file.startsWith("apps/api/") && !/^apps\/api\/(contract|generate)\//.test(file);
 const isModule = (file) => file.startsWith("modules/");
 
-/** Codes that the platform API decides in apps/api, and modules decide too. */
+/** Codes that are decided both in apps/api and in modules. */
 export const decidedTwice = (tree, files) =>
   [
     ...decisionsOf(
@@ -69,7 +73,7 @@ export const decidedTwice = (tree, files) =>
     .map(([code, places]) => ({ code, places: [...places].sort() }))
     .filter(({ places }) => places.some(isDoor) && places.some(isModule));
 
-/** Codes that two files of modules decide. */
+/** Codes that are decided in two files of modules. */
 export const decidedByTwoModules = (tree, files) =>
   [...decisionsOf(tree, files.filter(isModule))]
     .map(([code, places]) => ({ code, places: [...places].sort() }))

@@ -1,4 +1,4 @@
-// The files of the working tree or of a commit, and what their syntax trees say.
+// Reads the files of the working tree or of a commit, and their syntax trees.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, posix } from "node:path";
@@ -12,7 +12,7 @@ const listed = (args) =>
     .split("\0")
     .filter((file) => /\.(ts|md|yaml)$/.test(file));
 
-/** Path to text of each TypeScript file and page, as they lie in the working tree. */
+/** The text of each TypeScript file and page of the working tree, by path. */
 export const workingTree = () =>
   new Map(
     listed(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -20,7 +20,7 @@ export const workingTree = () =>
       .map((file) => [file, readFileSync(file, "utf8")]),
   );
 
-/** The same of a commit, read from git's objects. */
+/** The same for a commit, read from git's objects. */
 export const treeOf = (commit) => {
   const files = listed(["ls-tree", "-r", "-z", "--name-only", commit]);
   const answer = git(["cat-file", "--batch"], files.map((file) => `${commit}:${file}\n`).join(""));
@@ -41,7 +41,7 @@ const PRODUCT =
 export const productFiles = (tree) => [...tree.keys()].filter((file) => PRODUCT.test(file));
 
 const parsed = new Map();
-/** The syntax tree of a text; one of a syntax error throws. */
+/** The syntax tree of a text. Throws on a syntax error. */
 const programOf = (file, text) => {
   const known = parsed.get(file);
   if (known?.text === text) return known.program;
@@ -67,12 +67,15 @@ export const walk = (tree, file, visit) => {
 };
 
 export const lineCount = (text) => (text.match(/\n/g) ?? []).length + (text === "" || text.endsWith("\n") ? 0 : 1);
-/** Lines that a node covers. */
+/** The number of lines that a node covers. */
 export const linesOf = (tree, file, { start, end }) => lineCount(tree.get(file).slice(start, end));
 
 const isTypeOnly = ({ type, importKind, exportKind }) =>
   type === "TSImportType" || importKind === "type" || exportKind === "type";
-/** Relative imports of a file that are there: its static ones, and `import("./x.ts")` in a type. */
+/**
+ * The relative imports of a file whose target exists: static ones, and `import("./x.ts")` in a
+ * type.
+ */
 export const importsOf = (tree, file) => {
   const found = [];
   walk(tree, file, (node) => {

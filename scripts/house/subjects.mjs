@@ -1,15 +1,16 @@
-// Subjects of commits: at most 72 columns, since the commit that made it a rule.
+// Checks that subjects of commits have at most 72 columns, from the commit that introduced the rule
+// on.
 import { execFileSync, spawnSync } from "node:child_process";
 
-/** Commits up to this one were written before the rule. */
+/** The rule applies to commits after this one. */
 export const FIRST = "0883a7dd";
 export const MOST_COLUMNS = 72;
 
 export const isLong = (subject) => [...subject].length > MOST_COLUMNS;
 
 /**
- * `{hash, subject}` of the commits up to `commit` that came after FIRST; null where FIRST is not
- * there, as in a shallow clone.
+ * `{hash, subject}` of the commits after FIRST, up to `commit`. Null if the clone does not contain
+ * FIRST, e.g. a shallow one.
  */
 export const subjectsSince = (commit = "HEAD") => {
   const isThere = spawnSync("git", ["cat-file", "-e", `${FIRST}^{commit}`]).status === 0;

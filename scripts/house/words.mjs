@@ -1,5 +1,5 @@
-// Types and files whose whole name is a participle or a preposition. A name of two words passes:
-// its noun says what it is.
+// Finds types and files whose whole name is a participle or a preposition. A name of two words
+// passes, because its noun says what it is.
 import { basename } from "node:path";
 import { walk } from "./sources.mjs";
 
@@ -17,16 +17,16 @@ const PREPOSITIONS = new Set(
   wordsOf(`about above after again against around at before behind below beside between beyond by during from in of off
     on onto out over past since to toward towards under until upon with within without`),
 );
-/** Names of files that say as little. */
+/** Other file names that say nothing. */
 const FILES = new Set(["left-over", "meet", "take", "today", "way"]);
 
 export const isParticiple = (word) => PARTICIPLES.has(word) || (/^[a-z]+ed$/.test(word) && !NOUNS.has(word));
 const isBare = (word) => isParticiple(word) || PREPOSITIONS.has(word);
 
-/** The grammar of the pipeline, whose names the pages and every processor use. */
+/** The types of the pipeline, whose names are used by the pages and every processor. */
 const GRAMMAR = "stream/flow.ts";
 
-/** `{file, name}` of types and interfaces. */
+/** `{file, name}` of the types and interfaces with such a name. */
 export const bareTypes = (tree, files) => {
   const bare = [];
   for (const file of files.filter((one) => one !== GRAMMAR))

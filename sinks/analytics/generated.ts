@@ -16,7 +16,7 @@ import type {
   FraudReason,
 } from "../../schemas/generated.ts";
 
-/** In the order that they are written; `stored_at` and `rank` are filled in by the store. */
+/** In the order in which they are written. The store fills in `stored_at` and `rank`. */
 export const eventColumns = [
   { name: "client_id", type: "UInt32" },
   { name: "event_id", type: "UUID" },
@@ -96,7 +96,7 @@ export const eventColumns = [
 
 const { field, fieldWhen, made } = sourcesOf<EventAttributed>();
 
-/** Where the columns that hold a field come from. */
+/** The sources of the columns that hold a field. */
 export const fieldSources = {
   client_id: field("event.client_id"),
   event_id: field("event.event_id"),
@@ -251,7 +251,7 @@ export const columnsOfRecords = {
 type StoredValues = RowOf<ColumnsOf<typeof eventColumns>>;
 type Row<Record extends keyof typeof columnsOfRecords> = Pick<StoredValues, (typeof columnsOfRecords)[Record][number]>;
 
-/** The records as their columns have them; what has no column is empty. */
+/** Records read from their columns. Fields without a column are empty. */
 export const eventOf = (row: Row<"event">): EventReceived => ({
   event_id: row.event_id,
   sender_event_id: row.sender_event_id,

@@ -27,7 +27,10 @@ export const fieldColumns = {
   rule_version: nullable(int),
 };
 
-/** With what the sink makes itself. A copy of an object with so many fields would cost 2 us. */
+/**
+ * The row, with the values that the sink computes. A spread copy of an object with so many fields
+ * would cost 2 us.
+ */
 export const rowOf = <Status, ContentHash>(
   data: Conversion,
   made: {
@@ -61,7 +64,10 @@ export const rowOf = <Status, ContentHash>(
   content_hash: made.content_hash,
 });
 
-/** What is hashed, in this order for good; a later field counts where it is not its default. */
+/**
+ * The values that are hashed. Their order never changes. A newer field is included only if it
+ * differs from its default.
+ */
 export const contentOf = (data: Conversion): readonly unknown[] => [
   data.change_id,
   data.conversion_id,

@@ -29,7 +29,10 @@ export const fieldColumns = {
   reverses_entry_id: nullable(text),
 };
 
-/** With what the sink makes itself. A copy of an object with so many fields would cost 2 us. */
+/**
+ * The row, with the values that the sink computes. A spread copy of an object with so many fields
+ * would cost 2 us.
+ */
 export const rowOf = <HeldMinor, Lines, ContentHash>(
   data: LedgerEntry,
   made: {
@@ -67,7 +70,10 @@ export const rowOf = <HeldMinor, Lines, ContentHash>(
   content_hash: made.content_hash,
 });
 
-/** What is hashed, in this order for good; a later field counts where it is not its default. */
+/**
+ * The values that are hashed. Their order never changes. A newer field is included only if it
+ * differs from its default.
+ */
 export const contentOf = (data: LedgerEntry): readonly unknown[] => [
   data.entry_id,
   data.kind,

@@ -44,11 +44,13 @@ const noDevice = { ip: null, ua: null } as const;
 
 export const allowsAnalytics = (consent: number): boolean => (consent & analytics) !== 0;
 
-/** True if the visitor's way and device may be shown, i.e. with consent to analytics. */
+/** True if a row may show the visitor's pages, device and place, i.e. with consent to analytics. */
 export const isSeen = ({ data }: { readonly data: EventAttributed }): boolean =>
   allowsAnalytics(data.enrichment.consent);
 
-/** True if the event has a row. Its visitor's way and device are left out unless `isSeen`. */
+/**
+ * True if the event has a row. Its visitor's pages, device and place are only shown if `isSeen`.
+ */
 export const isStored = (attributed: { readonly data: EventAttributed }): boolean =>
   isSeen(attributed) || contractual.has(attributed.data.event.t);
 

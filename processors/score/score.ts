@@ -66,8 +66,8 @@ const bandOf = (points: number, { review, reject }: ScoreFacts, canReject: boole
   points >= reject && canReject ? "reject" : points >= review ? "review" : "ok";
 
 /**
- * Compares with the partner that the click or the source names. Other possible partners are decided
- * later, and not by the partner's own action.
+ * Compares with the partner whom the click or the source names. Other partners are chosen later,
+ * and not because of an action of their own.
  */
 const isPartnersOwn = (event: EventReceived, click: Click | null, { reference, identifyOf }: ScoreFacts): boolean => {
   const link = click === null ? undefined : reference.link(click.link_id);

@@ -93,7 +93,7 @@ export const merged = (line: Line, copy: EventAttributed, order: OrderState): Ch
   };
 };
 
-/** The lines of an order with a late copy counted. */
+/** Counts a late copy in the lines that it is a copy of. */
 export const counted = (order: OrderState, late: readonly Line[], eventId: string): readonly Line[] =>
   order.lines.map((line) => (late.includes(line) ? { ...line, ...withCopy(line, eventId, order) } : line));
 

@@ -87,7 +87,8 @@ export interface Product {
   readonly clear: () => Promise<void>;
 }
 
-const readable = ({ event }: Stored): readonly Recorded<any>[] => {
+/** The event of a record; none where it cannot be read. */
+export const readable = <T>({ event }: Stored<T>): readonly Recorded<T>[] => {
   try {
     return [event()];
   } catch (error) {
@@ -230,7 +231,7 @@ export const openProduct = async (
     admin,
     wire,
     read,
-    events: async (topic) => (await read(topic)).flatMap(readable),
+    events: async <T>(topic: string) => (await read(topic)).flatMap(readable<T>),
     lags,
     ingestUrl: stack.run.apps.ingest?.url ?? "",
     rows: async (statement) => (await owner.query(statement)).rows,

@@ -57,9 +57,8 @@ const SHARES = [
   { projects: ["suite"] },
   { projects: [...FAST, "thorough"] },
   { projects: ["guarantees"], share: "1/2" },
-  { projects: ["e2e"], share: "1/2" },
+  { projects: ["e2e"] },
   { projects: ["guarantees"], share: "2/2" },
-  { projects: ["e2e"], share: "2/2" },
   { projects: ["servers"] },
 ];
 

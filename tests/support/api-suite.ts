@@ -1,5 +1,5 @@
-// The set-up of a suite that asks the platform API over HTTP: a running API, tokens of the five
-// roles, the database behind it, and names that are taken by no one else.
+// The set-up of a suite that sends requests to the platform API: a running API, tokens of the five
+// roles, the database behind it, and unused names.
 import { afterAll, beforeAll } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { type RunningApi, startApi } from "./api.ts";
@@ -7,18 +7,18 @@ import { type Asked, asker } from "./ask.ts";
 import { sharedStack } from "./shared-stack.ts";
 
 type Headers = Readonly<Record<string, string>>;
-/** The users of the demonstration, by what their addresses begin with. */
+/** Users of the demonstration, by the first part of their addresses. */
 const people = ["admin", "manager", "partner", "client", "viewer"];
 
 /**
  * Call it once, at the top of a test file: it starts the API before the tests and closes it after
- * them. `own` are environment variables beside those of the stack.
+ * them. `own` adds environment variables to those of the stack.
  */
 export const apiSuite = (own: Readonly<Record<string, string>> = {}) => {
   const { env, demo } = sharedStack();
-  /** As the application, so row-level security holds. */
+  /** A pool with the role of the application, under which row-level security holds. */
   const pool = openPool(env.POSTGRES_URL!, { max: 2 });
-  /** As the owner of the tables, who sees every row. */
+  /** A pool of the owner of the tables, who sees every row. */
   const owner = openPool(env.POSTGRES_ADMIN_URL!, { max: 2 });
   let running: RunningApi;
   const tokens: Record<string, string> = {};
@@ -41,7 +41,7 @@ export const apiSuite = (own: Readonly<Record<string, string>> = {}) => {
     ...{ env, demo, pool, owner, tokens, ask, as, send },
     running: () => running,
     read: (path: string, role = "admin") => as(role, path),
-    /** Slugs and addresses are taken for good, so each thing of a test has its own. */
+    /** Slugs and addresses cannot be used twice, so each record of a test has its own. */
     fresh: (what: string): string => {
       made += 1;
       return `${what}-${stamp}-${made}`;

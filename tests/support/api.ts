@@ -1,5 +1,5 @@
-// The platform API in this process, on the servers of the suite, with an identity provider and a
-// mail server of its own.
+// The platform API in this process, on the servers of the suite, with its own identity provider and
+// mail server.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,13 +21,14 @@ const LOGIN_SECRET = "only this suite knows it";
 
 export interface RunningApi {
   readonly url: string;
-  /** Where its alerts are mailed to. */
+  /** The address of the mail server that gets its alerts. */
   readonly smtpUrl: string;
-  /** Mails that came, oldest first. */
+  /** Received mails, oldest first. */
   readonly mails: () => readonly string[];
   readonly token: (email: string) => Promise<string>;
   /**
-   * A token with any claims, signed with the provider's own key: good in all that is not changed.
+   * A token with any claims, signed with the provider's own key. It is valid except for the claims
+   * that a test changes.
    */
   readonly signed: (
     claims: Readonly<Record<string, unknown>>,
@@ -38,7 +39,7 @@ export interface RunningApi {
   readonly close: () => Promise<void>;
 }
 
-/** The people of the demonstration ask in every file, and each of them 600 times a minute. */
+/** All files use the users of the demonstration, and each user may send 600 requests a minute. */
 const forgetRequests = async (url: string): Promise<void> => {
   const redis = new Redis(url);
   const keys = await redis.keys("rate:api:*");

@@ -1,5 +1,5 @@
-// A process of the product with failpoints, outside of the supervisor, which would start it again
-// with the same ones.
+// Runs a process of the product with failpoints, outside of the supervisor, which would restart it
+// with the same failpoints.
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,17 +9,17 @@ import { freePort } from "./ingest.ts";
 
 export interface ArmedApp {
   readonly url: string;
-  /** Passings of failpoints so far, one a line. */
+  /** Failpoints that the process passed so far, one a line. */
   readonly hits: () => string;
   readonly died: Promise<NodeJS.Signals | null>;
-  /** Resolves when it answers /readyz. */
+  /** Resolves when the process answers /readyz. */
   readonly ready: () => Promise<void>;
   readonly kill: () => Promise<void>;
 }
 
 let started = 0;
 
-/** `failpoints` as FAILPOINTS takes them; "" arms none. The caller kills it. */
+/** `failpoints` has the format of FAILPOINTS; "" arms none. The caller kills the process. */
 export const armedApp = async (
   product: Product,
   app: "api" | "keeper",

@@ -2,7 +2,7 @@
 export interface Asked {
   readonly method?: string;
   readonly token?: string | undefined;
-  /** A text and bytes go out as they are, everything else as JSON. */
+  /** Texts and bytes are sent unchanged, everything else as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   /** Breaks the request off. */

@@ -1,7 +1,7 @@
 // Values of any Avro schema, and bytes that were altered or cut.
 import fc from "fast-check";
 
-/** Values that a schema takes, the unusual ones too. */
+/** Values that a schema allows, including unusual ones. */
 export const valuesOf = (schema: any, named = new Map<string, any>()): fc.Arbitrary<unknown> => {
   if (Array.isArray(schema)) return fc.option(valuesOf(schema[1], named), { freq: 2 });
   const type = typeof schema === "string" ? (named.get(schema) ?? { type: schema }) : schema;
@@ -32,7 +32,7 @@ export const valuesOf = (schema: any, named = new Map<string, any>()): fc.Arbitr
   }
 };
 
-/** Changed in a few places, or cut. */
+/** Damages bytes: changes them in a few places, or cuts them. */
 export const damage = fc.record({
   changes: fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 }),
   cut: fc.option(fc.nat(), { freq: 2 }),
@@ -43,7 +43,7 @@ export const damaged = (bytes: Buffer, { changes, cut }: Damage): Buffer => {
   for (const [at, byte] of changes) if (copy.length > 0) copy[at % copy.length] = byte;
   return cut === null ? copy : copy.subarray(0, cut % (copy.length + 1));
 };
-/** What a library has read, as plain objects. */
+/** Turns a value that a library has read into plain objects. */
 export const plain = (value: any): any =>
   Buffer.isBuffer(value) || typeof value !== "object" || value === null
     ? value

@@ -1,4 +1,5 @@
-// Records and reference rows with fixed, boring defaults: a test states only what matters to it.
+// Records and reference rows with fixed, boring defaults: a test states only the values that matter
+// to it.
 
 import { blankEvent, nothingFound } from "../../domain/nothing-found.ts";
 import type {
@@ -26,16 +27,16 @@ import type {
 } from "../../schemas/generated.ts";
 import type { Position, Read, Recorded, Topic, UnixMs, View } from "../../stream/flow.ts";
 
-/** An id with its last character changed: the right form, the wrong proof. */
+/** Changes the last character of an id: the form is right, the proof is wrong. */
 export const forged = (id: string): string => id.slice(0, -1) + (id.endsWith("A") ? "B" : "A");
 
 export const secondMs = 1_000;
 export const hourMs = 3_600 * secondMs;
 export const dayMs = 24 * hourMs;
 
-/** When everything happens unless a test says otherwise: noon of 15 June 2026 in Mexico City. */
+/** The default time of all events: noon of 15 June 2026 in Mexico City. */
 export const noon: UnixMs = Date.UTC(2026, 5, 15, 18);
-/** Since when reference rows are valid and known unless a test says otherwise. */
+/** The default `valid_from` and `recorded_at` of reference rows. */
 export const longAgo: UnixMs = Date.UTC(2026, 0, 1);
 
 export const clientId = 7;
@@ -44,7 +45,8 @@ export const campaignId = 31;
 export const linkId = 41;
 
 /**
- * Wraps data as the runner would: id and key come from the topic, event and receive time are noon.
+ * Wraps data as the runner does: id and key come from the topic, event time and receive time are
+ * noon.
  */
 export const recorded = <T>(
   topic: Topic<T>,
@@ -77,7 +79,7 @@ export const received = (over: Partial<EventReceived> = {}): EventReceived =>
     ...over,
   });
 
-/** The explicit choice of a visitor, as the browser's script sends it. */
+/** A visitor's explicit choice, as the browser's script sends it. */
 export const choice = (over: Partial<EventReceived>, mask: number, signals: object = {}): EventReceived =>
   received({
     t: "custom",
@@ -108,7 +110,7 @@ export const enrichment = (over: Partial<Enrichment> = {}): Enrichment => ({
 
 export const fraud = (over: Partial<Fraud> = {}): Fraud => ({ ...nothingFound.fraud, ...over });
 
-/** No partner is credited, for want of a click. */
+/** A credit without a partner, because there is no click. */
 export const credit = (over: Partial<Credit> = {}): Credit => ({
   status: "unattributed",
   method: null,
@@ -148,7 +150,7 @@ export const scored = (
   over: { readonly enrichment?: Partial<Enrichment>; readonly fraud?: Partial<Fraud> } = {},
 ): EventScored => ({ event: received(event), enrichment: enrichment(over.enrichment), fraud: fraud(over.fraud) });
 
-/** A purchase unless its event says otherwise; pass `credit: clickCredit()` for one that earns. */
+/** A purchase by default; pass `credit: clickCredit()` for one that earns. */
 export const attributed = (
   event: Partial<EventReceived> = {},
   over: {
@@ -169,7 +171,7 @@ export const attributed = (
   refunded_minor: over.refunded_minor ?? null,
 });
 
-/** A credited purchase of order o1 unless said otherwise. */
+/** A credited purchase of order o1 by default. */
 export const claim = (over: Partial<Claim> = {}): Claim => ({
   client_id: clientId,
   order_key: "o:o1",
@@ -304,7 +306,10 @@ export const contract = (over: Partial<Contract> = {}): Contract => ({
   ...over,
 });
 
-/** What a rule does: the only place that spells a property which looks like a promise's. */
+/**
+ * The effect of a rule. Only this place writes the property `then`, which makes an object look like
+ * a promise.
+ */
 export const crediting = (partner_id: number, campaign_id?: number): Pick<Rule, "then"> => ({
   // biome-ignore lint/suspicious/noThenProperty: a wire name; rules are never awaited
   then: campaign_id === undefined ? { partner_id } : { partner_id, campaign_id },
@@ -328,8 +333,8 @@ export const rule = (over: Partial<Rule> = {}): Rule => ({
 });
 
 /**
- * One client with one partner, campaign, link and contract, and no rules; a list that is given
- * replaces its default.
+ * One client with one partner, campaign, link and contract, and no rules. A list in `over` replaces
+ * the default list.
  */
 export const referenceRows = (over: Partial<ReferenceRows> = {}): ReferenceRows => ({
   clients: [client()],
@@ -345,10 +350,7 @@ export const referenceRows = (over: Partial<ReferenceRows> = {}): ReferenceRows 
 export const referenceWith = (over: Partial<ReferenceRows> = {}): Reference =>
   referenceOf(referenceRows(over), noon + dayMs);
 
-/**
- * A reader for facts loaders: answers with the values given, and throws for a view that was
- * not given.
- */
+/** A reader for facts loaders: returns the given values, and throws for a view without one. */
 export const reads =
   (...known: readonly (readonly [View<any>, unknown])[]): Read =>
   (view) => {

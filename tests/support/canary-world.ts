@@ -1,5 +1,5 @@
-// Two tenants whose every text and amount says whose it is, the people who may see some of it, and
-// a platform API on a database of its own. What an answer holds shows where it came from.
+// Two tenants with texts and amounts that name their owner, users who may see some of them, and a
+// platform API on its own database. Each value in an answer shows which tenant it came from.
 import { randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,10 +18,10 @@ import { owe, sell } from "./owe.ts";
 import { signatureOf } from "./push.ts";
 import { sharedStack } from "./shared-stack.ts";
 
-/** What a text or an amount tells, if it is shown. */
+/** The kind of information that a text or an amount gives away. */
 type Kind = "client" | "campaign" | "partner" | "mail" | "revenue" | "commission";
 
-/** Amounts of a tenant are multiples of its own primes, so a sum of them is one too. */
+/** Amounts of a tenant are multiples of its own primes, so their sums are multiples too. */
 interface Tenant {
   readonly tag: string;
   readonly revenue: bigint;
@@ -38,11 +38,11 @@ export const owners = Object.keys(tenants) as readonly Owner[];
 
 const textOf = (owner: Owner, kind: Kind): string => `${tenants[owner].tag}${kind}`;
 
-/** A person, and what it may be shown: kinds by owner. */
+/** A user, and the kinds of information that it may see of each owner. */
 export interface Person {
   readonly name: string;
   readonly role: "admin" | "client_manager" | "partner" | "client_user" | "viewer";
-  /** Owners of rows that it may see. */
+  /** Owners whose rows the user may see. */
   readonly rows: readonly Owner[];
   readonly sees: Readonly<Partial<Record<Owner, readonly Kind[]>>>;
 }
@@ -69,19 +69,19 @@ export interface CanaryWorld {
   readonly database: FreshDatabase;
   readonly running: RunningApi;
   readonly rows: Readonly<Record<Owner, Rows>>;
-  /** Of several users each, for one may ask 600 times a minute. */
+  /** Tokens of several users for each person, because one user may send 600 requests a minute. */
   readonly tokens: Readonly<Record<string, readonly string[]>>;
-  /** Good for other things than a user's requests, by what is wrong with them. */
+  /** Tokens that are invalid for a user's requests, by the reason. */
   readonly badTokens: Readonly<Record<string, string | undefined>>;
-  /** What was shown once, when it was made, and to no one since. */
+  /** Secrets that were shown once, when they were made, and must never be shown again. */
   readonly secrets: readonly string[];
   readonly ask: ReturnType<typeof asker>;
-  /** Of every row that a request could change, to be compared. */
+  /** A hash of every row that a request could change, for comparison. */
   readonly state: () => Promise<string>;
   readonly close: () => Promise<void>;
 }
 
-/** Everything in an answer that this person must not see, in words. */
+/** Describes everything in an answer that this user must not see. */
 export const leaksIn = (person: Person | undefined, { text, headers }: Answer): readonly string[] => {
   const shown = `${text}\n${[...headers].join("\n")}`.toLowerCase();
   const numbers = [...shown.matchAll(/(?<![\w.-])-?\d[\d]*(?:\.\d+)?(?![\w.-])/g)].map(([number]) =>
@@ -103,7 +103,10 @@ export const leaksIn = (person: Person | undefined, { text, headers }: Answer): 
 const PEOPLE = "canary.example";
 const money = (minor: bigint): string => `${minor / 100n}.${String(minor % 100n).padStart(2, "0")}`;
 
-/** Ids that no other database of this run has: requests are limited by them in one Redis. */
+/**
+ * Moves the ids of this database to a range of its own: all databases of a run share one Redis,
+ * which limits requests by id.
+ */
 const moveIds = async (owner: pg.Pool): Promise<void> => {
   const base = 100_000_000 + Math.floor(Math.random() * 1_000_000) * 1_000;
   const { rows } = await owner.query<{ name: string }>(
@@ -131,7 +134,7 @@ type Post = (
   headers?: Readonly<Record<string, string>>,
 ) => Promise<Record<string, any>>;
 
-/** What dashboards add up: a sale of today and a click, by the minute, the hour and the day. */
+/** Stores data for dashboards: a sale of today and a click, by minute, hour and day. */
 const count = async (owner: Owner, { client, partner, campaign }: Omit<Rows, "ids">): Promise<void> => {
   const at = Math.floor(Date.now() / 1_000 / DAY_SEC) * DAY_SEC;
   const values = (["minute", "hour", "day"] as const).flatMap((grain) =>
@@ -147,7 +150,7 @@ const count = async (owner: Owner, { client, partner, campaign }: Omit<Rows, "id
 };
 const DAY_SEC = 86_400;
 
-/** What an owner has, made through the API where that makes it. */
+/** Makes the records of an owner, through the API where it can make them. */
 const fill = async (
   { post, database, secrets }: { readonly post: Post; readonly database: FreshDatabase; readonly secrets: string[] },
   owner: Owner,
@@ -244,7 +247,7 @@ const fill = async (
   };
 };
 
-/** A file that waits, with a row that says whose it is. */
+/** A waiting import file with a row that names its owner. */
 const importFor = async (
   admin: pg.Pool,
   text: (kind: Kind) => string,
@@ -276,8 +279,9 @@ const plan = async (post: Post, rows: CanaryWorld["rows"]): Promise<void> => {
 };
 
 /**
- * Reads are audited, mails leave on their own, and processes say which secrets they hold; when a
- * token was used is written a little later.
+ * Hashes all tables except those that change without a request: the audit (also of reads), mails,
+ * and the secrets that processes report. Leaves out `last_used_at`, which is written a little
+ * later.
  */
 const stateOf = async (owner: pg.Pool): Promise<string> => {
   const { rows } = await owner.query<{ name: string }>(
@@ -288,11 +292,11 @@ const stateOf = async (owner: pg.Pool): Promise<string> => {
     ({ name }) => `select '${name}' as name, count(*)::int as n, md5(string_agg(md5(t::text), '' order by t::text)) as h
       from (select to_jsonb(kept) - 'last_used_at' as t from "${name}" kept) all_of_it`,
   );
-  // Parts of a large table may be read by several processes, which end in any order.
+  // Several processes may read a large table in parallel, and they return its rows in any order.
   return JSON.stringify((await owner.query(`${parts.join(" union all ")} order by name`)).rows, undefined, 1);
 };
 
-/** Starts it; `env` beside that of the stack. Close it in the end. */
+/** Starts the world. `env` is added to the variables of the stack. The caller closes it. */
 export const canaryWorld = async (
   env: Readonly<Record<string, string>> = {},
   { admins = USERS }: { readonly admins?: number } = {},
@@ -311,7 +315,8 @@ export const canaryWorld = async (
   const post: Post = async (path, body, method = "POST", headers = {}) => {
     const asked = { method, token, headers, ...(body !== undefined && { body }) };
     let answer = await ask(path, asked);
-    // A change of reference data has half a second, and a busy machine may take longer.
+    // A change of reference data must be saved within half a second, and a busy machine may need
+    // longer.
     for (let again = 0; answer.status === 503 && again < 20; again += 1) {
       await sleep(500);
       answer = await ask(path, asked);
@@ -333,7 +338,7 @@ export const canaryWorld = async (
     const names = Array.from({ length: role === "admin" ? admins : USERS }, (_, n) => `${person.name}-${n}`);
     for (const name of names) await saveUser(database.adminPool, { name, role }, more);
     tokens[person.name] = await Promise.all(names.map(tokenOf));
-    // Each comes in once: a first login binds, and is a write of its own.
+    // Each user logs in once here, because the first login binds the user and writes a row.
     for (const own of tokens[person.name]!) {
       const { status, text } = await ask("/api/auth/me", { token: own });
       if (status !== 200) throw new Error(`${person.name} does not come in: ${text}`);
@@ -370,7 +375,7 @@ export const canaryWorld = async (
     },
   };
 };
-/** The same claims without a signature, as `alg: none` has it. */
+/** The same claims in an unsigned token with `alg: none`. */
 const unsignedOf = (token: string): string => {
   const header = Buffer.from(JSON.stringify({ alg: "none", typ: "at+jwt" })).toString("base64url");
   return `${header}.${token.split(".")[1]}.`;

@@ -1,9 +1,9 @@
-// An authority of the test's own and certificates that it signs, in DER written here: a machine
-// needs no openssl.
+// A certificate authority for tests, and certificates that it signs. The DER is written here, so
+// that no openssl is needed.
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 
 export interface Certificate {
-  /** PEM of the certificate, and of its private key in PKCS 8. */
+  /** The certificate and its private key (PKCS 8) as PEM. */
   readonly cert: string;
   readonly key: string;
 }
@@ -60,7 +60,7 @@ const certificate = (
 
 const newKey = () => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
 
-/** Valid from yesterday until tomorrow. */
+/** An authority that is valid from yesterday until tomorrow. */
 export const newAuthority = (name = "Tributary test authority"): Authority => {
   const key = newKey();
   const isAuthority = extension(oid(0x55, 0x1d, 0x13), sequence(der(0x01, Buffer.from([0xff]))));

@@ -1,5 +1,5 @@
-// A real browser for tests: Debian's Chromium, installed where it is missing, driven by
-// playwright-core.
+// A real browser for tests: Debian's Chromium, driven by playwright-core, and installed if it is
+// missing.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { type Browser, chromium } from "playwright-core";
@@ -7,7 +7,7 @@ import { type Browser, chromium } from "playwright-core";
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const find = (): string | undefined => PLACES.find((path) => existsSync(path));
 
-/** Some minutes on a machine without it. Throws with the cure where it cannot be installed. */
+/** Installs Chromium, which takes some minutes. Throws with the fix if that is impossible. */
 const installed = (): string => {
   const found = find();
   if (found !== undefined) return found;
@@ -29,15 +29,15 @@ const installed = (): string => {
   return installed();
 };
 
-/** An ordinary visitor's: the headless one names itself a bot. */
+/** The user agent of an ordinary visitor, because the headless browser reports itself as a bot. */
 export const USER_AGENT =
   "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36";
 
-/** `args`: further switches. Its pages live in contexts: an empty profile each. */
+/** `args` are further switches. Each page runs in a context with an empty profile. */
 export const launchChromium = (args: readonly string[] = []): Promise<Browser> =>
   chromium.launch({
     executablePath: installed(),
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", ...args],
-    // Playwright switches it off; visitors have it.
+    // Playwright disables this cache, but visitors have it.
     ignoreDefaultArgs: ["--disable-back-forward-cache"],
   });

@@ -1,9 +1,9 @@
-// The command line as a person runs it, with what it is given by stdin.
+// Runs the command line as a person does, with its input on stdin.
 import { spawn } from "node:child_process";
 import { text } from "node:stream/consumers";
 import { root } from "./e2e-product.ts";
 
-/** Resolves when it has ended. */
+/** Resolves when the command has ended. */
 export const command = async (env: Readonly<Record<string, string>>, args: readonly string[], input = "") => {
   const child = spawn(process.execPath, ["dist/apps/cli/main.js", ...args], {
     cwd: root,

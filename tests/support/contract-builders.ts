@@ -1,5 +1,5 @@
-// Contracts as people write them, histories of sales and refunds for commission, and receipts
-// computed again by hand.
+// Contracts as people write them, histories of sales and refunds for commission, and amounts
+// recomputed from receipts.
 import { monthOf } from "../../domain/calendar.ts";
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
@@ -13,8 +13,8 @@ import { clientId, contract, longAgo, noon, partnerId } from "./builders.ts";
 import { change } from "./money-builders.ts";
 
 /**
- * What a stage knows of a contract that somebody wrote for purchases in this currency: through the
- * checks and columns of saving. Throws on a refused one.
+ * The contract that a stage knows after somebody saved these terms for purchases in this currency:
+ * they pass the checks and the columns of saving. Throws if they are refused.
  */
 export const written = (terms: object, currency = "MXN"): Contract => {
   const record = entities.contracts.record.parse({
@@ -43,8 +43,8 @@ export const written = (terms: object, currency = "MXN"): Contract => {
 };
 
 /**
- * One thing that happens: a sale, a refund of the sale with that number (of what is left at most),
- * or the release of its review.
+ * One event of a history: a sale, a refund of the sale with that number (at most its remaining
+ * amount), or the release of its review.
  */
 export type Happening =
   | { readonly sale: bigint; readonly over?: Partial<Conversion> }
@@ -52,8 +52,8 @@ export type Happening =
   | { readonly releaseOf: number };
 
 /**
- * The change records of a history; refunds of a sale that was not made, or of which nothing is
- * left, do not happen.
+ * The change records of a history. It skips refunds of sales that do not exist or are refunded
+ * already.
  */
 export const history = (happenings: readonly Happening[]): readonly Recorded<Conversion>[] => {
   const sales: { readonly data: Conversion; refunded: bigint; version: number; isClosed: boolean }[] = [];
@@ -83,7 +83,7 @@ export const history = (happenings: readonly Happening[]): readonly Recorded<Con
     return [change({ ...data, ...taken, kind: "reversed", reason: "item_returned" })];
   });
 };
-/** The history, and then everything is refunded. */
+/** The history, followed by a full refund of every sale. */
 export const takenBack = (happenings: readonly Happening[]): readonly Happening[] => [
   ...happenings,
   ...happenings.map((_, n) => ({ refundOf: n, minor: 10n ** 30n })),
@@ -93,7 +93,7 @@ export const sumOf = (entries: readonly LedgerEntry[]): bigint =>
   entries.reduce((sum, { amount_minor }) => sum + amount_minor, 0n);
 
 /**
- * What tiers make of a volume, said as simply as it can be: unit by unit of tiers, nothing of the
+ * The earnings of a volume under tiers, computed in the simplest way: unit by unit, without the
  * code under test.
  */
 export const volumeEarns = (units: bigint, { tiers, tier_mode }: Pick<Contract, "tiers" | "tier_mode">): bigint => {
@@ -130,8 +130,8 @@ const tiersIn = ({ tiers, tier_mode }: any): Pick<Contract, "tiers" | "tier_mode
 });
 
 /**
- * The amount of an entry from the numbers of its receipt alone, as a partner would compute it; the
- * formula's words say the same.
+ * Computes the amount of an entry from the numbers of its receipt alone, as a partner would. The
+ * text of the formula says the same.
  */
 export const computedAgain = ({ kind, commission_type, inputs: text }: LedgerEntry): bigint => {
   const inputs = JSON.parse(text);
@@ -151,7 +151,9 @@ export const computedAgain = ({ kind, commission_type, inputs: text }: LedgerEnt
       inputs.volume_after_minor === undefined ? millionths(inputs.sales_after) : big(inputs.volume_after_minor);
     const before =
       inputs.volume_before_minor === undefined ? millionths(inputs.sales_before) : big(inputs.volume_before_minor);
-    /** The part of these terms and what earlier terms sold, if the month had several. */
+    /**
+     * If the month had several terms: the part of these terms, and the sales under earlier terms.
+     */
     const read = (name: string): bigint | undefined =>
       inputs[`${name}_minor`] !== undefined
         ? big(inputs[`${name}_minor`])
@@ -187,7 +189,7 @@ export const computedAgain = ({ kind, commission_type, inputs: text }: LedgerEnt
   return withinCap(amount);
 };
 
-/** In which period of its cap a sale lies. */
+/** The period of the cap that a sale belongs to. */
 export const capPeriodOf = (period: "day" | "month" | "lifetime", occurredAt: number): string => {
   if (period === "lifetime") return "all";
   const shifted = new Date(occurredAt - 6 * 3_600_000).toISOString();

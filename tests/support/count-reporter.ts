@@ -1,12 +1,11 @@
-// Ends a run with what scripts and people look for: what was waited for the longest, a line for
-// each failure, then N passed, N failed. They stand last, because of a remote run often only the
-// end is shown.
+// Ends a run with the longest waits, one line for each failure, and the counts "N passed, N
+// failed". They come last because the output of a remote run often shows only its end.
 import { relative } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import type { Reporter, SerializedError, TestCase, TestModule, TestSuite } from "vitest/node";
 import { longestWaits } from "./waits.ts";
 
-/** Characters of a message, and of the lines in which two values differ. */
+/** The most characters of a message, and of the lines of a diff. */
 const LONGEST = 300;
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const failures: string[] = [];
@@ -23,7 +22,7 @@ const differing = (diff: string): string =>
     .filter((line) => /^[+-] (?!Expected$|Received$)/.test(line))
     .join("\n");
 
-/** The message (with its seed, where it has one), its cause, what differs, and the place. */
+/** The message (with its seed, if it has one), its cause, the differences, and the place. */
 const reasonOf = (error: SerializedError): string => {
   const { message, cause, diff, stacks } = error;
   const place = stacks?.at(-1);
@@ -46,8 +45,8 @@ const namesOf = (of: TestCase | TestSuite | TestModule): readonly string[] => {
   return [of.project.name, module.relativeModuleId, ...(of.type === "module" ? [] : [of.fullName])];
 };
 
-// After vitest's own summary, which is written last. A run that fails without a failed test (a
-// set-up of the whole project that threw) has not passed either.
+// Runs after vitest's own summary, which is written last. A run has also failed if no test failed
+// but the set-up of the project threw.
 process.once("exit", (code) => {
   if (counts.failed === 0 && code !== 0) fail(["the run"], [{ message: `ended with code ${code}` }]);
   const { passed, failed, skipped } = counts;

@@ -1,5 +1,5 @@
-// The laws at quiescence, each counted from the data (log, tables) against the journal of the
-// sender, never from metrics.
+// The laws once nothing is under way: each is counted from the data (log and tables) against the
+// journal of the sender, never from metrics.
 import { expect } from "vitest";
 import type { Claim, Conversion, EventAttributed, EventReceived, LedgerEntry } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
@@ -34,8 +34,8 @@ export interface Held {
 }
 
 /**
- * Of everything that was sent under `run`: C2, C3, I2, M1, M10, R11 and the money itself. Answers
- * with what there is, for the output.
+ * Checks C2, C3, I2, M1, M10, R11 and the amounts for everything that was sent under `run`. Returns
+ * the counts for the output.
  */
 export const expectLaws = async (
   product: Product,
@@ -50,8 +50,8 @@ export const expectLaws = async (
   const ok = [...outcomes].filter(([, outcome]) => outcome === "ok").map(([id]) => id);
   expect(ok.length).toBeGreaterThan(0);
 
-  // C2, I2: every acknowledged event once, and nothing but what was acknowledged or left without an
-  // answer.
+  // C2, I2: every acknowledged event is stored once. Other stored events are only those that were
+  // sent without an answer.
   const stored = await product.clickhouse<{ id: string; rows: number; t: string; order_id: string | null }>(
     `select sender_event_id as id, toUInt32(count()) as rows, any(t) as t, any(order_id) as order_id from events final
      where ${own} and startsWith(sender_event_id, '${run}-') group by id`,
@@ -65,8 +65,8 @@ export const expectLaws = async (
     phantoms: [],
   });
 
-  // C3: records of events.raw = stored + duplicates + dead letters + dropped; here nothing is
-  // dropped, and dead is only what cannot be read.
+  // C3: records of events.raw = stored + duplicates + dead letters + dropped. Here nothing is
+  // dropped, and only unreadable records become dead letters.
   const records = await product.read<EventReceived>("events.raw");
   const events = records.flatMap(readable);
   const unreadable = records.length - events.length;
@@ -85,15 +85,14 @@ export const expectLaws = async (
     .map(({ data }) => data.version);
   expect(new Set(versions)).toEqual(new Set([1]));
 
-  // The money: one commission an order, however many copies came, worked out here from what was
-  // sent.
+  // The money: one commission an order, however many copies came, computed here from the sent
+  // events.
   const orders = new Map<string, bigint>();
   for (const id of storedIds) {
     const { order_id: order, revenue } = sent.get(id)!.props;
     if (order !== undefined) orders.set(order, tenthOf(revenue!));
   }
-  // So that the questions below do not wait for autovacuum to learn how large the tables have
-  // become.
+  // Updates the statistics, so that the queries below do not wait for autovacuum to do it.
   await product.rows("analyze conversions, ledger_entries, ledger_lines");
   const booked = await product.rows<{ order_id: string; entries: number; amount: string }>(
     `select order_id, count(*)::int as entries, sum(entry.amount_minor)::text as amount
@@ -103,8 +102,8 @@ export const expectLaws = async (
   expect({ twice: booked.filter(({ entries }) => entries !== 1) }).toEqual({ twice: [] });
   expect(new Map(booked.map(({ order_id: order, amount }) => [order, BigInt(amount)]))).toEqual(orders);
 
-  // M10: every conversion has its one outcome. M1: what is booked balances, entry by entry and in
-  // all.
+  // M10: every conversion has exactly one outcome. M1: bookings balance, in each entry and in
+  // total.
   const [laws] = await product.rows(`select
     (select count(*)::int from conversions where ${own} and not exists (select from ledger_entries entry
       where entry.client_id = conversions.client_id and entry.conversion_id = conversions.conversion_id
@@ -125,7 +124,7 @@ export const expectLaws = async (
   };
 };
 
-/** How many records of a client lie in a topic more than once, by id. */
+/** The records of a client that a topic holds more than once: their count by id. */
 export const repeatedIn = async (product: Product, topic: string, clientId: number): Promise<number> => {
   const records = (await product.read(topic)).filter(({ key }) => String(key).startsWith(`${clientId}:`));
   const ids = records.map(({ event }) => event().id);

@@ -1,11 +1,11 @@
-// A sender that keeps a journal: what it meant to send is on the disk before it sends, what came of
-// it after.
+// A sender with a journal: it writes its intent to disk before each request, and the outcome after
+// it.
 import { createHash } from "node:crypto";
 import { closeSync, fdatasyncSync, openSync, readFileSync, writeSync } from "node:fs";
 
 /**
- * A seed of its own for every run, unless TEST_SEED repeats an earlier one; printed, so that it can
- * be.
+ * A new seed for every run, unless TEST_SEED repeats an earlier one. It is printed for that
+ * purpose.
  */
 export const newSeed = (name: string): number => {
   const seed = Number(process.env.TEST_SEED ?? Date.now() % 1_000_000);
@@ -23,7 +23,7 @@ export interface SentEvent {
 }
 
 /**
- * Events of aurora-music: half are sales of CDs, which its rule credits with 10 %; some sales come
+ * Events of aurora-music: half are sales of CDs, which its rule credits with 10 %. Some sales come
  * a second time under another id, as from a shop's own server.
  */
 export const eventsOf = (random: () => number, run: string, clientId: number) => {
@@ -59,8 +59,8 @@ export interface Journal {
   readonly intend: (op: string, events: readonly SentEvent[]) => void;
   readonly end: (op: string, outcome: Outcome) => void;
   /**
-   * Read back from the file: event ids by what became of the last try that held them; an `ok`
-   * stays.
+   * Read from the file: event ids by the outcome of the last attempt that held them. An `ok` is
+   * final.
    */
   readonly outcomes: () => ReadonlyMap<string, Outcome>;
   readonly close: () => void;
@@ -85,7 +85,7 @@ export const openJournal = (file: string): Journal => {
       const found = new Map<string, Outcome>();
       for (const line of lines.map((text) => JSON.parse(text) as { op: string; ids?: string[]; outcome?: Outcome })) {
         if (line.ids !== undefined) idsOf.set(line.op, line.ids);
-        // Until its outcome is written nothing is known of a try.
+        // An attempt without a written outcome is unknown.
         const outcome = line.outcome ?? "unknown";
         for (const id of idsOf.get(line.op)!) {
           const before = found.get(id);
@@ -106,7 +106,7 @@ export interface Answer {
   readonly accepted: number;
   readonly rejected: number;
 }
-/** One request on a connection of its own. Rejects when no answer comes. */
+/** Sends one request on its own connection. Rejects if no answer comes. */
 export const post = async (
   url: string,
   token: string,
@@ -136,7 +136,7 @@ export interface LoadSettings {
   readonly journal: Journal;
   readonly batch: number;
   readonly pauseMs: number;
-  /** Of a batch whose fate is unknown: how often the sender tries it again. */
+  /** The probability that the sender retries a batch without an answer. */
   readonly patience?: number;
 }
 export interface Load {
@@ -145,8 +145,8 @@ export interface Load {
   readonly stop: () => Promise<void>;
 }
 /**
- * Sends batch after batch until it is stopped. What was not answered is tried again with the same
- * ids, or given up: then its fate stays unknown.
+ * Sends batch after batch until it is stopped. A batch without an answer is retried with the same
+ * ids, or given up, and then its outcome stays unknown.
  */
 export const startLoad = (settings: LoadSettings): Load => {
   const { url, tokens, next, random, journal, batch, pauseMs, patience = 0.7 } = settings;
@@ -188,7 +188,7 @@ export const startLoad = (settings: LoadSettings): Load => {
       }
     }
   })();
-  // stop(), which every caller awaits, throws it.
+  // Every caller awaits stop(), which throws this error.
   running.catch(() => undefined);
   return {
     sent,

@@ -1,4 +1,4 @@
-// The whole product on servers of its own, for tests that kill parts of it and count what is left.
+// The whole product on its own servers, for tests that kill parts of it and count what remains.
 import { spawn } from "node:child_process";
 import { cpSync, existsSync } from "node:fs";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ import { until } from "./waits.ts";
 export { until };
 export const root = repositoryRoot();
 
-/** One record as it lies in the log. */
+/** A record in the log. */
 export interface Stored<T = any> {
   readonly topic: string;
   readonly partition: number;
@@ -51,12 +51,12 @@ export interface GroupLag {
 
 export interface Product {
   readonly stack: Stack;
-  /** What the supervisor has said so far, one sentence each. */
+  /** Messages of the supervisor so far, one sentence each. */
   readonly said: () => readonly string[];
   readonly kafka: Kafka;
   readonly admin: Admin;
   readonly wire: Wire;
-  /** As the owner of the database: row-level security hides nothing. */
+  /** Queries as the owner of the database, to whom row-level security does not apply. */
   readonly rows: <T = any>(statement: string) => Promise<readonly T[]>;
   readonly clickhouse: <T = any>(statement: string) => Promise<readonly T[]>;
   /** A client of the demonstration. */
@@ -67,18 +67,21 @@ export interface Product {
   readonly tokens: (clientId: number, count: number) => Promise<readonly string[]>;
   readonly ingestUrl: string;
   readonly read: <T = any>(topic: string) => Promise<readonly Stored<T>[]>;
-  /** What can be read of a topic; the rest is no event. */
+  /** The readable events of a topic. */
   readonly events: <T = any>(topic: string) => Promise<readonly Recorded<T>[]>;
   /**
-   * In the order that data flows, so that zeros read one after the other mean that nothing is under
-   * way.
+   * The groups in the order of the data flow. If their lags are zero one after the other, nothing
+   * is under way.
    */
   readonly lags: () => Promise<readonly GroupLag[]>;
-  /** Until every group has read everything. */
+  /** Waits until every group has read everything. */
   readonly quiet: (deadlineMs: number) => Promise<void>;
   /** Starts the command line; `done` resolves when it ends. */
   readonly tributary: (...args: readonly string[]) => ReturnType<typeof spawned>;
-  /** SIGKILL by default. Resolves when the process of that name has another number, with both. */
+  /**
+   * Kills a process, by default with SIGKILL. Resolves with both process ids once its replacement
+   * runs.
+   */
   readonly replaced: (
     name: string,
     deadlineMs: number,
@@ -97,7 +100,7 @@ export const readable = <T>({ event }: Stored<T>): readonly Recorded<T>[] => {
   }
 };
 
-/** A process whose output is kept. */
+/** Starts a process and keeps its output. */
 export const spawned = (
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -117,7 +120,7 @@ export const spawned = (
   return { child, done, stdout: () => stdout, stderr: () => stderr };
 };
 
-// A test must not be led to servers that the shell of the developer names.
+// Variables that would lead a test to servers of the developer's shell.
 const OUTSIDE = [
   "KAFKA_BROKERS",
   "CLICKHOUSE_URL",
@@ -136,11 +139,11 @@ export const environmentOf = (home: string): Readonly<Record<string, string | un
 
 const SERVICES: readonly ServiceName[] = ["kafka", "postgres", "clickhouse", "redis", "registry"];
 
-/** A test that needs few of the processes starts only those: each costs a second of a core. */
+/** A test that needs only some processes starts only those, because each costs a second of CPU. */
 export const appsNamed = (...names: readonly string[]): readonly App[] =>
   names.map((name) => productApps.find((app) => app.name === name)!);
 
-/** Starts everything in a folder of its own; for beforeAll, with `clear` in afterAll. */
+/** Starts everything in a new folder. Call it in beforeAll, and `clear` in afterAll. */
 export const startProduct = async (
   apps: readonly App[] = productApps,
   more: readonly ServiceName[] = [],
@@ -151,8 +154,8 @@ export const startProduct = async (
 };
 
 /**
- * An installation in a folder of its own, which `clear` stops and removes; `tell` hears what its
- * supervisor says.
+ * An installation in a new folder, which `clear` stops and removes. `tell` gets the messages of its
+ * supervisor.
  */
 export const startInstallation = async (
   apps: readonly App[],
@@ -174,7 +177,9 @@ export const startInstallation = async (
   return { stack, clear };
 };
 
-/** What a test asks of an installation; `clear` closes its connections, and then calls `leave`. */
+/**
+ * Opens the connections of a test to an installation. `clear` closes them and then calls `leave`.
+ */
 export const openProduct = async (
   stack: Stack,
   said: () => readonly string[],
@@ -188,8 +193,8 @@ export const openProduct = async (
   const owner: pg.Pool = openPool(env.POSTGRES_ADMIN_URL!, { max: 2 });
   const app: pg.Pool = openPool(env.POSTGRES_URL!, { max: 1 });
   const analytics = openClickhouse(env.CLICKHOUSE_URL!);
-  // A copy of the log waits up to a minute for its next file, on purpose:
-  // tests/guarantees/archive.test.ts waits for that one.
+  // A copy of the log intentionally waits up to a minute for its next file;
+  // tests/guarantees/archive.test.ts waits for that.
   const groups = groupsOf(
     pipeline,
     productApps.filter(({ module }) => module.startsWith("apps/worker/")).flatMap(({ args }) => args ?? []),
@@ -246,7 +251,7 @@ export const openProduct = async (
       const made: string[] = [];
       for (let n = 0; n < count; n += 1)
         made.push((await createToken(app, { kind: "ingest", label: `load ${n}`, client_id: clientId })).token);
-      // Known everywhere within a second; sooner they would be refused.
+      // A new token is known everywhere within a second; earlier requests would be refused.
       const known = async (token: string): Promise<void> => {
         const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
         const { status } = await fetch(`${stack.run.apps.ingest!.url}/ingest/batch`, {

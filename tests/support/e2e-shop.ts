@@ -1,4 +1,5 @@
-// A client of the demonstration on a running product, whose sender sends sales, some by coupon.
+// A client of the demonstration on a running product. Its sender sends sales, some of them with a
+// coupon.
 import { expect } from "vitest";
 import type { Product } from "./e2e-product.ts";
 
@@ -10,7 +11,7 @@ export const shopOf = (product: Product, slug: string) => {
   const own = links.filter(({ client_id }) => client_id === client.id).map(({ partner_id }) => partner_id);
   return {
     ...client,
-    /** Each once, in the order of their links. */
+    /** Each partner once, in the order of the links. */
     partners: [...new Set(own)],
     /** Resolves when the edge has accepted all of them. */
     send: async (events: readonly object[]): Promise<void> => {

@@ -1,4 +1,4 @@
-// The edges of the ingest host over HTTP in this process, without servers: what they store is kept
+// The edges of the ingest host over HTTP in this process, without servers: stored events are kept
 // in lists.
 import { type EdgeParts, openEdges } from "../../apps/ingest/edges.ts";
 import { ingestHost } from "../../apps/ingest/server.ts";
@@ -25,8 +25,8 @@ export interface EdgeHost extends ListeningServer {
 }
 
 /**
- * Any bearer token is one of the shop's; each is limited as a token of its own. Postbacks of no
- * client are signed, unless `parts` say otherwise.
+ * Every bearer token belongs to the shop and has its own limit. By default no client's postbacks
+ * are signed; `parts` can change that.
  */
 export const openEdgeHost = async (
   store: (messages: readonly OutputMessage[]) => Promise<void> = async () => undefined,

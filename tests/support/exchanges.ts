@@ -12,7 +12,7 @@ export interface Exchange {
   readonly answer: string;
 }
 
-/** Each block of kind `http` with the answer behind it, in the order of the page. */
+/** Each block of kind `http` with the answer that follows it, in the order of the page. */
 export const exchangesIn = (page: string): readonly Exchange[] =>
   [...readFileSync(page, "utf8").matchAll(/^```http\n([\s\S]*?)^```\n\n^```(?:json)? (\d+)\n([\s\S]*?)^```$/gm)].map(
     ([, request, status, answer]) => {
@@ -30,7 +30,7 @@ export const exchangesIn = (page: string): readonly Exchange[] =>
     },
   );
 
-/** `"..."` is any value; objects may have more than is shown. */
+/** `"..."` matches any value, and objects may have more fields than are shown. */
 export const shown = (value: unknown): unknown => {
   if (value === "...") return expect.anything();
   if (Array.isArray(value)) return value.map(shown);

@@ -1,5 +1,5 @@
-// A database of its own on the shared Postgres, so that a suite may break it: a copy of one that is
-// migrated once a run.
+// A separate database on the shared Postgres, which a suite may break. It is a copy of a template
+// that is migrated once a run.
 import pg from "pg";
 import { withAdvisoryLock } from "../../infra/postgres/advisory-lock.ts";
 import { migrate } from "../../infra/postgres/migrate.ts";
@@ -11,10 +11,10 @@ export interface FreshDatabase {
   readonly adminUrl: string;
   readonly appPassword: string;
   readonly appUrl: string;
-  /** As the application role; closed by `drop`. */
+  /** Opens a pool with the application's role; `drop` closes it. */
   readonly pool: (options?: Parameters<typeof openPool>[1]) => pg.Pool;
   readonly adminPool: pg.Pool;
-  /** Again, as at the next deployment. */
+  /** Runs the migrations again, as the next deployment does. */
   readonly migrate: () => Promise<void>;
   readonly drop: () => Promise<void>;
 }
@@ -24,8 +24,8 @@ const DUPLICATE_DATABASE = "42P04";
 const LONGEST_MS = 120_000;
 
 /**
- * Makes `name` a copy of the template, which the first caller of a run migrates. Postgres copies no
- * database that has a connection, so callers take turns.
+ * Makes `name` a copy of the template, which the first caller of a run migrates. Postgres cannot
+ * copy a database that has connections, so callers take turns.
  */
 const copyTemplate = async (server: string, appPassword: string, name: string): Promise<void> => {
   const template = new URL(server);
@@ -41,8 +41,8 @@ const copyTemplate = async (server: string, appPassword: string, name: string): 
 
 let made = 0;
 /**
- * Migrated unless `empty`. Roles belong to the whole server, so the password stays that of the
- * stack.
+ * A new database, migrated unless `empty` is set. Roles belong to the whole server, so the password
+ * is that of the stack.
  */
 export const freshDatabase = async (options: { readonly empty?: boolean } = {}): Promise<FreshDatabase> => {
   const { POSTGRES_ADMIN_URL: server, POSTGRES_URL: app } = sharedStack().env as Readonly<Record<string, string>>;

@@ -1,5 +1,5 @@
-// Requests made of contracts: what a schema accepts, for the test that is to reach the row behind
-// it, and what it must refuse.
+// Makes requests from contracts: values that a schema accepts, for tests that must reach the row
+// behind it, and values that it must refuse.
 import { z } from "zod";
 import type { ServedRoute } from "../../apps/api/route.ts";
 
@@ -9,14 +9,14 @@ export type Hints = Readonly<Record<string, unknown>>;
 const jsonSchemaOf = (schema: z.ZodType): Schema =>
   z.toJSONSchema(schema, { io: "input", target: "draft-2020-12", unrepresentable: "any" }) as Schema;
 
-/** Texts of every form that a pattern of ours asks for; the first one that fits is taken. */
+/** One text for each form that our patterns ask for; the first one that matches is used. */
 const texts: readonly string[] = [
   ...["QZ", "qz-thing", "purchase", "1", "1.00", "2090-01-01", "2090-01-01T00:00:00Z", "qz@people.example"],
   ...["https://shop.example/", "MXN", "inv_1", "ord_1", "11111111-1111-4111-8111-111111111111"],
   "job_11111111-1111-4111-8111-111111111111",
   ...["imp_11111111-1111-4111-8111-111111111111", "src_1"],
 ];
-/** What a name means where the schema alone does not say it. */
+/** Values by field name, for fields whose schema alone does not tell. */
 const usual: Hints = {
   ...{ email: "qz@people.example", currency: "MXN", kind: undefined, event_type: "purchase", t: "purchase" },
   ...{ when: { field: "t", op: "eq", value: "x" } },
@@ -36,7 +36,7 @@ const typeOf = (value: unknown, { type }: Schema): unknown => {
   return typeof value === "number" && type === "integer" ? type : typeof value;
 };
 
-/** A value that the schema describes, with what must be there and nothing else. */
+/** A value that matches the schema, with the required fields only. */
 const sample = (root: Schema, schema: Schema, name: string, hints: Hints): unknown => {
   const known = hints[name] ?? usual[name];
   const isOpen = ["type", "$ref", "const", "enum", "anyOf", "oneOf"].every((word) => schema[word] === undefined);
@@ -66,14 +66,14 @@ const sampleObject = (root: Schema, { properties = {}, required = [] }: Schema, 
       .map(([name, part]) => [name, sample(root, part, name, hints)]),
   );
 
-/** A body that the schema accepts, or undefined where none could be made. */
+/** A body that the schema accepts, or undefined if none could be made. */
 export const bodyFor = (schema: z.ZodType, hints: Hints): unknown => {
   const root = jsonSchemaOf(schema);
   const made = sample(root, root, "", hints);
   return schema.safeParse(made).success ? made : undefined;
 };
 
-/** A query that the schema accepts, as it stands behind the `?`. */
+/** A query that the schema accepts, without the leading `?`. */
 export const queryFor = (schema: z.ZodType, hints: Hints): string | undefined => {
   const root = jsonSchemaOf(schema);
   const made = sampleObject(root, root, hints) as Readonly<Record<string, unknown>>;
@@ -81,7 +81,7 @@ export const queryFor = (schema: z.ZodType, hints: Hints): string | undefined =>
   return schema.safeParse(query).success ? new URLSearchParams(query).toString() : undefined;
 };
 
-/** Names of the fields of a body or a query, over all of its forms. */
+/** Names of the fields of a body or a query, in all of its forms. */
 export const namesIn = (schema: z.ZodType): readonly string[] => {
   const { properties = {}, anyOf = [], oneOf = [] } = jsonSchemaOf(schema);
   const forms: readonly Schema[] = [{ properties }, ...anyOf, ...oneOf];
@@ -93,7 +93,7 @@ export interface Rows {
   readonly client: number;
   readonly partner: number;
   readonly campaign: number;
-  /** Of everything else, by the first part of its path, e.g. "jobs". */
+  /** Ids of all other records, by the first part of their path, e.g. "jobs". */
   readonly ids: Readonly<Record<string, string>>;
 }
 export const hintsOf = ({ client, partner, campaign, ids }: Rows): Hints => ({
@@ -101,7 +101,7 @@ export const hintsOf = ({ client, partner, campaign, ids }: Rows): Hints => ({
   ...{ client_ids: [client], partner_ids: [partner], partners: [partner] },
 });
 
-/** Which thing of an owner a path names by its first parameter. */
+/** The id that fills the first parameter of a path, by the path's first part. */
 const byCollection: Readonly<Record<string, (rows: Rows) => string>> = {
   clients: ({ client }) => String(client),
   "client-portal": ({ client }) => String(client),
@@ -110,7 +110,7 @@ const byCollection: Readonly<Record<string, (rows: Rows) => string>> = {
 };
 export const firstOf = (route: ServedRoute): string | undefined => /^\/api\/(?:v3\/)?([\w-]+)\/:/.exec(route.path)?.[1];
 
-/** Its path with the parameters filled in; undefined when nothing of that kind is known. */
+/** The path of a route with its parameters filled in; undefined if no such row is known. */
 export const pathOf = (route: ServedRoute, rows: Rows): string | undefined => {
   const collection = firstOf(route);
   const id = collection === undefined ? "" : (byCollection[collection]?.(rows) ?? rows.ids[collection]);
@@ -122,7 +122,7 @@ export const pathOf = (route: ServedRoute, rows: Rows): string | undefined => {
   });
 };
 
-/** The same of a thing that is not there, with ids of the form that its contract asks for. */
+/** The same path for a row that does not exist, with ids of the form that the contract asks for. */
 export const pathOfNone = (route: ServedRoute, rows: Rows): string => {
   const form = jsonSchemaOf(route.contract.params);
   const params = sampleObject(form, form, {}) as Readonly<Record<string, unknown>>;

@@ -1,15 +1,14 @@
-// Given a state and facts, when an event comes, then this is its outcome.
+// Tests a processor: given a state and facts, when an event comes, then this is its outcome.
 import { expect } from "vitest";
 import type { Outcome, Processor, Recorded } from "../../stream/flow.ts";
 
 /**
- * What is stated is checked; objects are matched by the fields that they name, lists by their whole
- * length.
+ * Only stated fields are checked: objects may have further fields, lists must have the same length.
  */
 interface Expected<Out, State, Reason> {
   /**
-   * By output: the data of the one event that goes there, or of all of them in order. No output but
-   * these gets anything.
+   * By output: the data of its one event, or of all of its events in order. All other outputs must
+   * stay empty.
    */
   readonly emits?: { readonly [Name in keyof Out]?: DeepPartial<Out[Name]> | readonly DeepPartial<Out[Name]>[] };
   readonly drops?: Reason;
@@ -22,7 +21,7 @@ type DeepPartial<T> = T extends bigint | Buffer | readonly unknown[]
     ? { readonly [K in keyof T]?: DeepPartial<T[K]> }
     : T;
 
-/** `state` and `facts` are those of the processor's type; null where it has none. */
+/** `state` and `facts` have the types of the processor; null if it has none. */
 export const given = <In, Out, State, Facts, Reason extends string>(
   processor: Processor<In, Out, State, Facts, Reason>,
   { state, facts }: NoInfer<{ readonly state: State; readonly facts: Facts }>,

@@ -1,5 +1,5 @@
-// The folders of servers as the first start of an installation leaves them, made once and copied:
-// the copy starts in the seconds that a second start takes.
+// The folders of the servers after the first start of an installation, made once and then copied.
+// With a copy a start takes only as long as a second start.
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -29,16 +29,19 @@ import { archivingClasses } from "./broker-jvm.ts";
 const root = repositoryRoot();
 const shelf = join(root, ".tributary", "golden");
 
-/** What a second start reads; ports, processes and `run.json` are of one start, and stay behind. */
+/**
+ * The files that a second start reads. Ports, processes and `run.json` belong to one start and are
+ * not copied.
+ */
 const KEPT = ["kafka/data", "clickhouse", "postgres", "secrets.json", "demo-secrets.json"];
-/** What decides how a first start leaves its folders. */
+/** Sources that determine the content of the folders after a first start. */
 const SOURCES = ["domain", "infra", "migrations", "modules", "schemas", "stream", "topics.ts", "topics.yaml"];
 const DAY_MS = 86_400_000;
 const BUILT_WITHIN_MS = 180_000;
-/** No copy of an older one is still under way. */
+/** After this time no process still copies an older one. */
 const UNUSED_AFTER_MS = 3_600_000;
 
-/** The day is part of it: what the seed makes begins at the time of the seed. */
+/** The key contains the day, because the records of the seed begin at the time of the seed. */
 const keyOf = (): string => {
   const hash = createHash("sha256").update(`${process.version} ${Math.floor(Date.now() / DAY_MS)}`);
   for (const name of [...SOURCES, "package-lock.json"]) {
@@ -55,16 +58,16 @@ const keyOf = (): string => {
   return hash.digest("hex").slice(0, 16);
 };
 
-/** Owners, links and holes stay as they are; the file system shares the blocks where it can. */
+/** `cp -a` keeps owners, links and holes; the file system shares blocks where it can. */
 const copy = (from: string, to: string) => promisify(execFile)("cp", ["-a", from, to]);
 
-/** Postgres keeps its data in this folder when its user can get there. */
+/** Opens the folder to Postgres' user, so that Postgres keeps its data in it. */
 const opened = (folder: string): string => {
   chmodSync(folder, 0o711);
   return folder;
 };
 
-/** Renamed into its place when it is whole, so that a crash leaves nothing that looks like one. */
+/** The draft is renamed when it is complete, so that a crash leaves no incomplete one. */
 const build = async (golden: string): Promise<void> => {
   const home = opened(mkdtempSync(join(tmpdir(), "tributary-golden-")));
   const draft = `${golden}.new`;
@@ -92,8 +95,8 @@ const removeUnused = (): void => {
 };
 
 /**
- * Fills the empty folder of a stack with a copy. It stays empty where the user of Postgres cannot
- * get to it; a first start fills it then.
+ * Fills the empty folder of a stack with a copy. The folder stays empty if Postgres' user cannot
+ * reach it; then the first start fills it.
  */
 export const fillHome = async (home: string): Promise<void> => {
   const user = serverUser();

@@ -1,4 +1,4 @@
-// Connections of a hostile sender: they stay half-open after the server has ended its side.
+// Connections of a hostile sender, which stay half-open after the server has ended its side.
 import { connect, type Socket } from "node:net";
 
 export const openHalf = async (port: number): Promise<Socket> => {
@@ -8,13 +8,14 @@ export const openHalf = async (port: number): Promise<Socket> => {
   return socket;
 };
 
-/** What was answered, and after how many ms the server cut the connection. */
+/** The answer, and the ms until the server cut the connection. */
 export const untilCut = (socket: Socket): Promise<{ readonly answer: string; readonly ms: number }> =>
   new Promise((resolve) => {
     const began = performance.now();
     let answer = "";
     socket.on("data", (chunk) => (answer += chunk));
-    // The server sends no more; only bytes that it does not take show that it has cut.
+    // The server sends nothing more. That it has cut the connection only shows when it refuses
+    // bytes.
     socket.once("end", () => {
       const poke = setInterval(() => socket.write("x"), 100);
       socket.once("close", () => clearInterval(poke));

@@ -1,26 +1,26 @@
-// Requests that a contract must refuse, made of the contract: bodies, queries and paths of every
+// Requests that a contract must refuse, made from the contract: bodies, queries and paths of every
 // kind that has broken a server before.
 import type { ServedRoute } from "../../apps/api/route.ts";
 import { bodyFor, type Hints, namesIn, queryFor } from "./from-contract.ts";
 
 export interface Hostile {
-  /** For a person who reads which one got through. */
+  /** A description for the person who reads the failure. */
   readonly what: string;
   readonly path: string;
   readonly body?: string | Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
-  /** What must be answered; "any" fault or answer, as long as nothing breaks. */
+  /** The statuses that are allowed; with "any", every answer is fine as long as nothing breaks. */
   readonly expected: readonly number[] | "any";
-  /** A place of which one of the faults must speak. */
+  /** The place that one of the reported errors must name. */
   readonly pointer?: string;
 }
 
-/** Fields that would give rights or ownership, if a body could set them. */
+/** Fields that would give rights or ownership if a body could set them. */
 const rights = [
   ...["role", "client_id", "partner_id", "user_id", "id", "client_ids", "is_admin", "permissions"],
   ...["status", "created_at", "audit", "amount_minor"],
 ];
-/** Of no type that a field expects, or at the end of what it takes. */
+/** Values of types that no field expects, or at the limit of what a field takes. */
 const values: readonly (readonly [name: string, value: unknown])[] = [
   ["an object", { x: [] }],
   ["a list in a list", [[]]],
@@ -30,7 +30,7 @@ const values: readonly (readonly [name: string, value: unknown])[] = [
   ["a formula of SQL", "' or 1=1; --"],
   ["a text of 70,000 characters", "x".repeat(70_000)],
 ];
-/** What no store takes, as JSON writes it. */
+/** JSON texts that no store can hold. */
 const unstorable: readonly (readonly [name: string, json: string])[] = [
   ["NUL", String.raw`"a\u0000b"`],
   ["half a character", String.raw`"a\ud800b"`],
@@ -56,7 +56,7 @@ const ids = [
 const filters = ["%00", "%ff", "%27%20or%201=1", "-1", "9".repeat(30), "__proto__", "x".repeat(5_000), "%ED%A0%80", ""];
 const cursors = ["x", "e30", "..", "AAAAAAAAAAAAAAAAAAAAAFsiMSIsIjEiXQ", "x".repeat(1_999), "%00"];
 
-/** `pathTo` makes a path of the route at a row that is not there. */
+/** `pathTo` is a path of the route to a row that does not exist. */
 export const hostileAt = (route: ServedRoute, pathTo: string, hints: Hints): readonly Hostile[] => {
   const query = queryFor(route.contract.query, hints) ?? "";
   const path = query === "" ? pathTo : `${pathTo}?${query}`;

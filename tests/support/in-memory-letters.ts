@@ -1,4 +1,4 @@
-// The index of the dead letters in one process, by the same rules as the one in Postgres.
+// The index of dead letters in memory, with the same rules as the one in Postgres.
 import { type Failure, indexFailures, type Letter, mayBeClaimed } from "../../modules/log/dead-letters/letter.ts";
 import type { Attempt } from "../../modules/log/dead-letters/letter-index.ts";
 import type { UnixMs } from "../../stream/flow.ts";

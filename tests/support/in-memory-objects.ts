@@ -1,5 +1,4 @@
-// Object storage in this process; it passes the contract suite, so that it may stand for the real
-// ones.
+// Object storage in memory. It passes the contract suite, so it may replace the real ones.
 import { checkKey, ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
 
 export interface InMemoryObjects extends Objects {

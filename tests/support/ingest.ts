@@ -1,5 +1,5 @@
-// The ingest host in this process, on the servers of the suite: what edge suites send to and read
-// back from the log.
+// The ingest host in this process, on the servers of the suite. Edge suites send to it and read the
+// log.
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { readConfig } from "../../apps/ingest/config.ts";
@@ -19,11 +19,11 @@ import type { SharedStack } from "./shared-stack.ts";
 let started = 0;
 
 export interface RunningIngest {
-  /** No two that run at once may have the same: a spool belongs to one. */
+  /** Hosts that run at the same time need different names, because each has its own spool. */
   readonly name: string;
   readonly url: string;
   readonly opsUrl: string;
-  /** Resolves when it knows tokens, clients and schemas. */
+  /** Resolves when the host knows tokens, clients and schemas. */
   readonly ready: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -68,13 +68,13 @@ export const startIngest = async (env: Readonly<Record<string, string>>): Promis
   };
 };
 
-/** The process of a server of the stack, to freeze it. */
+/** The process id of a server of the stack, to freeze it. */
 export const pidOf = (stack: SharedStack, service: string): number =>
   JSON.parse(readFileSync(`${stack.env.TRIBUTARY_HOME}/run.json`, "utf8")).services[service].pid;
 
 /**
- * Runs `work` while that server is frozen: its connections stay open and nothing is answered, which
- * is worse than a dead one.
+ * Runs `work` while that server is frozen: its connections stay open without answers, which is
+ * worse than a dead server.
  */
 export const whileFrozen = async (pid: number, work: () => Promise<void>): Promise<void> => {
   process.kill(pid, "SIGSTOP");
@@ -111,7 +111,7 @@ export const newTokens = async (
   }
 };
 
-/** What `work` adds to events.raw, read from where the log ended before. */
+/** The events that `work` adds to events.raw. */
 export const addedToLog = async (stack: SharedStack, work: () => Promise<void>): Promise<readonly EventReceived[]> => {
   const kafka = openKafka({ brokers: stack.env.KAFKA_BROKERS!, clientId: "test" });
   const wire = await openWire([topics.eventsRaw], openRegistry({ url: stack.env.SCHEMA_REGISTRY_URL! }));
@@ -119,8 +119,8 @@ export const addedToLog = async (stack: SharedStack, work: () => Promise<void>):
   try {
     const before = new Map((await admin.watermarks("events.raw")).map(({ partition, high }) => [partition, high]));
     await work();
-    // A broker that has just started, or stood still, does not lead all of its partitions at once,
-    // and loads its groups first.
+    // A broker that has just started, or was frozen, does not lead all of its partitions at once,
+    // and first loads its groups.
     return await until("the log can be read", 60_000, async () => {
       const found: EventReceived[] = [];
       await kafka.replay({

@@ -1,5 +1,5 @@
-// An installation that several test files share, one after the other. Each has the three shops of
-// the demonstration to itself, under names of its own, so none sees what another one sent.
+// An installation that several test files share, one after the other. Each file has its own three
+// shops of the demonstration, with names of its own, so it never sees the events of another file.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Redis } from "ioredis";
@@ -24,7 +24,7 @@ const READY_MS = 90_000;
 const runIn = (home: string): Run => JSON.parse(readFileSync(join(home, "run.json"), "utf8"));
 type Shops = Pick<Demo, "clients" | "links">;
 
-/** The shops of the demonstration; every name in them ends with that of the file. */
+/** The shops of the demonstration; every name in them ends with the name of the file. */
 const shopsNamed = (name: string) =>
   demoClients.map(({ slug, changes }) => ({
     slug: `${slug}-${name}`,
@@ -75,7 +75,7 @@ const shopsOf = (name: string, home: string, env: Stack["env"]): Promise<Shops> 
   return saveShops(pool, name, runIn(home).apps.links!.url, keyring).finally(() => pool.end());
 };
 
-/** The stack as another process sees it: what it says in `run.json`, and its control door. */
+/** The stack as another process sees it: the content of `run.json`, and its control door. */
 const stackOf = (home: string, env: Stack["env"], demo: Partial<Demo>): Stack => {
   const run = (): Run => {
     const written = runIn(home);
@@ -118,11 +118,11 @@ const stackOf = (home: string, env: Stack["env"], demo: Partial<Demo>): Stack =>
 export interface JoinedProduct extends Product {
   /** A token of a user of the demonstration for the platform API. */
   readonly token: (email: string) => Promise<string>;
-  /** Stops an app until the end of the file, which runs it with failpoints. */
+  /** Stops an app until the end of the file, which runs the app with failpoints itself. */
   readonly without: (name: string) => Promise<void>;
 }
 
-/** The people of the demonstration ask in every file, and each of them 600 times a minute. */
+/** All files use the users of the demonstration, and each user may send 600 requests a minute. */
 const forgetRequests = async (url: string): Promise<void> => {
   const redis = new Redis(url);
   const keys = await redis.keys("rate:api:*");
@@ -131,9 +131,9 @@ const forgetRequests = async (url: string): Promise<void> => {
 };
 
 /**
- * For beforeAll, with `clear` in afterAll, which fails when the file leaves the installation in a
- * state that would fail the next one. `name` is the end of the names of its shops; without it they
- * are those of `npm start`, which one file has.
+ * Call it in beforeAll, and `clear` in afterAll; `clear` fails if the file leaves the installation
+ * in a state that would fail the next file. `name` is the suffix of its shops' names. One file
+ * passes none and uses the shops of `npm start`.
  */
 export const joinProduct = async (name?: string): Promise<JoinedProduct> => {
   const { home, env, said } = inject("installation");

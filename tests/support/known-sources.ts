@@ -13,7 +13,7 @@ export interface GivenSource extends Partial<Pick<KnownSource, "slug" | "kind" |
   readonly allow_ips?: readonly string[];
 }
 
-/** The list may change while they are known. */
+/** The list may change while an edge uses it. */
 export const knownSources = (given: readonly GivenSource[]): OpenSources => {
   const all = () => given.map((one) => ({ key: one.key, source: knownOf(one) }));
   return {

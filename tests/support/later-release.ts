@@ -1,10 +1,11 @@
-// A topic as a later release declares it: one of its schemas has one field more, with a default.
+// A topic as a later release declares it: one of its schemas has an additional field with a
+// default.
 import { topic } from "../../infra/avro/codec.ts";
 import type { Recorded, Topic } from "../../stream/flow.ts";
 
 type Schema = any;
 
-/** The schema with the field at the end of the record `name`, wherever in it that record stands. */
+/** The schema with the field at the end of the record `name`, at any depth. */
 const withField = (schema: Schema, name: string): Schema => {
   if (Array.isArray(schema)) return schema.map((one) => withField(one, name));
   if (typeof schema !== "object" || schema === null) return schema;
@@ -15,7 +16,7 @@ const withField = (schema: Schema, name: string): Schema => {
 };
 const recordOf = (of: Topic<any>): Schema => (of.schema as Schema).fields.at(-1).type;
 
-/** The record of a topic and all that are part of it. */
+/** The names of a topic's record and of all records inside it. */
 export const recordsOf = (of: Topic<any>): readonly string[] => {
   const found = new Set<string>();
   const walk = (schema: Schema): void => {
@@ -41,10 +42,10 @@ const bytesOf = <T>(of: Topic<T>, event: Recorded<T>): Buffer => {
   return room.subarray(0, of.encode(event, null, room, 0));
 };
 
-/** What the later release reads of an event that this one wrote. */
+/** Reads an event of this release with the later release. */
 export const readLater = <T>(of: Topic<T>, later: Topic<T>, event: Recorded<T>): Recorded<T> =>
   later.decode(bytesOf(of, event), event.position, of.schema);
 
-/** What the later release reads of an event that it has read and written again. */
+/** Reads an event of this release with the later release, writes it there, and reads it again. */
 export const rewritten = <T>(of: Topic<T>, later: Topic<T>, event: Recorded<T>): Recorded<T> =>
   later.decode(bytesOf(later, readLater(of, later, event)), event.position, null);

@@ -1,4 +1,4 @@
-// The host of tracking links in this process, without servers: what it stores is kept in a list.
+// The host of tracking links in this process, without servers: stored events are kept in a list.
 import { type VisitParts, visitRoute } from "../../apps/links/visit-route.ts";
 import { clickIdKey } from "../../domain/click-id.ts";
 import { identifierHash, pepperOf } from "../../domain/device-id.ts";
@@ -16,7 +16,7 @@ import { clientId } from "./builders.ts";
 
 export interface LinkHost extends ListeningServer {
   readonly url: string;
-  /** What was stored, in the order of storing. */
+  /** Stored events, in the order of storing. */
   readonly stored: readonly EventReceived[];
   readonly counted: readonly RequestCounts[];
 }
@@ -26,16 +26,16 @@ export interface LinkHostParts {
   readonly store?: (messages: readonly OutputMessage[]) => Promise<void>;
   readonly expectRoom?: () => void;
   readonly trustedProxies?: readonly string[];
-  /** Of the limit a second; left out: that of the process. */
+  /** The clock of the limit; by default the clock of the process. */
   readonly now?: () => number;
 }
 
 export const linkSecret = "pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA";
 export const formerSecret = "zX8cV2bN5mA1sD4fG7hJ0kL3qW6eR9tY";
 export const linkKeys: VisitParts["keys"] = [clickIdKey(linkSecret, 1), clickIdKey(formerSecret, 1)];
-/** As a browser says what it is. */
+/** The user agent of a browser. */
 export const browser = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/142.0.0.0 Safari/537.36";
-/** What an event has in the place of this device id. */
+/** The form in which events hold this device id. */
 export const deviceOf = (did: string): string => identifierHash(pepperOf(linkSecret, clientId), did);
 
 export const openLinkHost = async (parts: LinkHostParts): Promise<LinkHost> => {

@@ -1,5 +1,5 @@
-// The host of tracking links as a process of its own, on the servers of the suite: to be asked, and
-// to be killed.
+// The host of tracking links as a separate process on the servers of the suite, which tests can
+// kill.
 import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { root, spawned } from "./e2e-product.ts";
 import { freePort } from "./ingest.ts";
@@ -10,13 +10,13 @@ const START_MS = 30_000;
 export interface LinkProcess {
   readonly url: string;
   readonly pid: number;
-  /** Visits that wait on its disk. */
+  /** The number of visits that wait on its disk. */
   readonly spooled: () => Promise<number>;
-  /** By SIGTERM unless another signal is named. */
+  /** Ends the process, by default with SIGTERM. */
   readonly end: (signal?: NodeJS.Signals) => Promise<void>;
 }
 
-/** Ready once it knows links and schemas; `name` is that of its spool. */
+/** Resolves when the host knows links and schemas. `name` is the name of its spool. */
 export const startLinks = async ({ env }: SharedStack, name: string): Promise<LinkProcess> => {
   const [port, opsPort] = [await freePort(), await freePort()];
   const { child, done, stdout } = spawned([`${root}/dist/apps/links/main.js`], {

@@ -1,4 +1,4 @@
-// How long the event loop was blocked: counted in CPU time of this thread, so that other processes
+// Measures how long the event loop was blocked, in CPU time of this thread, so that other processes
 // of the machine do not count.
 import { readFileSync } from "node:fs";
 
@@ -10,7 +10,9 @@ const threadMs = (): number => {
   }
 };
 
-/** The longest turn of the loop while `work` runs, ms. The work itself must give up its turns. */
+/**
+ * The longest turn of the loop in ms while `work` runs. `work` must yield to the loop by itself.
+ */
 export const longestBlock = async (work: () => Promise<unknown>): Promise<number> => {
   let last = threadMs();
   let longest = 0;

@@ -1,24 +1,25 @@
-// Every route, every kind of caller, every row: own, of another tenant, of no one. What is to be
-// asked is made of the routes and their contracts, so a new route is asked from its first day on.
+// Every route with every kind of caller and every kind of row: the caller's own, another tenant's,
+// none. The requests are made from the routes and their contracts, so a new route is covered from
+// its first day.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ServedRoute } from "../../apps/api/route.ts";
 import type { Answer, Asked } from "./ask.ts";
 import { type CanaryWorld, leaksIn, type Owner, owners, type Person, people } from "./canary-world.ts";
 import { bodyFor, firstOf, hintsOf, namesIn, pathOf, pathOfNone, queryFor, type Rows } from "./from-contract.ts";
 
-/** What is known of an answer before it comes. */
+/** The expected kind of answer. */
 export type Expected =
-  /** No token, or one that is good for something else. */
+  /** No token, or a token for another purpose. */
   | "unauthorized"
   /** Another role's route. */
   | "forbidden"
-  /** Exactly what an unknown row is answered. */
+  /** Exactly the answer for a row that does not exist. */
   | "unknown"
   /** The caller's own row, or no row at all. */
   | "shown"
-  /** The caller may do it; the body has a fault, so that nothing happens. */
+  /** The caller is allowed to do it, but the body has an error, so nothing happens. */
   | "faulty"
-  /** The path takes other methods. */
+  /** The path has only other methods. */
   | "wrong method"
   /** Anyone may ask. */
   | "public";
@@ -29,16 +30,16 @@ export interface Call {
   readonly person: Person | undefined;
   readonly caller: string;
   readonly expected: Expected;
-  /** Of the row that is named; null: none is. */
+  /** The owner of the row in the request; null if the request names no row. */
   readonly owner: Owner | "unknown" | null;
-  /** What differs between requests of one route beside the row, e.g. the order of a list. */
+  /** The difference between requests of one route for the same row, e.g. the order of a list. */
   readonly variant: string;
   readonly path: string;
   readonly asked: Asked;
 }
 export interface Outcome extends Call {
   readonly answer: Answer;
-  /** Without what names the row, to be compared with others. */
+  /** The answer without names and ids of rows, for comparison with other answers. */
   readonly text: string;
   readonly ms: number;
   readonly leaks: readonly string[];
@@ -59,7 +60,7 @@ export const unknownRows = ({ ids }: Rows): Rows => ({
 
 const FILE = "format=csv";
 const NO_SUCH = "no_such_field";
-/** A request of the route at the rows of an owner; the body has a fault unless `isGood`. */
+/** A request of the route for the rows of an owner. The body has an error unless `isGood`. */
 const requestAt = (route: ServedRoute, rows: Rows, isGood: boolean) => {
   const path = rows.client === NONE ? pathOfNone(route, rows) : pathOf(route, rows);
   if (path === undefined) return undefined;
@@ -76,7 +77,7 @@ const requestAt = (route: ServedRoute, rows: Rows, isGood: boolean) => {
 const namesIt = (name: string, query: string, body: unknown): boolean =>
   new URLSearchParams(query).has(name) || (typeof body === "object" && body !== null && name in body);
 
-/** Everything that is to be asked of one route. */
+/** All requests for one route. */
 export const callsOf = (route: ServedRoute, world: Pick<CanaryWorld, "rows" | "badTokens">): readonly Call[] => {
   if (route.auth !== "user") return publicCalls(route, world);
   const { rows } = world;
@@ -101,7 +102,7 @@ const callsOfPerson = (route: ServedRoute, person: Person, rows: CanaryWorld["ro
     const request = requestAt(route, at, isAllowed && !isSeen);
     if (request === undefined) return [];
     const { path, asked, isRow } = request;
-    // Without a row there is one request, and no one else's.
+    // If the route names no row, one request is enough.
     if (!isRow && owner !== person.rows[0]) return [];
     const expected = !isAllowed ? "forbidden" : !isSeen ? "unknown" : route.method === "GET" ? "shown" : "faulty";
     const call = { ...base, owner, path, asked, expected, variant: "row" } as const;
@@ -116,7 +117,7 @@ const crossCalls = (route: ServedRoute, person: Person, rows: CanaryWorld["rows"
   const [mine] = person.rows;
   const path = firstOf(route) === undefined ? undefined : pathOf(route, rows[mine!]);
   if (path === undefined) return [];
-  // What names the client of the caller alone is its own.
+  // A request that only names the caller's own client is not foreign.
   const isForeign = (owner: Owner): boolean =>
     !person.rows.includes(owner) && rows[owner].client !== rows[mine!].client;
   return [...owners.filter(isForeign), "unknown" as const].flatMap((owner) => {
@@ -131,7 +132,7 @@ const crossCalls = (route: ServedRoute, person: Person, rows: CanaryWorld["rows"
   });
 };
 
-/** A list in each of its orders, by each filter that names a row, and as a file. */
+/** A list in each of its orders, with each filter that names a row, and as a file. */
 const listCalls = (route: ServedRoute, person: Person, rows: CanaryWorld["rows"]): readonly Call[] => {
   const { list } = route.contract;
   const path = pathOf(route, rows[person.rows[0]!]);
@@ -149,7 +150,7 @@ const listCalls = (route: ServedRoute, person: Person, rows: CanaryWorld["rows"]
 };
 
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"];
-/** Each path by each method that it does not take: as an admin, and without a token. */
+/** Each path with each method that it does not have: as an admin, and without a token. */
 export const wrongMethodCalls = (routes: readonly ServedRoute[], rows: CanaryWorld["rows"]): readonly Call[] =>
   [...new Map(routes.map((route) => [route.path, route])).values()].flatMap((route) => {
     const taken = new Set(routes.filter(({ path }) => path === route.path).map(({ method }) => method as string));
@@ -162,8 +163,8 @@ export const wrongMethodCalls = (routes: readonly ServedRoute[], rows: CanaryWor
   });
 
 /**
- * Ids of what lists show of each tenant, so that what is behind an id of a new kind is asked for
- * too. A kind that is made by hand, in the world itself, stays as it is.
+ * Adds the ids that lists show for each tenant, so that routes with new kinds of ids are tested
+ * too. Ids that the world already has stay unchanged.
  */
 export const withListed = async (world: CanaryWorld, routes: readonly ServedRoute[]): Promise<CanaryWorld> => {
   const rows = { ...world.rows };
@@ -185,26 +186,26 @@ export const withListed = async (world: CanaryWorld, routes: readonly ServedRout
 const publicCalls = (route: ServedRoute, { rows, badTokens }: Pick<CanaryWorld, "rows" | "badTokens">) => {
   const { path, asked } = requestAt(route, rows.a, true)!;
   const base = { route, person: undefined, owner: null, variant: "public", path, asked };
-  // A body that no client has signed.
+  // A signed route refuses this body, because no client has signed it.
   const isClosed = route.auth === "service-token" || route.auth === "hmac";
   return Object.keys(badTokens)
     .filter((caller) => route.auth !== "service-token" || caller !== "of a service")
     .map((caller): Call => ({ ...base, caller, expected: isClosed ? "unauthorized" : "public" }));
 };
 
-/** The older form of the pixel's configuration shows an admin what a client signs with. */
+/** The older form of the pixel's configuration shows an admin the signing secret of a client. */
 const secretsIn = ({ secrets }: CanaryWorld, { person, path }: Call, { text }: Answer): readonly string[] =>
   person?.role === "admin" && path.endsWith("/pixel-config")
     ? []
     : secrets.filter((secret) => text.includes(secret)).map(() => "a secret");
 
-/** Asks all, some at once, and looks for what must not be there. */
+/** Sends all requests, some in parallel, and looks for values that must not be in the answers. */
 export const askAll = async (world: CanaryWorld, calls: readonly Call[], atOnce = 6): Promise<readonly Outcome[]> => {
   const names = [...owners.map((owner) => world.rows[owner]), unknownRows(world.rows.a)].flatMap((rows) => [
     ...[rows.client, rows.partner, rows.campaign].map(String),
     ...Object.values(rows.ids),
   ]);
-  // One may be the beginning of another.
+  // The longest name first, because one may be a prefix of another.
   names.sort((one, other) => other.length - one.length);
   const found: Outcome[] = [];
   let next = 0;
@@ -213,11 +214,11 @@ export const askAll = async (world: CanaryWorld, calls: readonly Call[], atOnce 
       const call = calls[n]!;
       const tokens = call.person && world.tokens[call.person.name]!;
       const token = tokens === undefined ? world.badTokens[call.caller] : tokens[n % tokens.length];
-      // Strangers are limited by their address, and each of these has its own.
+      // Requests without a user are limited by address, so each has its own.
       const headers = { "x-request-id": "same", "x-forwarded-for": `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}` };
       let began = performance.now();
       let answer = await world.ask(call.path, { ...call.asked, token, headers });
-      // A few files are written at once, and a busy machine asks to come again too.
+      // Only a few files may be written at once, and a busy machine answers 503 too.
       for (let again = 0; answer.status === 503 && again < 20; again += 1) {
         await sleep(200);
         began = performance.now();
@@ -238,7 +239,7 @@ export const askAll = async (world: CanaryWorld, calls: readonly Call[], atOnce 
   return found;
 };
 
-/** One line for a person who reads what went wrong. */
+/** One line for the person who reads the failure. */
 export const described = ({ route, caller, owner, variant, path, answer, leaks }: Outcome): string =>
   [
     `${caller}: ${route.method} ${path} (${variant}, ${owner}) ${answer.status}`,

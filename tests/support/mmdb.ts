@@ -1,4 +1,5 @@
-// A MaxMind database with a handful of IPv4 networks, made in memory: what an operator would bring.
+// A MaxMind database with a handful of IPv4 networks, made in memory in place of the operator's
+// file.
 
 type Value = string | number | { readonly [key: string]: Value } | readonly Value[];
 
@@ -25,8 +26,8 @@ const encode = (value: Value): Buffer => {
 const marker = Buffer.concat([Buffer.from([0xab, 0xcd, 0xef]), Buffer.from("MaxMind.com")]);
 
 /**
- * A database in which these networks (`"8.8.8.0/24"`) have these records; built on 2026-06-01
- * unless said otherwise.
+ * A database in which these networks (`"8.8.8.0/24"`) have these records. Its default build date is
+ * 2026-06-01.
  */
 export const mmdb = (networks: Readonly<Record<string, Value>>, built = "2026-06-01"): Buffer => {
   type Node = [Node | number | null, Node | number | null];

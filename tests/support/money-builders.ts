@@ -1,5 +1,5 @@
-// Claims, entries and the two money stages driven as a worker drives them: through remembered bytes
-// and recorded outcomes.
+// Claims, entries and the two money stages, run as a worker runs them: with memory as bytes and
+// with recorded outcomes.
 import { commission } from "../../processors/commission/commission.ts";
 import type { Contracts } from "../../processors/commission/contracts.ts";
 import { earned } from "../../processors/commission/memory.ts";
@@ -33,7 +33,7 @@ import {
 import { bytesOf, metBy } from "./remembered.ts";
 
 interface Said extends Partial<EventReceived> {
-  /** The partner whose click is credited; null: none. */
+  /** The partner whose click is credited; null if none is. */
   readonly partner?: number | null;
   readonly band?: Fraud["band"];
   readonly at?: UnixMs;
@@ -52,7 +52,7 @@ const claimOf = (kind: Claim["kind"], said: Said): Recorded<Claim> => {
     partner === null || partner === undefined
       ? {}
       : clickCredit({ partner_id: partner, candidates: [candidate(partner)] });
-  // A currency that a test names is one that the sender named.
+  // If a test sets a currency, the sender has named it.
   const props = typeof event.currency === "string" ? JSON.stringify({ currency: event.currency }) : "{}";
   const row = attributed({ event_id: someId(), props, ...event }, { credit, fraud: { band: band ?? "ok" } });
   const data: Claim = {
@@ -75,23 +75,23 @@ const candidate = (partner: number) => ({
   outcome: "won",
 });
 
-/** A purchase of 100.00 MXN in order o1 by a click of partner 21, seen by the shop's own server. */
+/**
+ * A purchase of 100.00 MXN in order o1 by a click of partner 21, reported by the shop's own server.
+ */
 export const sale = (said: Said = {}): Recorded<Claim> =>
   claimOf("conversion", { partner: partnerId, source: "batch", client_side: false, ...said });
 
-/** The same purchase as the browser saw it. */
+/** The same purchase, reported by the browser. */
 export const pixelSale = (said: Said = {}): Recorded<Claim> =>
   sale({ source: "pixel", client_side: true, did: "d2", ...said });
 
 /**
- * A refund of all of order o1; `value_minor` makes it one of an amount, `product_id` one of a line.
+ * A refund of all of order o1; with `value_minor` it refunds an amount, with `product_id` one line.
  */
 export const refund = (said: Said = {}): Recorded<Claim> =>
   claimOf("refund", { t: "refund", product_id: null, product_line: null, quantity: null, value_minor: null, ...said });
 
-/**
- * A decision of a person about all of order o1; `line` makes it one about the line of that product.
- */
+/** A person's decision about all of order o1; with `line` it is about the line of that product. */
 export const decide = (
   kind: Decision["kind"],
   said: Partial<Omit<Decision, "kind" | "scope">> & { readonly line?: string; readonly receivedAt?: UnixMs } = {},
@@ -123,8 +123,8 @@ export const decide = (
 };
 
 /**
- * What today's rules make of the line of a product of order o1, computed against a version of its
- * row; `partner` null: no partner is credited.
+ * The result of today's rules for the line of a product of order o1, computed against a version of
+ * its row. If `partner` is null, no partner is credited.
  */
 export const reprocess = (
   version: number,
@@ -144,7 +144,7 @@ export const reprocess = (
   };
 };
 
-/** A finding of the nightly pass about order o1, judged by the lines that a new client has. */
+/** A finding of the nightly pass about order o1, with the limits of a new client. */
 export const flag = (code: string, weight: number, said: Parameters<typeof decide>[1] = {}): Recorded<Claim> =>
   decide("flag", {
     actor: "job:nightly",
@@ -202,8 +202,8 @@ export const terms = (over: Partial<Contracts> = {}): Contracts => ({
 });
 
 /**
- * Folds events in their order: each meets the newest remembered bytes, and one decided before is
- * answered with its record.
+ * Folds events in order. Each reads the newest memory, and an event that was decided before gets
+ * its recorded outcome.
  */
 const driven = <In, Out, State>(
   events: readonly Recorded<In>[],
@@ -237,12 +237,12 @@ export interface Settlement {
 }
 
 /**
- * What settle makes of claims, in their order; a claim that comes twice is answered twice with the
- * same records.
+ * The outputs of settle for claims, in their order. A claim that comes twice has the same records
+ * twice.
  */
 export const settled = (...claims: readonly Recorded<Claim>[]): Settlement => settledBy(order, claims);
 
-/** The same with orders that lie otherwise in memory. */
+/** The same with another form of the order memory. */
 export const settledBy = (memory: MemoryOf<OrderState>, claims: readonly Recorded<Claim>[]): Settlement => {
   const conversions: Recorded<Conversion>[] = [];
   const rows: EventAttributed[] = [];
@@ -262,8 +262,7 @@ export const settledBy = (memory: MemoryOf<OrderState>, claims: readonly Recorde
 };
 
 /**
- * The entries that answer conversion records, in their order; everybody has the same terms unless
- * said otherwise.
+ * The ledger entries for conversion records, in their order. By default all have the same terms.
  */
 export const committed = (
   conversions: readonly Recorded<Conversion>[],
@@ -273,7 +272,7 @@ export const committed = (
     emits.map((emit) => emit.data),
   );
 
-/** What each partner has been paid for after all: credited less reversed. */
+/** The net amount credited to each partner: credited less reversed. */
 export const netByPartner = (conversions: readonly Recorded<Conversion>[]): Readonly<Record<number, bigint>> => {
   const net: Record<number, bigint> = {};
   for (const { data } of conversions)

@@ -1,5 +1,5 @@
-// A pool of the application whose sessions the database ends, before one statement after the other:
-// what a transaction leaves behind when its process dies in it.
+// A pool of the application whose sessions the database ends before one statement after the other:
+// shows what a transaction leaves behind if its process dies in it.
 import type pg from "pg";
 import { expect } from "vitest";
 import type { FreshDatabase } from "./fresh-database.ts";
@@ -7,15 +7,15 @@ import type { FreshDatabase } from "./fresh-database.ts";
 export interface MortalPool {
   readonly pool: pg.Pool;
   /**
-   * Does `work` again and again, ended before its first statement, its second, and so on, until it
-   * comes through, which it says by true. What `written` reads must stay as it was until then.
-   * Answers the statements before which it was ended.
+   * Runs `work` again and again. The session is ended before its first statement, then before its
+   * second, and so on, until `work` succeeds and returns true. Until then the result of `written`
+   * must not change. Returns the statements before which the session was ended.
    */
   readonly killedBefore: (work: () => Promise<boolean>, written: () => Promise<unknown>) => Promise<readonly string[]>;
 }
 
 export const mortalPool = (database: FreshDatabase, max: number): MortalPool => {
-  /** Before which statement of a transaction the server ends its session; 0: before none. */
+  /** The number of the statement before which the server ends the session; 0 for none. */
   let fatal = 0;
   let statements: string[] = [];
   let killed = 0;
@@ -33,7 +33,7 @@ export const mortalPool = (database: FreshDatabase, max: number): MortalPool => 
       }
       return query(...given);
     };
-    // Released clients go back as they were.
+    // Released clients get their own methods back.
     const release = client.release.bind(client);
     client.query = own as never;
     client.release = (error) => {
@@ -54,7 +54,7 @@ export const mortalPool = (database: FreshDatabase, max: number): MortalPool => 
       for (fatal = 1; ; fatal += 1) {
         const at = killed;
         if (await work()) break;
-        // Twice where a change of reference data took too long, and was tried again.
+        // Several times if a change of reference data took too long and was retried.
         expect(killed - at, `before statement ${fatal}`).toBeGreaterThan(0);
         expect(await written(), `before statement ${fatal}: ${statements.at(fatal - 1)}`).toEqual(before);
         lost.push(statements[fatal - 1] ?? "");

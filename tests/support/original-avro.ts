@@ -1,10 +1,10 @@
-// The Avro library as it comes, and records of any fields: what is read and written faster is
-// compared with it.
+// The unpatched Avro library, and records with any fields. Tests compare our faster reading and
+// writing with it.
 import { createRequire } from "node:module";
 import type avsc from "avsc";
 import fc from "fast-check";
 
-/** The library as it comes: a second copy of it, in which nothing has been replaced. */
+/** A second copy of the library, in which nothing has been replaced. */
 export const original = ((): typeof avsc => {
   const load = createRequire(import.meta.url);
   const known = Object.keys(load.cache).filter((path) => path.includes("/avsc/"));
@@ -33,7 +33,7 @@ export const originalOf = (schema: object): avsc.Type =>
 
 const text = fc.oneof(fc.string({ unit: "grapheme", maxLength: 100 }), fc.string({ maxLength: 30 }));
 const amount = fc.oneof(fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n), fc.bigInt(-(10n ** 6n), 10n ** 6n));
-/** The library takes no long beyond it: one less than what is safe. */
+/** The library accepts no larger long: one less than the largest safe integer. */
 const LARGEST = Number.MAX_SAFE_INTEGER - 1;
 export interface Kind {
   readonly type: any;
@@ -54,7 +54,7 @@ export const kinds: readonly Kind[] = [
   ...plainKinds.map(({ type, value }) => ({ type: ["null", type], value: fc.option(value) })),
   { type: ["null", "string", "int"], value: fc.option(fc.oneof(text, fc.integer())) },
 ];
-/** A field now and then has a default, and its value is left out now and then. */
+/** Some fields have a default, and some of their values are left out. */
 export const field = fc.record({ kind: fc.constantFrom(...kinds), isDefaulted: fc.boolean() });
 
 export const recordOf = (fields: readonly { readonly kind: Kind; readonly isDefaulted: boolean }[]) => {

@@ -1,5 +1,5 @@
-// A balance in the ledger, for tests that need one and no pipeline: one balanced entry, and a
-// conversion with its commission where one is named.
+// A balance in the ledger for tests that need one without a pipeline: one balanced entry, and a
+// conversion with its commission if one is named.
 import type pg from "pg";
 import { sql } from "../../infra/postgres/sql.ts";
 
@@ -9,13 +9,13 @@ interface Owed {
   readonly payable: bigint;
   readonly held: bigint;
   readonly currency: string;
-  /** The month that it is booked to; January 2026 when left out. */
+  /** The month of the booking; January 2026 by default. */
   readonly period?: { readonly year: number; readonly month: number };
   readonly segment?: string;
 }
 let entries = 0;
 
-/** Needs the owner of the tables. */
+/** `owner` must be the owner of the tables. */
 export const owe = async (
   owner: pg.Pool,
   { client, partner, payable, held, currency, ...more }: Owed,
@@ -46,7 +46,7 @@ interface Sold {
   readonly commission: bigint;
 }
 
-/** A credited conversion that has earned something in MXN. */
+/** A credited conversion with earnings in MXN. */
 export const sell = async (owner: pg.Pool, sold: Sold): Promise<void> => {
   entries += 1;
   const { client, partner, at, segment, event_type = "purchase", commission } = sold;

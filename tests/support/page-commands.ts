@@ -1,10 +1,10 @@
-// The commands that a page of docs/ shows, as a person would type them.
+// The commands on a page of docs/, as a person would type them.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 export interface PageCommand {
   readonly page: string;
-  /** Without prompt, comment and line breaks. */
+  /** The command without prompt, comment and line breaks. */
   readonly text: string;
 }
 
@@ -13,12 +13,14 @@ export const pagesOf = (): readonly string[] =>
     .split("\n")
     .filter((file) => file.endsWith(".md"));
 
-/** A block that begins like this is typed as a whole: what follows needs its variables. */
+/** A block that begins like this is run as a whole, because its later lines need its variables. */
 const SCRIPT = /^(?:\w+=|\w+\(\) \{|export |echo |printf |cat > )/;
 const TYPED = /^(?:\$ )?((?:npx tributary|curl|openssl|df|find|grep|jq) .+)$/;
 const withoutComment = (line: string): string => line.replace(/\s+# .*$/, "").trim();
 
-/** Of the blocks of a page, in their order. Lines that end with a backslash are one. */
+/**
+ * The commands in the blocks of a page, in their order. Lines that end with a backslash are joined.
+ */
 export const commandsIn = (page: string): readonly PageCommand[] =>
   [...readFileSync(page, "utf8").matchAll(/^( *)```[^\n]*\n([\s\S]*?)^ *```/gm)].flatMap(([, indent, block]) => {
     const lines = block!
@@ -33,7 +35,7 @@ export const commandsIn = (page: string): readonly PageCommand[] =>
     });
   });
 
-/** Every mention of a `tributary` command, in blocks and in sentences, which may cut it short. */
+/** Every mention of a `tributary` command, in blocks and in sentences. Sentences may shorten it. */
 export const mentionsIn = (page: string): readonly (PageCommand & { readonly isWhole: boolean })[] => {
   const text = readFileSync(page, "utf8");
   const inProse = [...text.replaceAll(/^ *```[\s\S]*?^ *```/gm, "").matchAll(/`(?:npx )?(tributary [^`]+)`/g)];
@@ -46,7 +48,9 @@ export const mentionsIn = (page: string): readonly (PageCommand & { readonly isW
   ];
 };
 
-/** As a shell cuts it: words, and quotes around some; `<what a person fills in>` is one word. */
+/**
+ * Splits a command as a shell does: words, some in quotes. A placeholder in `<...>` is one word.
+ */
 export const wordsOf = (command: string): readonly string[] =>
   [
     ...command

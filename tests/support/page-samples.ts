@@ -1,11 +1,11 @@
-// The samples of a page in several languages, run as they stand there when their language is here.
+// The samples of a page in several languages, run unchanged if the language is installed.
 import { execFile, execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-/** How each language is run, and whether it is here. */
+/** The program for each language, and whether it is installed. */
 const runtimes = {
   sh: { command: "sh", file: "sample.sh", version: "-c true" },
   js: { command: process.execPath, file: "sample.mjs", version: "--version" },
@@ -30,7 +30,7 @@ const isHere = (language: Language): boolean => {
   }
 };
 
-/** All of a page, in their order; those whose language is here can be run. */
+/** All samples of a page in their order. `runnable` are those whose language is installed. */
 export const samplesOf = (page: string): { readonly all: readonly Sample[]; readonly runnable: readonly Sample[] } => {
   const text = readFileSync(page, "utf8");
   const all = [...text.matchAll(/^```(sh|js|python|php)\n([\s\S]*?)^```$/gm)].map(([, language, sample]) => ({
@@ -43,7 +43,7 @@ export const samplesOf = (page: string): { readonly all: readonly Sample[]; read
   return { all, runnable };
 };
 
-/** In a folder of its own; answers what it printed, and with what it ended. */
+/** Runs a sample in a new folder; returns its output and its exit code. */
 export const runSample = async (
   { language, text }: Sample,
   env: Readonly<Record<string, string>>,

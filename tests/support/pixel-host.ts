@@ -1,4 +1,4 @@
-// The host of pixels in this process, without servers: what it stores is kept in a list.
+// The host of pixels in this process, without servers: stored events are kept in a list.
 
 import { openTaking } from "../../apps/pixel/intake.ts";
 import type { RecordingPorts } from "../../apps/pixel/recording.ts";
@@ -25,7 +25,7 @@ import { pipeline } from "../../topology.ts";
 export const keyring = keyringOf("pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA");
 const wire = inMemoryWire([topics.eventsRaw]);
 
-/** Client 7 is in use, 8 is another one, and there is no other. */
+/** Client 7 is the usual one, client 8 is another one, and no further client exists. */
 export const factsOfTwo: AskClientFacts = (clientId) =>
   clientId === 7 || clientId === 8
     ? { clientId, segments: [], consentDefault: 0xff, identify: identifyFor(pepperOf("a secret", clientId), 100) }
@@ -33,12 +33,12 @@ export const factsOfTwo: AskClientFacts = (clientId) =>
 
 export interface PixelHost extends ListeningServer {
   readonly url: string;
-  /** In the order of storing; those of the log, and the letters. */
+  /** Events in the order of storing; `letters` are the dead letters. */
   readonly events: readonly EventReceived[];
   readonly letters: readonly OutputMessage[];
   readonly seen: readonly Parameters<Sightings["note"]>[0][];
   readonly counted: readonly RequestCounts[];
-  /** Chunks of recordings that went through every gate. */
+  /** Chunks of recordings that passed every check. */
   readonly recorded: readonly TakenChunk[];
   readonly clear: () => void;
 }
@@ -46,11 +46,11 @@ export interface PixelWorld {
   settings?: Partial<PixelSettings>;
   facts?: AskClientFacts;
   script?: Script;
-  /** All that `npm run build` makes for pages are served, instead of `script`. */
+  /** Serves all files that `npm run build` makes for pages, instead of `script`. */
   isBuilt?: boolean;
-  /** Where chunks of recordings go, behind the gates. */
+  /** Stores the chunks of recordings that passed the checks. */
   record?: RecordingPorts["store"];
-  /** Where everything is stored; it may fail. */
+  /** Runs before an event is stored; it may fail. */
   store?: () => Promise<void>;
 }
 

@@ -1,5 +1,5 @@
-// The host of pixels as a process of its own, on the servers of the suite, which dies where a test
-// wants it to.
+// The host of pixels as a separate process on the servers of the suite, which can die at
+// failpoints.
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,13 +10,16 @@ import type { SharedStack } from "./shared-stack.ts";
 
 export interface PixelProcess {
   readonly url: string;
-  /** Passings of failpoints so far, one a line. */
+  /** Failpoints that the process passed so far, one a line. */
   readonly hits: () => string;
   readonly died: Promise<NodeJS.Signals | null>;
   readonly end: () => Promise<unknown>;
 }
 
-/** Ready once it knows clients and configurations; `failpoints` as FAILPOINTS takes them. */
+/**
+ * Resolves when the host knows clients and configurations. `failpoints` has the format of
+ * FAILPOINTS.
+ */
 export const startPixel = async (
   { env }: SharedStack,
   name: string,

@@ -1,5 +1,5 @@
-// A site with the pixel's snippet and a pixel host that records what reaches it: the far sides of
-// the browser's script. Site and host are *.localhost, which browsers send to this machine and
+// A site with the pixel's snippet, and a pixel host that records every request: both counterparts
+// of the browser's script. Site and host are *.localhost, which browsers send to this machine and
 // treat as secure.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { expect } from "vitest";
 import type { PixelEvent } from "../../browser/delivery/queue.ts";
 import { snippetOf } from "../../modules/catalog/pixel/snippet.ts";
 
-/** One event as it arrived: by which way, and what its envelope said. */
+/** One event as it arrived: the kind of request, and the fields of its envelope. */
 export interface Arrived extends Omit<PixelEvent, "props"> {
   readonly props: Readonly<Record<string, any>>;
   readonly cid: number;
@@ -26,7 +26,10 @@ export interface SitePage {
 const GIF = Buffer.from("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7", "base64");
 export const CLIENT = 7;
 
-/** What a client pastes, for a pixel host of the test. `options`: more of them, e.g. ",x:true". */
+/**
+ * The snippet that a client pastes, for a pixel host of the test. `options` adds settings, e.g.
+ * ",x:true".
+ */
 export const snippet = (pixel: string, options = "", nonce = ""): string =>
   snippetOf(CLIENT)
     .replace("{pixel_url}", pixel)
@@ -59,13 +62,16 @@ const cors = (request: IncomingMessage): Record<string, string> => ({
 
 export type Visit = Awaited<ReturnType<typeof openVisit>>;
 
-/** Serves until `close`; `pages` is by path, and may be changed while it runs. */
+/** Serves until `close`. `pages` is keyed by path and may be changed while it runs. */
 export const openVisit = async () => {
   execFileSync(process.execPath, ["scripts/pixel.mjs"]);
   const pages = new Map<string, SitePage>();
   const arrived: Arrived[] = [];
   const state = { isDown: false, status: 204, config: {} as Record<string, unknown> };
-  /** Each test has a site of its own: what a page of the one before still sends is not recorded. */
+  /**
+   * Each test has its own site, so events that a page of an earlier test still sends are not
+   * recorded.
+   */
   let number = 0;
   const domain = (): string => `tienda${number}.localhost`;
 
@@ -117,14 +123,14 @@ export const openVisit = async () => {
     pages,
     arrived,
     state,
-    /** An ordinary page: the snippet, what stands behind it, and enough text to scroll. */
+    /** An ordinary page: the snippet, the content after it, and enough text to scroll. */
     page: (path: string, body = "", options = "") => {
       pages.set(path, {
         html: `<title>${path}</title>${snippet(`http://px.${domain()}:${port}`, options)}</head><body>${body}</body>`,
       });
     },
     of: (t: string): readonly Arrived[] => arrived.filter((event) => event.t === t),
-    /** Distinct events of a type: sent twice is one event. */
+    /** Ids of the distinct events of a type: an event that was sent twice counts once. */
     ids: (t: string): readonly string[] => [
       ...new Set(arrived.filter((event) => event.t === t).map((event) => event.event_id)),
     ],
@@ -147,7 +153,7 @@ export const openVisit = async () => {
   };
 };
 
-/** Everything that the page itself would see as an error. */
+/** All errors that the page itself can see. */
 export const pageErrors = (page: Page): readonly string[] => {
   const errors: string[] = [];
   page.on("pageerror", (error) => errors.push(error.stack ?? error.message));

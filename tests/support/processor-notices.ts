@@ -1,12 +1,12 @@
-// Notices as Mercado Pago and Adyen send them, by the examples of their documents, and signed as
-// they sign.
+// Signed notices in the form that Mercado Pago and Adyen send, after the examples in their
+// documentation.
 import { createHmac, randomUUID } from "node:crypto";
 
 export type Fields = Readonly<Record<string, unknown>>;
 
 let notices = 0;
 
-/** `data` beside its id: nothing, as Mercado Pago sends it, or all that its API says of it. */
+/** `data` has fields beside its id: none, as Mercado Pago sends it, or all that its API returns. */
 export const mercadopagoNotice = (id: string | number, data: Fields = {}, over: Fields = {}): string => {
   notices += 1;
   return JSON.stringify({
@@ -38,7 +38,7 @@ export const mercadopagoHeaders = (
   return { "x-signature": `ts=${at},v1=${v1}`, "x-request-id": requestId };
 };
 
-/** One item of Adyen's, signed with `key`, 64 hex digits. */
+/** One notification item of Adyen's, signed with `key` (64 hex digits). */
 export const adyenNotice = (eventCode: string, over: Fields, key: string, metadata: Fields = {}): string => {
   const item: Record<string, any> = {
     ...{ amount: { currency: "EUR", value: 1_130 }, eventCode, eventDate: "2026-05-25T18:47:08+02:00" },

@@ -1,4 +1,4 @@
-// Pushes leads as a client's server does: bytes, and their signature.
+// Pushes leads as a client's server does: the bytes and their signature.
 import { createHmac } from "node:crypto";
 import type { Answer, Asked } from "./ask.ts";
 
@@ -7,7 +7,7 @@ export interface Signer {
   readonly id: number;
   readonly secret: string;
 }
-/** What is sent otherwise than it should be. */
+/** Parts of a request that differ from a correct one. */
 interface Wrong {
   readonly signature?: string | null;
   readonly headers?: Readonly<Record<string, string>>;

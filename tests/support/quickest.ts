@@ -1,11 +1,11 @@
-// Bounds by the clock, which measures the rest of a busy machine too.
+// Time limits that tolerate a busy machine.
 import { expect } from "vitest";
 
 const ATTEMPTS = 3;
 
 /**
- * Expects that one of three attempts takes less than `withinMs`; an attempt answers how many
- * milliseconds it took. A product that is too slow is so each time.
+ * Expects that one of three attempts takes less than `withinMs`; an attempt returns its
+ * milliseconds. A product that is too slow is too slow every time.
  */
 export const expectWithin = async (withinMs: number, attempt: () => Promise<number>): Promise<void> => {
   const took: number[] = [];
@@ -13,7 +13,7 @@ export const expectWithin = async (withinMs: number, attempt: () => Promise<numb
   expect(Math.min(...took), `ms: ${took.join()}`).toBeLessThan(withinMs);
 };
 
-/** How long something takes. */
+/** The milliseconds that `work` takes. */
 export const msOf = async (work: () => Promise<unknown>): Promise<number> => {
   const began = performance.now();
   await work();

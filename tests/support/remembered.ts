@@ -1,4 +1,4 @@
-// Memory as bytes: what a stage meets of them, and what it leaves, as a fold reads and writes them.
+// Memory as bytes, read and written as a fold does it.
 import type { MemoryOf, Recorded } from "../../stream/flow.ts";
 
 type Bytes = Uint8Array | undefined;
@@ -18,7 +18,10 @@ export const bytesOf = <State>(
 ): readonly { readonly key: string; readonly value: Uint8Array }[] =>
   memory.changes(keys, before, after).map(({ key, value }) => ({ key, value: memory.encode(value) }));
 
-/** The keys that an event meets, those that its first ones name included, and its state. */
+/**
+ * The keys that an event reads, including those that the values of its first keys name, and its
+ * state.
+ */
 export const metBy = <State>(
   memory: MemoryOf<State>,
   event: Recorded<unknown>,

@@ -1,5 +1,5 @@
-// A shop whose past can be reprocessed: the ports of reprocessing on a log and memories that live
-// in this process.
+// A shop whose past can be reprocessed: the ports of reprocessing on a log and memories in this
+// process.
 
 import type { ReferenceRows } from "../../domain/reference/reference.ts";
 import { type Difference, differenceOf } from "../../modules/money/reprocess/difference.ts";
@@ -17,11 +17,11 @@ import { pipeline } from "../../topology.ts";
 import { dayMs, noon } from "./builders.ts";
 import { knowing, type Shop, shop } from "./shop.ts";
 
-/** When it is decided: two days after everything happened. */
+/** The time of the decisions: two days after all events. */
 export const later: UnixMs = noon + 2 * dayMs;
 
 export interface Reprocessed extends Shop {
-  /** With the reference rows of today; writes nothing. */
+  /** Computes the difference with today's reference rows; writes nothing. */
   readonly difference: (
     rows: Partial<ReferenceRows>,
     over?: Partial<ReprocessSettings> & Partial<Pick<ReprocessPorts, "limits" | "now" | "withholds">>,
@@ -32,8 +32,8 @@ export interface Reprocessed extends Shop {
   /** The newest version of each event. */
   readonly current: () => ReadonlyMap<string, EventAttributed>;
   /**
-   * What each partner has earned in each month after all, by `partner year-month currency`; nothing
-   * is left out.
+   * The net earnings of each partner in each month, by `partner year-month currency`. Zeros are
+   * included.
    */
   readonly earnings: () => Readonly<Record<string, bigint>>;
 }

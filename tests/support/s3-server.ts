@@ -1,16 +1,16 @@
-// The part of the S3 protocol that the product uses, in this process: signatures are computed
-// again, not believed.
+// The part of the S3 protocol that the product uses, in this process. It recomputes and checks
+// signatures.
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export interface S3Server {
-  /** An OBJECT_STORE_URL; `over` replaces the secret, or adds to the query. */
+  /** An OBJECT_STORE_URL; `over` replaces the secret or adds to the query. */
   readonly url: (over?: { readonly secret?: string; readonly query?: string }) => string;
   readonly held: Map<string, Buffer>;
   /** Requests so far, e.g. `PUT /bucket/key`. */
   readonly requests: string[];
-  /** What the next requests are answered with, before anything is done. */
+  /** The next requests get these statuses and have no effect. */
   readonly failWith: (...statuses: readonly number[]) => void;
   readonly close: () => Promise<void>;
 }
@@ -27,8 +27,8 @@ const encoded = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`);
 
 /**
- * https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html. Null: the request
- * is what its sender signed.
+ * https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html. Returns null if
+ * the signature fits the request.
  */
 const signatureProblem = ({ method, url, headers }: IncomingMessage, body: Buffer): string | null => {
   const given = /^AWS4-HMAC-SHA256 Credential=([^,]+), SignedHeaders=([^,]+), Signature=([0-9a-f]{64})$/.exec(

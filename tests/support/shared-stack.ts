@@ -1,10 +1,10 @@
-// What a suite on real servers gets: addresses, secrets and the seeded demo clients of the stack
-// that tests/support/start-stack.ts started.
+// The servers that a suite uses: addresses, secrets and the seeded demo clients of the stack that
+// tests/support/start-stack.ts started.
 import { inject } from "vitest";
 
 /**
- * `env` as the children of a stack get it (KAFKA_BROKERS, POSTGRES_URL, POSTGRES_ADMIN_URL,
- * CLICKHOUSE_URL, REDIS_URL, ...), `demo` as in run.json.
+ * `env` holds the variables that children of a stack get (KAFKA_BROKERS, POSTGRES_URL,
+ * POSTGRES_ADMIN_URL, CLICKHOUSE_URL, REDIS_URL, ...), `demo` the part of run.json.
  */
 export interface SharedStack {
   readonly env: Readonly<Record<string, string>>;

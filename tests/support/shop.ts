@@ -1,5 +1,5 @@
-// The whole pipeline in memory behind its real edge: events go in as a sender writes them, and
-// every topic can be read.
+// The whole pipeline in memory behind its real edge: a test sends events in a sender's form and can
+// read every topic.
 
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
@@ -20,11 +20,11 @@ import { clientId, linkId, noon, reads, referenceWith } from "./builders.ts";
 const secret = "the secret of an installation";
 const clickKey = clickIdKey(secret, 1);
 
-/** The click id that a tracking link gave out this long before noon. */
+/** The click id that a tracking link made this long before noon. */
 export const clickBefore = (elapsedMs: number, onLink = linkId): string =>
   mint(onLink, noon - elapsedMs, new Uint8Array(8), clickKey);
 
-/** As a sender writes it in JSON. */
+/** An event in the JSON form of a sender. */
 export type Written = Readonly<Record<string, unknown>>;
 export const pageView = (over: Written = {}): Written => ({
   t: "page_view",
@@ -52,7 +52,7 @@ export const purchase = (over: Written = {}, props: Written = {}): Written =>
     },
     ...over,
   });
-/** All of order o1, unless an amount is given. */
+/** A refund of all of order o1; `props` may name an amount. */
 export const refund = (over: Written = {}, props: Written = {}): Written =>
   pageView({
     t: "refund",
@@ -62,8 +62,8 @@ export const refund = (over: Written = {}, props: Written = {}): Written =>
   });
 
 /**
- * What the edge knows about the token of the shop's own server; a visitor's browser has one that is
- * marked as such.
+ * The facts of the edge about the token of the shop's own server. The token of a visitor's browser
+ * is marked as such.
  */
 export const token = (over: Partial<BatchFacts> = {}): BatchFacts => ({
   clientId,
@@ -80,7 +80,7 @@ const arrival = (receivedAt: UnixMs): Arrival => ({
   header: () => undefined,
 });
 
-/** How POST /ingest/batch answers for each of these events. */
+/** The answer of POST /ingest/batch for each of these events. */
 export const admit = (
   events: readonly Written[],
   receivedAt: UnixMs = noon,
@@ -90,23 +90,26 @@ export const admit = (
 ];
 
 export interface Shop extends TopologyDriver {
-  /** Through the edge into the log, then through every stage. Throws when the edge refuses one. */
+  /**
+   * Sends events through the edge into the log and through every stage. Throws if the edge refuses
+   * one.
+   */
   readonly post: (
     events: readonly Written[],
     over?: { readonly receivedAt?: UnixMs; readonly isClientSide?: boolean },
   ) => Promise<void>;
   /**
-   * Reference data as of now; what it knew before must stand in the rows too, for rows are never
+   * Replaces the reference data. `rows` must contain the earlier rows too, because rows are never
    * edited.
    */
   readonly learn: (rows: Partial<ReferenceRows>) => void;
-  /** What lies in the three topics that end the chain, in the order in which it was written. */
+  /** The records of the three topics at the end of the chain, in the order of writing. */
   readonly stored: () => readonly EventAttributed[];
   readonly conversions: () => readonly Conversion[];
   readonly entries: () => readonly LedgerEntry[];
 }
 
-/** No store holds anything about other events. */
+/** The stores hold nothing about other events. */
 const nothingInCommon = { lookUp: async () => new Map() };
 
 export const knowing = (rows: Partial<ReferenceRows>): Read =>
@@ -120,8 +123,8 @@ export const knowing = (rows: Partial<ReferenceRows>): Read =>
   );
 
 /**
- * One client with one partner, campaign, link and a contract of 10 % (tests/support/builders.ts),
- * unless rows say otherwise.
+ * By default one client with one partner, campaign, link and a contract of 10 %
+ * (tests/support/builders.ts).
  */
 export const shop = (rows: Partial<ReferenceRows> = {}, settings: Omit<DriveSettings, "read" | "wire"> = {}): Shop => {
   const driven = drive(pipeline, { wire: inMemoryWire, ...settings, read: knowing(rows) });

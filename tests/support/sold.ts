@@ -1,5 +1,5 @@
-// What was sold, clicked and earned as the sinks store it, for tests of figures: the real sinks,
-// and no pipeline before them.
+// Sales, clicks and earnings as the sinks store them, for tests of figures. It runs the real sinks
+// without a pipeline.
 
 import type pg from "pg";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
@@ -25,7 +25,7 @@ export interface Stores {
 }
 let writes = 0;
 
-/** Rows, and the marks of their minutes, as the sinks of events write them. */
+/** Writes the rows and the marks of their minutes, as the sinks of events do. */
 export const storeEvents = async ({ pool, clickhouse }: Stores, ...given: readonly EventAttributed[]) => {
   const tenants = [...new Set(given.map(({ event }) => event.client_id))];
   const batch = { tenants, token: `sold-${process.pid}-${Date.now()}-${++writes}` };
@@ -57,7 +57,7 @@ export const storeMoney = async (
   });
 };
 
-/** Until no minute waits to be computed. */
+/** Waits until no minute is left to compute. */
 export const settleRollups = async ({ pool, clickhouse }: Stores): Promise<void> => {
   await computeWaiting(pool, clickhouse, 50);
 };
@@ -66,7 +66,7 @@ export interface SoldLine {
   readonly client_id: number;
   readonly partner_id: number;
   readonly campaign_id: number | null;
-  /** Names the line among those of its client. */
+  /** Identifies the line among those of its client. */
   readonly n: number;
   readonly at: number;
   readonly order_id: string;
@@ -87,7 +87,7 @@ const balanced = (amount: bigint, isHeld: boolean) => [
   { account: isHeld ? "held:partner" : "payable:partner", amount_minor: -amount },
 ];
 
-/** A credited line with its event, its conversion and its entries in the ledger. */
+/** Stores a credited line with its event, its conversion and its entries in the ledger. */
 export const storeLine = async (stores: Stores, line: SoldLine): Promise<void> => {
   const { client_id, partner_id, campaign_id, n, at, order_id, value, commission } = line;
   const { refunded = 0n, taken_back = 0n, currency = "MXN", segment = "MX", t = "purchase", isHeld = false } = line;

@@ -1,16 +1,16 @@
-// An external source on loopback that answers by a script: pages of rows, and before them whatever
-// is to go wrong. Real HTTP, so that what it does is what a source does.
+// An external source on loopback that answers by a script: first the given troubles, then pages of
+// rows. It uses real HTTP, so that it behaves like a source.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What it answers with once, in the place of a page. */
+/** A faulty answer that replaces one page. */
 export type Trouble =
   | { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: string }
   | { readonly slowMs: number }
   | "hangs up";
 export interface SourceRow {
-  /** RFC 3339; a row is in a window by it. */
+  /** RFC 3339. It decides which window the row belongs to. */
   readonly event_time: string;
   readonly [name: string]: unknown;
 }
@@ -25,12 +25,12 @@ export interface SourceServer {
   /** Each request so far. */
   readonly asked: readonly AskedPage[];
   readonly has: (...rows: readonly SourceRow[]) => void;
-  /** Comes before the next answers, one after the other. */
+  /** Replaces the next answers by these troubles, one after the other. */
   readonly troubles: (...next: readonly Trouble[]) => void;
   readonly close: () => Promise<void>;
 }
 
-/** Rows of a window come `pageSize` at a time, in the order in which they were given. */
+/** The rows of a window come `pageSize` at a time, in the order of `rows`. */
 export const startSource = async (pageSize = 2): Promise<SourceServer> => {
   const rows: SourceRow[] = [];
   const asked: AskedPage[] = [];

@@ -1,5 +1,5 @@
-// The servers of docker-compose.yml on free ports, in a project of their own, for all suites of one
-// run: topics, schemas, tables and demo clients are there.
+// Starts the servers of docker-compose.yml on free ports, in a separate project, for all suites of
+// one run, with topics, schemas, tables and demo clients.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,11 +10,11 @@ import { steps } from "../../modules/running/installation/steps.ts";
 import { freePort } from "./ingest.ts";
 import "./shared-stack.ts";
 
-// The first time images of about 2 GB are fetched.
+// The first run downloads images of about 2 GB.
 const START_MS = 10 * 60_000;
 const PASSWORD = "of-a-test-run";
 
-/** What vitest calls once before all suites. */
+/** Vitest calls this once before all suites. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const [kafka, postgres, clickhouse, redis, registry] = [
     await freePort(),

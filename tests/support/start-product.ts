@@ -13,13 +13,13 @@ declare module "vitest" {
       readonly home: string;
       /** The variables that its processes get. */
       readonly env: Readonly<Record<string, string>>;
-      /** A file to which its supervisor adds what it says, a line each. */
+      /** The file to which the supervisor appends its messages, one a line. */
       readonly said: string;
     };
   }
 }
 
-/** What vitest calls once before the files of the project. */
+/** Vitest calls this once before the files of the project. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), "tributary-said-"));
   const said = join(folder, "said");

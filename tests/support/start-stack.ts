@@ -1,5 +1,5 @@
-// One embedded stack of real servers for all suites that need one: topics, schemas, tables and demo
-// clients are there, apps are not.
+// Starts one embedded stack of real servers for all suites that need one, with topics, schemas,
+// tables and demo clients but without apps.
 import type { TestProject } from "vitest/node";
 import { startStack } from "../../infra/embedded/supervisor.ts";
 import { steps } from "../../modules/running/installation/steps.ts";
@@ -7,8 +7,8 @@ import { steps } from "../../modules/running/installation/steps.ts";
 const HOME = ".tributary/test";
 
 /**
- * What vitest calls once before all suites; a fresh home each time, so that no run sees another
- * one's data.
+ * Vitest calls this once before all suites. Each run has a new home, so that it sees no data of an
+ * earlier run.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const stack = await startStack({

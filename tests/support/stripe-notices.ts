@@ -9,7 +9,7 @@ export const stripeHeader = (payload: string, secret: string, at = Date.now()): 
   webhooks.generateTestHeaderString({ payload, secret, timestamp: Math.floor(at / 1_000) });
 
 let made = 0;
-/** An event of that type; `over` are members beside `data.object`. */
+/** An event of that type; `over` has the members beside `data.object`. */
 export const stripeEvent = (type: string, object: StripeObject, over: StripeObject = {}): string => {
   made += 1;
   const { previous_attributes, ...rest } = over;
@@ -38,7 +38,7 @@ export const charge = (over: StripeObject = {}): StripeObject => ({
   ...over,
 });
 
-/** Its metadata are its own: Stripe copies none into it. */
+/** A dispute has its own metadata: Stripe does not copy any into it. */
 export const dispute = (over: StripeObject = {}): StripeObject => ({
   ...{ id: "du_1PgafTB7WZ01zgkWf0hqVZ3J", object: "dispute", amount: 129900, currency: "mxn" },
   ...{ charge: "ch_3PgafRB7WZ01zgkW1nWXLRGZ", payment_intent: "pi_3PgafRB7WZ01zgkW1HR9I8Yt", metadata: {} },

@@ -1,5 +1,5 @@
-// A real broker with four doors: plain, TLS with a password, TLS with the client's own certificate,
-// and its controller's.
+// A real broker with four listeners: plain, TLS with a password, TLS with a client certificate, and
+// the controller's.
 import { execFile, spawn } from "node:child_process";
 import { mkdirSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,14 +12,14 @@ import type { Authority, Certificate } from "./certificates.ts";
 import { freePort } from "./ingest.ts";
 
 export interface TlsKafka {
-  /** Ports on the loopback; the TLS ones call themselves localhost. */
+  /** Ports on the loopback. The broker advertises the TLS ones as localhost. */
   readonly plain: number;
   readonly password: number;
   readonly mutual: number;
   readonly stop: () => Promise<void>;
 }
 
-/** `user` may come in with PLAIN or SCRAM-SHA-512. Files and data lie in `folder`. */
+/** `user` may log in with PLAIN or SCRAM-SHA-512. Files and data are in `folder`. */
 export const startTlsKafka = async (
   folder: string,
   authority: Authority,

@@ -1,5 +1,5 @@
-// A pipeline without a domain: three stages on one key, then two that decide money on other keys;
-// for tests of the machinery.
+// A pipeline without a domain, for tests of the runner and the topology: three stages on one key,
+// then two that decide money on other keys.
 import { topic } from "../../infra/avro/codec.ts";
 import {
   type AnySink,
@@ -18,15 +18,15 @@ import {
 import { topology } from "../../stream/topology.ts";
 
 /**
- * Something happened at a `place`; when it belongs to an `order` it is worth something. Ids of what
- * stages make follow from the input's.
+ * An event at a `place`; if it belongs to an `order`, it has a worth. Stages derive the ids of
+ * their outputs from the id of the input.
  */
 export interface Step {
   readonly id: string;
   readonly place: string;
   readonly order: string;
   readonly worth: number;
-  /** Where its place has been before; what stages find out on the way. */
+  /** The earlier steps at its place, and what later stages add. */
   readonly seen: string;
 }
 export interface Sum {
@@ -34,7 +34,7 @@ export interface Sum {
   readonly order: string;
   readonly owner: string;
   readonly total: number;
-  /** Which step caused this, and under which facts. */
+  /** The step that caused this sum, and the facts that were used. */
   readonly cause: string;
 }
 
@@ -86,7 +86,7 @@ const bytes = {
   decode: (value: Uint8Array) => JSON.parse(String(value)),
 };
 
-/** The number that facts hold, e.g. a rate that changes while two owners overlap. */
+/** The value of the facts, e.g. a rate that changes while two owners overlap. */
 export const rate: View<number> = { view: "rate" };
 const rates: FactsFor<Step, number> = {
   name: "rates",
@@ -100,7 +100,7 @@ export const rateOf =
   async () =>
     value as never;
 
-/** Refuses a negative worth, drops what is worth 13, and throws on 666: a fault of the code. */
+/** Rejects a negative worth, drops a worth of 13, and throws on 666, like a bug in the code. */
 const check: Processor<Step, { checked: Step }, null, null, "negative" | "unlucky"> = ({ data }) => {
   if (data.worth === 666) throw new TypeError("check cannot count");
   if (data.worth < 0) return reject("negative");
@@ -109,8 +109,8 @@ const check: Processor<Step, { checked: Step }, null, null, "negative" | "unluck
 };
 
 /**
- * Remembers the last three steps of a place, and writes down what it met. Refuses what the check
- * lets through: worth 1000 and more.
+ * Remembers the last three steps of a place, and adds them to the event. Rejects a worth of 1000 or
+ * more, which `check` accepts.
  */
 const walk: Processor<Step, { walked: Step }, readonly string[], null, "too_much"> = ({ data }, journey) => {
   if (data.worth >= 1000) return reject("too_much");
@@ -119,7 +119,8 @@ const walk: Processor<Step, { walked: Step }, readonly string[], null, "too_much
 };
 
 /**
- * Counts odd and even worths of a place under keys of their own; steps with an order are claims.
+ * Counts odd and even worths of a place under separate keys. Steps with an order also become
+ * claims.
  */
 const point: Processor<Step, { out: Step; claims: Step }, Readonly<Record<string, number>>, number> = (
   { data },
@@ -139,8 +140,8 @@ interface Order {
   readonly steps: number;
 }
 /**
- * What an order is worth so far, at today's rate: facts decide, so deciding twice would tell two
- * stories.
+ * The total worth of an order at today's rate. The result depends on the facts, so deciding an
+ * event twice could give two results.
  */
 const settle: Processor<Step, { sums: Sum }, Order, number, "nothing"> = ({ data }, order, factor) => {
   if (data.worth === 0) return drop("nothing", order);
@@ -228,7 +229,7 @@ export const step = (id: string, over: Partial<Step> = {}): Step => ({
 });
 export const sent = (data: Step, at = 1_000) => ({ data, at });
 
-/** One row a step, in a store of the test's own. */
+/** Writes one row a step into a store of the test. */
 export const stepsSink = sink<Step, Step>({
   name: "steps",
   from: toys.out,

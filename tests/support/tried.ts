@@ -1,4 +1,4 @@
-// A shop on whose past a rule can be tried: the stored events of a log that lives in this process.
+// A shop for trials of a rule on its past: the stored events come from a log in this process.
 import { compile } from "../../domain/conditions/evaluate.ts";
 import { Subject } from "../../domain/conditions/fields.ts";
 import type { ReferenceRows } from "../../domain/reference/reference.ts";
@@ -18,7 +18,7 @@ const placeOf = ({ event: { ts, event_id } }: StoredEvent): HistoryPlace => ({ t
 const isBehind = (a: HistoryPlace, b: HistoryPlace): boolean =>
   a.ts > b.ts || (a.ts === b.ts && a.event_id > b.event_id);
 
-/** As the analytics store would answer. */
+/** The answers that the analytics store would give. */
 const historyOf = (shop: Reprocessed): History => {
   const events = ({ from, to, event_types }: HistoryWindow): readonly StoredEvent[] =>
     [...shop.current().values()]
@@ -48,7 +48,7 @@ const historyOf = (shop: Reprocessed): History => {
   };
 };
 
-/** Every page of a trial over the days of the shop. */
+/** All pages of a trial over the days of the shop. */
 export const triedOn = async (
   shop: Reprocessed,
   today: Partial<ReferenceRows>,

@@ -1,5 +1,5 @@
-// The two doors of a use case: the platform API and the command line. A refusal is the same at
-// both, word for word.
+// The two doors of a use case: the platform API and the command line. Both refuse with the same
+// words.
 import { expect, test } from "vitest";
 import { saveRecords } from "../../apps/cli/commands/reference/save-records.ts";
 import { RefusalError } from "../../modules/base/refusal.ts";
@@ -12,13 +12,13 @@ export interface Shop {
 }
 export interface Case {
   readonly code: string;
-  /** What is there before the request. */
+  /** Makes the state before the request. */
   readonly given: () => Promise<Shop>;
   /** The request of the platform API. */
   readonly request: (shop: Shop) => readonly [method: string, path: string, body: object];
   /** The entry of `tributary reference save`. */
   readonly entry?: (shop: Shop) => readonly [Kind, object];
-  /** What another command does. */
+  /** Runs another command instead. */
   readonly command?: (shop: Shop) => Promise<unknown>;
 }
 
@@ -26,7 +26,7 @@ const act = { actor: "ana@cli", role: "operator", request_id: "cli-test", ip: nu
 
 type Answer = Awaited<ReturnType<ReturnType<typeof apiSuite>["send"]>>;
 
-/** The error of `run`; undefined: it did what it was asked to. */
+/** The error of `run`; undefined if it succeeded. */
 export const thrownBy = (run: () => Promise<unknown>): Promise<unknown> =>
   run().then(
     () => undefined,
@@ -34,8 +34,8 @@ export const thrownBy = (run: () => Promise<unknown>): Promise<unknown> =>
   );
 
 /**
- * The use case as the command line runs it has thrown the code, the place and the words of the
- * answer. `placeOf` says where a path of its input stands in the request.
+ * Expects that the command line threw the code, place and words of the API's answer. `placeOf` maps
+ * a path of the use case's input to its place in the request.
  */
 export const expectSame = (
   code: string,
@@ -52,13 +52,13 @@ export const expectSame = (
 };
 
 export const twoDoors = ({ pool, send, fresh }: Pick<ReturnType<typeof apiSuite>, "pool" | "send" | "fresh">) => {
-  /** What the platform API answers to a POST that makes something. */
+  /** The body of the platform API's answer to a POST that makes a record. */
   const created = async (path: string, body: object) => {
     const answer = await send("POST", path, body);
     expect([200, 201], answer.text).toContain(answer.status);
     return answer.body;
   };
-  /** Saves an entry by the command line. */
+  /** Saves an entry with the command line. */
   const save = (kind: Kind, entry: object) => saveRecords(pool, kind, [entry], { act, isSaved: true });
 
   const newShop = async (): Promise<Shop> => {
@@ -68,13 +68,13 @@ export const twoDoors = ({ pool, send, fresh }: Pick<ReturnType<typeof apiSuite>
     });
     return { client, partner };
   };
-  /** A shop to which this has happened. */
+  /** A new shop on which `step` has run. */
   const shopAfter = (step: (shop: Shop) => Promise<unknown>) => async (): Promise<Shop> => {
     const shop = await newShop();
     await step(shop);
     return shop;
   };
-  /** Archives what is at this path, in which :partner and :client are those of the shop. */
+  /** Archives the record at this path; :partner and :client are replaced by those of the shop. */
   const archived = (path: string) => async (shop: Shop) => {
     const { status } = await send(
       "DELETE",
@@ -83,13 +83,13 @@ export const twoDoors = ({ pool, send, fresh }: Pick<ReturnType<typeof apiSuite>
     expect(status).toBe(204);
   };
 
-  /** A test a case: both doors answer the same code, words and place. */
+  /** One test a case: both doors answer with the same code, words and place. */
   const refusesAlike = (cases: readonly Case[]): void =>
     test.each(cases)("$code", async ({ code, given, request, entry, command }) => {
       const shop = await given();
       const answer = await send(...request(shop));
       const thrown = await thrownBy(() => (entry === undefined ? command!(shop) : save(...entry(shop))));
-      // What is wrong with an entry has its place in the file.
+      // The path of an error begins with the entry's place in the file.
       const placeOf = (path: string): string => (entry === undefined ? path : path.replace(/^\/\w+\/0/, ""));
       expectSame(code, answer, thrown, placeOf);
     });

@@ -1,5 +1,5 @@
-// The host of uploads as a process of its own, on the servers of the suite, which dies where a test
-// wants it to.
+// The host of uploads as a separate process on the servers of the suite, which can die at
+// failpoints.
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,10 @@ import { root, spawned } from "./e2e-product.ts";
 import { freePort } from "./ingest.ts";
 import type { SharedStack } from "./shared-stack.ts";
 
-/** `failpoints` as FAILPOINTS takes them; `ready` resolves when files become events. */
+/**
+ * `failpoints` has the format of FAILPOINTS. `ready` resolves when the host turns files into
+ * events.
+ */
 export const startUpload = async ({ env }: SharedStack, name: string, failpoints = "") => {
   const ports = { PORT: String(await freePort()), OPS_PORT: String(await freePort()) };
   const log = join(mkdtempSync(join(tmpdir(), "tributary-upload-")), "hits");

@@ -1,5 +1,5 @@
-// What the tests on whole installations wait for, added up by sentence over the processes of a run,
-// so that its end shows which session, lease or turn of a test stack costs the most.
+// Adds up what tests on whole installations wait for, by sentence and over the processes of a run.
+// The end of a run shows which session, lease or interval of a test stack costs the most.
 import { appendFileSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ const MOST = 10;
 /** Each process of tests is a child of the process that runs vitest. */
 const fileOf = (runner: number): string => join(tmpdir(), `tributary-waits-${runner}.jsonl`);
 
-/** `until`, and how long it took is noted. */
+/** Waits like `until`, and notes how long it took. */
 export const until = async <T>(...args: Parameters<typeof plainUntil<T>>): Promise<T> => {
   const began = performance.now();
   try {
@@ -20,7 +20,7 @@ export const until = async <T>(...args: Parameters<typeof plainUntil<T>>): Promi
   }
 };
 
-/** The longest of this run, one line each; to be called once, by the process that runs vitest. */
+/** The longest waits of this run, one line each. Call it once, in the process that runs vitest. */
 export const longestWaits = (): readonly string[] => {
   const file = fileOf(process.pid);
   if (!existsSync(file)) return [];

@@ -1,4 +1,4 @@
-// A log, memories and committed offsets in this process, a vector of all effects, and workers that
+// A log, memories and committed offsets in this process, a list of all effects, and workers that
 // can die at any of them.
 
 import { inMemoryWire } from "../../infra/avro/wire.ts";
@@ -14,7 +14,7 @@ import { type InMemoryLog, inMemoryLog } from "../../stream/testing/in-memory-lo
 import type { Wire } from "../../stream/wire.ts";
 import { rateOf, type Step, toy, toys } from "./toy.ts";
 
-/** What a killed process leaves: an error that nothing inside it sees. */
+/** The error that ends a killed process; no code inside the process catches it. */
 export class Killed extends Error {}
 
 export interface World {
@@ -22,7 +22,7 @@ export interface World {
   readonly wire: Wire;
   readonly memories: Memories;
   readonly effects: string[];
-  /** By group, topic and partition: where the next owner begins. */
+  /** The offset at which the next owner begins, by group, topic and partition. */
   readonly committed: Map<string, number>;
 }
 
@@ -56,10 +56,11 @@ export interface Worker {
   readonly name: string;
   readonly process: ProcessBatch;
   /**
-   * One batch of one partition from the committed offset on; false when there is nothing to read.
+   * Processes one batch of one partition from the committed offset on; false if there is nothing to
+   * read.
    */
   readonly step: (partition: number, most: number, control?: Partial<Control>) => Promise<boolean>;
-  /** A batch as this worker read it earlier: what a zombie holds in its hands. */
+  /** Reads a batch now and processes it later, like an owner that has lost its partition. */
   readonly hold: (partition: number, most: number) => () => Promise<void>;
 }
 
@@ -129,7 +130,7 @@ export const worker = (within: World, { hosting, around, ports = {}, ...settings
   };
 };
 
-/** Until no worker finds anything to read. */
+/** Runs the workers until none finds anything to read. */
 export const settleDown = async (workers: readonly Worker[], within: World, most = 100): Promise<void> => {
   for (let isMoving = true; isMoving; ) {
     isMoving = false;

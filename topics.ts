@@ -117,11 +117,11 @@ export const topics = {
   }),
 } as const;
 
-/** What the broker must hold; retentionMs -1 keeps for good. */
+/** The settings of every topic on the broker; a retentionMs of -1 keeps records for good. */
 export const topicSettings = [
   /**
-   * The write-ahead log. Nothing is acknowledged to a sender before it is here; keyed by device so
-   * that a device's events meet in order.
+   * The write-ahead log. No event is acknowledged to a sender before it is here. Keyed by device,
+   * so that the events of a device stay in order.
    */
   { name: "events.raw", partitions: 12, retentionMs: 604800000, compacted: false, money: false },
   /** Only written when stages are hosted apart. */
@@ -134,11 +134,14 @@ export const topicSettings = [
    */
   { name: "events.attributed", partitions: 12, retentionMs: 2592000000, compacted: false, money: false },
   /**
-   * Everything that says something about one order, in one order of arrival, so that a sale, its
-   * second copy and its refund cannot race.
+   * All claims about an order, in their order of arrival, so that a sale, its second copy and its
+   * refund cannot race.
    */
   { name: "claims", partitions: 4, retentionMs: -1, compacted: false, money: true },
-  /** What earns or returns money; keyed by partner because tiers and caps are per partner. */
+  /**
+   * Conversions that earn or return money. Keyed by partner, because tiers and caps are per
+   * partner.
+   */
   { name: "conversions", partitions: 4, retentionMs: -1, compacted: false, money: true },
   /**
    * Immutable, balanced, integer minor units; every amount a partner or client sees is a reading of
@@ -146,23 +149,22 @@ export const topicSettings = [
    */
   { name: "ledger.entries", partitions: 4, retentionMs: -1, compacted: false, money: true },
   /**
-   * Tells who keeps a picture of the reference data what has a further version; one partition, so
-   * that changes come in the order in which they were saved.
+   * Names the records of reference data that have a new version, for processes that keep a snapshot
+   * of them. One partition, so that changes come in the order of saving.
    */
   { name: "reference.changes", partitions: 1, retentionMs: -1, compacted: true, money: false },
   /**
-   * What outbound webhooks and the audit read; keyed so that what happens to one thing comes in
-   * order.
+   * Changes that outbound webhooks and the audit read. Keyed so that the changes of one thing stay
+   * in order.
    */
   { name: "domain.changes", partitions: 4, retentionMs: 2592000000, compacted: false, money: false },
   /**
-   * Who moved what in the log, when, and to which offsets: rewinds, replays, restores,
-   * reprocessing, dead letters that were retried or discarded. One partition: the order is the
-   * story.
+   * The audit of the log, with actor, time and offsets: rewinds, replays, restores, reprocessing,
+   * dead letters that were retried or discarded. One partition, so that operations stay in order.
    */
   { name: "operations", partitions: 1, retentionMs: -1, compacted: false, money: false },
   /**
-   * What `tributary restore` brings back from the archive, for windows that events.raw no longer
+   * Events that `tributary restore` reads from the archive, for windows that events.raw no longer
    * holds. Replays and relearning read it; it never goes into events.raw.
    */
   { name: "events.restored", partitions: 12, retentionMs: 604800000, compacted: false, money: false },

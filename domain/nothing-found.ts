@@ -1,5 +1,5 @@
-// What is not known of an event: of one that no sender sent, and what stages found out about one
-// that none of them has looked at. Do not edit: npm run generate.
+// Empty parts of an event: an event that no sender sent, and the results of stages that have not
+// seen it. Do not edit: npm run generate.
 import type { Enrichment, EventReceived, Fraud } from "../schemas/generated.ts";
 import { PERSONAL_FORM } from "./personal/personal-form.ts";
 

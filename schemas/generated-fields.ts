@@ -1,4 +1,4 @@
-// What the schemas say of the fields of an event beside their types. Do not edit: npm run generate.
+// Attributes of event fields other than types, from the schemas. Do not edit: npm run generate.
 import type { Enrichment, EventReceived } from "./generated.ts";
 
 /** Whether the copy's money is used, and the resulting amount. */

@@ -199,7 +199,7 @@ export const topics = {
 ${constants.join("\n")}
 } as const;
 
-/** What the broker must hold; retentionMs -1 keeps for good. */
+/** The settings of every topic on the broker; a retentionMs of -1 keeps records for good. */
 export const topicSettings = [
 ${settings.join("\n")}
 ] as const;

@@ -121,7 +121,7 @@ export const columnsText = (schemas, doNotEdit) => {
     fields.flatMap(({ type, column }) => (column?.json === undefined ? [] : recordsIn(type).map(({ name }) => name))),
   );
   const types = [...new Set([ROOT, ...records.map(([, { name }]) => name), ...enums, ...items])].sort();
-  return `// The columns of the analytics table, from schemas/event-attributed.avsc and what is in it.
+  return `// The columns of the analytics table, from schemas/event-attributed.avsc and its parts.
 // ${doNotEdit}
 import { isSeen } from "../../domain/personal/consent.ts";
 import type { ColumnsOf, DeclaredColumn } from "../../infra/clickhouse/columns.ts";
@@ -131,7 +131,7 @@ import type {
 ${types.map((name) => `  ${name},`).join("\n")}
 } from "../../schemas/generated.ts";
 
-/** In the order in which they are written. The store fills in \`stored_at\` and \`rank\`. */
+/** Columns in the order of writing. The store fills in \`stored_at\` and \`rank\`. */
 export const eventColumns = [
 ${columns.map(declaredText).join("\n")}
 ] as const satisfies readonly DeclaredColumn[];

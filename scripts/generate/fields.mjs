@@ -45,8 +45,8 @@ const emptyFields = ({ fields }, indent) =>
 export const nothingFoundText = (
   schemas,
   doNotEdit,
-) => `// What is not known of an event: of one that no sender sent, and what stages found out about one
-// that none of them has looked at. ${doNotEdit}
+) => `// Empty parts of an event: an event that no sender sent, and the results of stages that have not
+// seen it. ${doNotEdit}
 import type { Enrichment, EventReceived, Fraud } from "../schemas/generated.ts";
 import { PERSONAL_FORM } from "./personal/personal-form.ts";
 
@@ -90,7 +90,7 @@ export const fieldsText = (schemas, doNotEdit) => {
   const money = event.fields.filter(({ merge }) => merge === "money").map(({ name }) => `"${name}"`);
   const ofLine = event.fields.filter((field) => field.of === "line").map(({ name }) => `  ${name}: null,`);
   const texts = conditionsOf(schemas).map(({ part, name }) => `  ${name}: ({ ${part} }) => ${part}.${name},`);
-  return `// What the schemas say of the fields of an event beside their types. ${doNotEdit}
+  return `// Attributes of event fields other than types, from the schemas. ${doNotEdit}
 import type { Enrichment, EventReceived } from "./generated.ts";
 
 /** Whether the copy's money is used, and the resulting amount. */

@@ -1,4 +1,4 @@
-// The columns of the analytics table, from schemas/event-attributed.avsc and what is in it.
+// The columns of the analytics table, from schemas/event-attributed.avsc and its parts.
 // Do not edit: npm run generate.
 import { isSeen } from "../../domain/personal/consent.ts";
 import type { ColumnsOf, DeclaredColumn } from "../../infra/clickhouse/columns.ts";
@@ -16,7 +16,7 @@ import type {
   FraudReason,
 } from "../../schemas/generated.ts";
 
-/** In the order in which they are written. The store fills in `stored_at` and `rank`. */
+/** Columns in the order of writing. The store fills in `stored_at` and `rank`. */
 export const eventColumns = [
   { name: "client_id", type: "UInt32" },
   { name: "event_id", type: "UUID" },

@@ -1,4 +1,4 @@
-// The host of tracking links: opens what it needs by name, serves, and closes in reverse.
+// The host of tracking links: opens its resources by name, serves, and closes them in reverse.
 import { clickIdKey } from "../../domain/click-id.ts";
 import { linkEdges } from "../../edges/link.ts";
 import { openApp, serve } from "../../infra/http/app/open-app.ts";
@@ -13,14 +13,14 @@ import type { Config } from "./config.ts";
 import { visitRoute } from "./visit-route.ts";
 
 /**
- * A visitor waits for the log this long at most, and only the first ones after it has gone: the
- * visits behind them go to the disk at once.
+ * The longest time that a visitor waits for the log. Only the first visitors after an outage begins
+ * wait; later visits go to the disk at once.
  */
 const TIME_BOX_MS = 500;
 
 /**
- * What `run` of infra/runtime/scope.ts runs. Returns once it serves, which is at once: until the
- * links are known it answers 503.
+ * The app, for `run` of infra/runtime/scope.ts. Returns at once, when it serves: until the links
+ * are loaded it answers 503.
  */
 export const links =
   (config: Config, log: Log) =>

@@ -1,5 +1,5 @@
-// GET /c/<code>: the visit is stored in the log, or on the disk while the log is away, and the
-// visitor sent on. Nothing else is asked on the way: links are known from memory.
+// GET /c/<code>: stores the visit in the log, or on the disk while the log is away, and redirects
+// the visitor. Links are in memory, so no other store is read.
 import { randomBytes, randomUUID } from "node:crypto";
 import { type ClickIdKey, mint } from "../../domain/click-id.ts";
 import { clickWindowMs, keptClick, type TrackedLink, targetUrl, trackedLink } from "../../domain/links/tracked-link.ts";
@@ -23,14 +23,14 @@ import type { UnixMs } from "../../stream/flow.ts";
 export interface VisitParts extends HostPorts {
   readonly reference: () => Reference | undefined;
   readonly facts: AskClientFacts;
-  /** The first one signs, each one verifies. */
+  /** The first key signs, and all keys verify. */
   readonly keys: readonly [ClickIdKey, ...ClickIdKey[]];
   readonly path: Pick<Path, "store" | "expectRoom">;
   readonly count: (counts: RequestCounts) => void;
   readonly clock: () => UnixMs;
 }
 
-/** Visitors of one address on the links of one client; many share an address. */
+/** The limit for one address and one client; many visitors share an address. */
 const VISITS_A_SECOND = 600;
 const COOKIE = "_svc_cid";
 
@@ -47,7 +47,7 @@ export const visitRoute = (parts: VisitParts): DirectRoute => {
     const click = link.fault === null ? clickFor(visit, link, parts.keys, now) : null;
     const to = targetUrl(link.destination!, visit.query, click?.click_id ?? null);
     if (to === null) throw notFound();
-    // Of an archived client nothing is recorded any more.
+    // Visits of an archived client are not recorded.
     const accepted = client ? await stored(edge, visit, { client, link, click, now }) : 0;
     send(visit, 302, {
       Location: to,
@@ -74,7 +74,7 @@ export const visitRoute = (parts: VisitParts): DirectRoute => {
 };
 const notFound = (): Problem => new Problem("not_found", "no link of this code leads anywhere");
 
-/** Throws Problem 404, and Unavailable before the links are known. */
+/** Throws Problem 404 for an unknown link, and Unavailable before the links are loaded. */
 const linkOf = ({ rest: code }: Visit, { reference }: VisitParts, now: UnixMs): TrackedLink => {
   const known = reference();
   if (known === undefined) throw new Unavailable("the links are not known here yet", 1);
@@ -94,7 +94,7 @@ const clickFor = ({ request }: Visit, { link }: TrackedLink, keys: VisitParts["k
     clicked_at: now,
   };
 
-/** Out of a store of random bytes: asking the system each time costs as much as the redirect. */
+/** Random bytes are fetched in stock: asking the system each time costs as much as the redirect. */
 const STORE_BYTES = 8_192;
 let random = Buffer.alloc(0);
 const eightBytes = (): Buffer => {
@@ -110,7 +110,7 @@ interface Click {
   readonly now: UnixMs;
 }
 
-/** Resolves once it is stored for good. */
+/** Resolves with the number of accepted events once they are stored durably. */
 const stored = async (
   edge: HostedEdge<LinkBody, LinkFacts, EventReceived>,
   visit: Visit,
@@ -122,7 +122,8 @@ const stored = async (
     url: host === "" ? null : `${isSecure ? "https" : "http"}://${host}${path}${query === "" ? "" : `?${query}`}`,
     did: cookiesIn(request.headers.cookie, "_svc_did")[0],
   };
-  // Field by field: a spread with more fields behind it is a slow object (request-terms.ts).
+  // Written out field by field, because V8 stores a spread followed by more fields as a slow object
+  // (request-terms.ts).
   const facts = {
     clientId: client.clientId,
     consentDefault: client.consentDefault,
@@ -142,7 +143,10 @@ const stored = async (
   return taken.accepted;
 };
 
-/** None where nothing may be kept on a device before its owner agrees: the id is in the address. */
+/**
+ * No cookie where the law requires consent before anything is stored on a device; the address has
+ * the click id then.
+ */
 const cookieFor = (
   { host, isSecure }: Visit,
   to: string,

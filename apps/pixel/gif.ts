@@ -11,8 +11,8 @@ const NUMBERS = ["ts", "consent"] as const;
 const INTEGER = /^\d{1,16}$/;
 
 /**
- * The body that the same event would be of POST /e, and its device id. A parameter that is given
- * twice is a list, which admission refuses.
+ * Builds the body that POST /e would have for the same event, and its device id. A repeated
+ * parameter becomes a list, which admission refuses.
  */
 export const bodyOf = (visit: Visit, receivedAt: number): { readonly body: Buffer; readonly did: unknown } => {
   const query = new URLSearchParams(visit.query);
@@ -37,7 +37,10 @@ export const bodyOf = (visit: Visit, receivedAt: number): { readonly body: Buffe
   return { body: Buffer.from(JSON.stringify(event)), did };
 };
 
-/** `p.<name>=`; a query has texts alone, so what must be an integer is read as one. */
+/**
+ * Props are sent as `p.<name>=`. A query holds only texts, so the quantity is converted to an
+ * integer.
+ */
 const propsIn = (query: URLSearchParams): object => {
   const props = Object.create(null) as Record<string, unknown>;
   for (const [name, value] of query)

@@ -1,5 +1,5 @@
-// What becomes of the events of one request: taken, kept as dead letters, or dropped because the
-// client does not want them. Answered once it is stored.
+// Decides about the events of one request: accepts them, keeps them as dead letters, or drops them
+// because the client does not want them. Answers once they are stored.
 import { isWithheld, maskInForce } from "../../domain/personal/consent.ts";
 import { signalsIn } from "../../domain/personal/visitor.ts";
 import { pixelEdges } from "../../edges/pixel.ts";
@@ -31,29 +31,29 @@ export interface TakePorts {
 }
 export interface PixelRequest {
   readonly body: Buffer;
-  /** Then it is not read, only kept. */
+  /** A body that is too large is not parsed, only kept. */
   readonly isTooLarge: boolean;
   readonly arrival: Arrival;
-  /** Of the page; null where it is not known. */
+  /** The origin of the page; null if it is unknown. */
   readonly origin: string | null;
 }
 export interface TakenEvents {
   readonly accepted: number;
-  /** How many, by code: dead letters, and what was dropped. */
+  /** Refused events by code: dead letters, and events that were dropped. */
   readonly refused: ReadonlyMap<string, number>;
-  /** A visitor agreed to be seen, so the device may be remembered. */
+  /** A visitor consented to analytics, so the device may be remembered. */
   readonly isSeen: boolean;
   /** The device of the first event, as its page names it; null: none. */
   readonly did: unknown;
-  /** Those of the client's list; none: every page. */
+  /** The domains that the client allows; empty if it allows every page. */
   readonly domains: readonly string[];
 }
 
 const EVENTS_A_SECOND = 600;
-/** Of one address: whatever else is sent is no pixel that is being installed. */
+/** The limit for one address. A pixel that is being installed sends less. */
 const LETTERS_A_SECOND = 50;
 const ANALYTICS = 0x01;
-/** A browser whose clock is off by more is worth a word. */
+/** A browser clock that is off by more than this is reported. */
 const SKEW_MS = 5 * 60_000;
 
 const tooMany = () =>
@@ -61,7 +61,7 @@ const tooMany = () =>
     headers: { "Retry-After": "1" },
   });
 
-/** Throws Problem 429, and Unavailable when no place takes what was sent. */
+/** Throws Problem 429, and Unavailable if the events cannot be stored anywhere. */
 export type TakeRequest = (sent: PixelRequest) => Promise<TakenEvents>;
 
 const [declared] = pixelEdges.declared;
@@ -70,7 +70,7 @@ export const openTaking = (ports: TakePorts): TakeRequest => {
   const events = perSecond(EVENTS_A_SECOND);
   const letters = perSecond(LETTERS_A_SECOND);
 
-  /** All of a body that holds nothing that can be taken. */
+  /** Keeps a body without any acceptable event as one dead letter. */
   const refuse = async ({ arrival, body }: PixelRequest, why: RefusalReason): Promise<TakenEvents> => {
     if (!letters.take(arrival.sender)) throw tooMany();
     await ports.path.store([refusedLetter(declared, { clientId: null, arrival, body }, why, ports.keyring)], "pixel");
@@ -137,7 +137,10 @@ const noteOn =
   (code, subject, count = 1, ms = 0) =>
     sightings.note({ client_id: clientId, code, subject: subject || (origin ?? ""), count, ms });
 
-/** What a page sends later than it happened has its own time; the clock is that of the sending. */
+/**
+ * Notes the difference between the browser's clock at sending and ours at receipt. An event that is
+ * sent late has its own time.
+ */
 const noteClock = ({ sentAt }: PixelBody, { arrival: { receivedAt } }: PixelRequest, seen: Note): void => {
   const skew = sentAt === null ? 0 : Math.abs(receivedAt - sentAt);
   if (skew > SKEW_MS) seen("clock_skew", "", 1, Math.min(skew, Number.MAX_SAFE_INTEGER));
@@ -179,7 +182,7 @@ const admit = async (
   await (kept.length === 0 && taken.stored.length === 1
     ? taken.stored[0]
     : Promise.all([...taken.stored, path.store(kept, "pixel")]));
-  // Sent again, what is stored is the same, and what is not is kept then.
+  // The sender repeats the request: stored events stay the same, and the others are kept then.
   if (isOver) throw tooMany();
   if (taken.accepted > withheld) seen("taken", "", taken.accepted - withheld);
   if (withheld > 0) seen("without_consent", "", withheld);

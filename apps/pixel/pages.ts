@@ -1,17 +1,17 @@
-// Which page a request comes from, whether the client lets it, and what its browser may read and
-// keep. All of it is as a browser says it: outside of browsers it can be forged.
+// The page that a request comes from: whether the client allows it, and what its browser may read
+// and keep. Only browsers report this truthfully; other senders can forge it.
 import { memo } from "../../domain/memo.ts";
 import { cookiesIn, setCookie, sharedDomain } from "../../infra/http/direct/cookies.ts";
 import type { Visit } from "../../infra/http/direct/direct-host.ts";
 import { isAllowed } from "../../modules/catalog/pixel/pixel-config.ts";
 
-/** The page's origin; null: it says none, or none that is one. */
+/** The page's origin; null if the request has none or an invalid one. */
 export const originOf = ({ request: { headers } }: Pick<Visit, "request">): string | null => {
   const given = headers.origin ?? headers.referer;
   return given === undefined ? null : pageOrigin(given);
 };
 
-/** The pages of a shop are few, and a URL is parsed twice to find that it is one. */
+/** A shop has few pages, and checking a URL parses it twice, so results are remembered. */
 const PAGES_REMEMBERED = 10_000;
 const pageOrigin = memo(PAGES_REMEMBERED, (given): string | null => {
   if (!URL.canParse(given)) return null;
@@ -19,17 +19,22 @@ const pageOrigin = memo(PAGES_REMEMBERED, (given): string | null => {
   return protocol === "https:" || protocol === "http:" ? origin : null;
 });
 
-/** A client without a list takes every page; one with a list no page that is not known. */
+/**
+ * A client without a list allows every page. With a list, a page without a known origin is refused.
+ */
 export const isPageAllowed = (origin: string | null, domains: readonly string[]): boolean =>
   domains.length === 0 || (origin !== null && isAllowed(origin, domains));
 
-/** The page and this host are of one site, as its browser says: their cookies are first-party. */
+/**
+ * True if the browser says that the page and this host belong to one site, so their cookies are
+ * first-party.
+ */
 const isSameSite = ({ request: { headers } }: Visit): boolean =>
   headers["sec-fetch-site"] === "same-site" || headers["sec-fetch-site"] === "same-origin";
 
 /**
- * Every page may send and read answers, which say nothing. With its cookies only one of the
- * same site, or one that the client's list names.
+ * Every page may send events and read the answers, which hold no data. Cookies are only accepted
+ * from pages of the same site, or of a domain on the client's list.
  */
 export const corsOf = (visit: Visit, domains: readonly string[]): Readonly<Record<string, string>> => {
   const { origin } = visit.request.headers;
@@ -39,7 +44,9 @@ export const corsOf = (visit: Visit, domains: readonly string[]): Readonly<Recor
 };
 export const ANY_ORIGIN = { "Access-Control-Allow-Origin": "*" } as const;
 
-/** What the cookies of the site say: hints, for any page of the site can set them. */
+/**
+ * The value of a cookie of the site. It is only a hint, because any page of the site can set it.
+ */
 export const cookieOf = ({ request: { headers } }: Visit, name: "_svc_did" | "_svc_cid"): string | undefined =>
   cookiesIn(headers.cookie, name)[0];
 
@@ -47,8 +54,8 @@ const YEAR_SEC = 365 * 24 * 3_600;
 const COOKIE_VALUE = /^[A-Za-z0-9._~-]{1,256}$/;
 
 /**
- * The device id as a cookie of a year, which browsers cut to a week where a script sets it. Only
- * for a page of the same site: for another one it would be a third party's.
+ * Stores the device id in a cookie for a year; browsers limit cookies of scripts to a week. Only
+ * for pages of the same site: for others it would be a third-party cookie.
  */
 export const deviceCookie = (visit: Visit, did: unknown): Readonly<Record<string, string>> => {
   if (!isSameSite(visit)) return {};

@@ -1,5 +1,5 @@
-// The host of pixels: opens what it needs by name, serves, and closes in reverse. But for chunks of
-// recordings, no answer waits for Postgres, Redis or ClickHouse.
+// The host of pixels: opens its resources by name, serves, and closes them in reverse. No answer
+// waits for Postgres, Redis or ClickHouse, except those to chunks of recordings.
 import type pg from "pg";
 import { pixelEdges } from "../../edges/pixel.ts";
 import { openApp, serve } from "../../infra/http/app/open-app.ts";
@@ -23,8 +23,8 @@ import { routesOf } from "./routes.ts";
 import { readScript } from "./script.ts";
 
 /**
- * What `run` of infra/runtime/scope.ts runs. Returns once it serves, which is at once: while the
- * clients are not known, events are kept until they are.
+ * The app, for `run` of infra/runtime/scope.ts. Returns at once, when it serves: until the clients
+ * are loaded, events are kept as dead letters.
  */
 export const pixel =
   (config: Config, log: Log) =>
@@ -57,14 +57,14 @@ export const pixel =
         ...checks,
         clients: () => need(reference() !== undefined, "the clients are not known yet"),
         pixels: () => need(settingsOf(0) !== undefined, "the configurations are not known yet"),
-        // Events are taken all the same: readiness stays green.
+        // Readiness stays green, because events are accepted without the script.
         script: () => (script === undefined ? "dist/pixel/r.js was not built: npm run build" : undefined),
       },
       served,
     );
   };
 
-/** Connections of their own: what events need of Postgres never waits for recordings. */
+/** Recordings have their own connections, so that events never wait for them. */
 const openRecordings = async (
   { INSTANCE_NAME: instance, POSTGRES_URL: url, TRIBUTARY_SECRET: keyring }: Config,
   { objects }: Pick<Edge["way"], "objects">,
@@ -77,7 +77,7 @@ const openRecordings = async (
   return (taken) => storeChunk({ pool, objects, keyring }, taken);
 };
 
-/** Asked in the background alone. */
+/** These read Postgres in the background only. */
 const openKnown = async (pool: pg.Pool, log: Log, scope: Scope) => {
   const warned = (what: string) => ({ onError: (error: unknown) => log.warn(`${what}.not_refreshed`, { error }) });
   const { reference } = await scope.open("reference", () => closing(openReference(pool, warned("reference"))));

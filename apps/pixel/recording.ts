@@ -1,5 +1,5 @@
-// POST /replay: one chunk of a recorded visit. The gates that the script has asked are asked again,
-// and nothing is answered before it is stored.
+// POST /replay: one chunk of a recorded visit. The host repeats all checks of the script, and
+// answers once the chunk is stored.
 import { maskInForce } from "../../domain/personal/consent.ts";
 import { send, type Visit } from "../../infra/http/direct/direct-host.ts";
 import { perSecond } from "../../infra/http/direct/per-second.ts";
@@ -22,11 +22,11 @@ export interface RecordingPorts {
   readonly now: () => number;
 }
 
-/** The first chunk of a page holds all of it. */
+/** The first chunk of a page holds the whole page. */
 const MAX_BYTES = 1024 * 1024;
-/** Of an address; a page sends one in five seconds. */
+/** The limit for one address. A page sends one chunk in five seconds. */
 const CHUNKS_A_SECOND = 20;
-/** Read, and waiting for Postgres and object storage. */
+/** Chunks that were read and wait for Postgres and object storage. */
 const MOST_UNDER_WAY = 32;
 
 const REFUSALS: Readonly<Record<NotTaken, string>> = {
@@ -37,7 +37,10 @@ const REFUSALS: Readonly<Record<NotTaken, string>> = {
 };
 const refused = (code: string, message: string): Problem => new Problem("forbidden", message, { code });
 
-/** Throws Problem: 400 names the field, 403 the gate that is closed, and 429 and 503 pass. */
+/**
+ * Throws Problem: 400 names the invalid field, 403 the check that failed; 429 and 503 are
+ * temporary.
+ */
 export const takeRecording = (ports: RecordingPorts): ((visit: Visit) => Promise<void>) => {
   const chunks = perSecond(CHUNKS_A_SECOND);
   let underWay = 0;
@@ -63,7 +66,8 @@ export const takeRecording = (ports: RecordingPorts): ((visit: Visit) => Promise
   };
 
   return async (visit) => {
-    // The script sends with credentials within its site, and has to read why it should stop.
+    // The script sends with credentials within its site, and must be able to read why it should
+    // stop.
     for (const [name, value] of Object.entries(corsOf(visit, []))) visit.response.setHeader(name, value);
     if (!chunks.take(senderOf(visit.address)))
       throw new Problem("rate_limited", `an address sends ${CHUNKS_A_SECOND} chunks in a second`, {

@@ -1,5 +1,5 @@
-// The routes of the host of pixels. Events are answered the same whatever becomes of them, once it
-// is stored.
+// The routes of the host of pixels. All events get the same answer once they are stored, whether
+// they were accepted or not.
 import type { OutgoingHttpHeaders } from "node:http";
 import { type DirectRoute, headersOf, send, type Visit } from "../../infra/http/direct/direct-host.ts";
 import { Problem } from "../../infra/http/problem.ts";
@@ -16,20 +16,20 @@ import { type Script, scriptRoute } from "./script.ts";
 
 export interface PixelRoutes {
   readonly take: TakeRequest;
-  /** What browsers may know of a client's configuration; undefined: there is no such client. */
+  /** The public part of a client's configuration; undefined if there is no such client. */
   readonly configOf: (clientId: number) => object | undefined;
-  /** By path; undefined: it was not built. */
+  /** Scripts by path; undefined if a script was not built. */
   readonly scripts: Readonly<Record<`/${string}`, Script | undefined>>;
   readonly replay: RecordingPorts;
   readonly count: (counts: RequestCounts) => void;
   readonly now: () => number;
 }
 
-/** Larger ones are kept up to their first 64 KiB; of one beyond this nothing is. */
+/** Of larger bodies the first 64 KiB are kept. Of bodies beyond this limit nothing is kept. */
 const READ_BYTES = 256 * 1024;
 const MAX_BYTES = 64 * 1024;
 
-/** The one that pages name, and what it loads later. */
+/** The script that pages name, and the scripts that it loads later. */
 const SCRIPTS = ["/r.js", "/vitals.js", "/replay.js"] as const;
 
 export const routesOf = (parts: PixelRoutes): readonly DirectRoute[] => [
@@ -37,7 +37,7 @@ export const routesOf = (parts: PixelRoutes): readonly DirectRoute[] => [
   {
     path: "/e",
     methods: { GET: image(parts), POST: events(parts), OPTIONS: preflight("GET, HEAD, POST, OPTIONS") },
-    // A problem can be read by the page as well.
+    // The page can read a problem too.
     headers: ANY_ORIGIN,
   },
   { path: "/ping", methods: { GET: (visit) => send(visit, 204, { ...ANY_ORIGIN, "Timing-Allow-Origin": "*" }) } },
@@ -61,12 +61,12 @@ const events =
     send(visit, 204, { ...corsOf(visit, taken.domains), ...cookie });
   };
 
-/** Its bytes are no body, or too many: kept as what they are, and answered as all others. */
+/** The body is malformed or too large. It is kept as a dead letter and answered like any other. */
 const isMalformed = (error: unknown): boolean =>
   error instanceof Problem &&
   (error.kind === "payload_too_large" || (error.kind === "bad_request" && error.headers.Connection === undefined));
 
-/** The image comes back whatever happens: there is no one to read a problem. */
+/** Always answers with the image, because the page shows no problem to a reader. */
 const image =
   ({ take, count, now }: PixelRoutes) =>
   async (visit: Visit): Promise<void> => {
@@ -120,7 +120,7 @@ const sentOf = (visit: Visit, raw: Buffer, receivedAt: number): PixelRequest => 
   return { body: raw, isTooLarge: raw.length > MAX_BYTES, arrival, origin: originOf(visit) };
 };
 
-/** Counts the answer when it is gone, with what `done` was called with. */
+/** Counts the request when its answer has been sent, with the events passed to `done`. */
 const counted = ({ response }: Visit, count: PixelRoutes["count"]) => {
   const began = performance.now();
   let taken: Pick<TakenEvents, "accepted" | "refused"> = { accepted: 0, refused: new Map() };

@@ -1,4 +1,4 @@
-// GET /r.js and /vitals.js: the script of the pixel as it was built, with what caches need to know.
+// GET /r.js and /vitals.js: the built script of the pixel, with headers for caches.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ export interface Script {
   readonly tag: string;
 }
 
-/** Undefined where it was not built: npm run build makes dist/pixel/. */
+/** Undefined if the script was not built; `npm run build` writes dist/pixel/. */
 export const readScript = (name: "r.js" | "vitals.js" | "replay.js"): Script | undefined => {
   const file = installedFile(join("dist/pixel", name));
   let plain: Buffer;
@@ -28,7 +28,7 @@ export const readScript = (name: "r.js" | "vitals.js" | "replay.js"): Script | u
   return { plain, gzipped: gzipSync(plain, { level: 9 }), tag };
 };
 
-/** Never with a cookie: a cache would hand the id of one visitor to all. */
+/** Sets no cookie: a cache would give the id of one visitor to all. */
 export const scriptRoute = (path: DirectRoute["path"], script: Script | undefined): DirectRoute => ({
   path,
   methods: {

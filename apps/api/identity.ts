@@ -33,7 +33,7 @@ export interface IdentityPorts {
   /** Rejects while Postgres is away. */
   readonly userOf: (identity: Identity, sender: Sender) => Promise<User | undefined>;
 }
-/** For the audit of a first login. */
+/** The sender, for the audit of a first login. */
 type Sender = Pick<Act, "request_id" | "ip">;
 
 /**

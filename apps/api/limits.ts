@@ -1,4 +1,5 @@
-// How many requests a minute are let through, by the plan of the caller's client and by its role.
+// The number of requests a minute that are allowed, by the plan of the caller's client and by its
+// role.
 import type { Role } from "../../modules/access/users/users.ts";
 
 /** Requests a minute; docs/design/contracts.md, "Limits". */

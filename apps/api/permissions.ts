@@ -15,7 +15,7 @@ export interface Permission {
   readonly auth: string;
   /** The rows that a role reaches, or 403; empty where the route takes no user. */
   readonly access: Readonly<Record<Role, string>>;
-  /** By role the fields that only others see; for a planned route its `hides`. */
+  /** For each role, the fields that only other roles see; for a planned route its `hides`. */
   readonly hidden: string;
   readonly personal: string;
   readonly secrets: string;

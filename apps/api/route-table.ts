@@ -14,7 +14,7 @@ type Access = "all" | "assigned" | "own" | "masked" | "read";
 export interface RouteRow {
   readonly host: string;
   readonly method: Method;
-  /** In the syntax of express. */
+  /** The path in the syntax of express. */
   readonly path: string;
   readonly auth: string;
   readonly access: Readonly<Partial<Record<Role, Access>>>;

@@ -40,7 +40,7 @@ export interface ApiPorts {
   readonly log: LogReads;
   /** Keys of plan tokens: the first key signs, every key is accepted. */
   readonly planKeys: readonly Buffer[];
-  /** How far the log is stored, which is `as_of` of figures. */
+  /** How far the log is stored; figures return it as `as_of`. */
   readonly positions: PositionReads;
   /** Keys of cursors: the first key signs, every key is accepted. */
   readonly cursorKeys: readonly Buffer[];
@@ -76,7 +76,7 @@ export interface Ask<C extends Contract = Contract> {
   /** Throws Problem 403 where the caller is no user. */
   readonly user: User;
   readonly role: Role | undefined;
-  /** For the audit of actions without a user. */
+  /** The sender, for the audit of actions without a user. */
   readonly sender: Pick<Act, "request_id" | "ip">;
   readonly params: z.output<C["params"]>;
   readonly query: z.output<C["query"]>;
@@ -85,7 +85,7 @@ export interface Ask<C extends Contract = Contract> {
    * The body as a use case takes it: without `version` and without fields that are undefined.
    */
   readonly input: Input<z.output<C["body"]>>;
-  /** Length of the body as it was sent. */
+  /** Length of the body before it is parsed. */
   readonly bytes: number;
   /** Names of the fields that the caller may see, of the answer or of a row of the list. */
   readonly fields: readonly string[];
@@ -159,7 +159,7 @@ export const route = <C extends Contract>(
 /** A route with its row. */
 export interface ServedRoute extends Route {
   readonly method: Method;
-  /** In the syntax of express. */
+  /** The path in the syntax of express. */
   readonly path: string;
   readonly auth: "none" | "user" | "service-token" | "invitation" | "hmac";
   /** Roles of users that may call it; every other role is answered 403. */

@@ -5,7 +5,7 @@ import type { Server } from "./reachable.ts";
 
 interface CommandWords {
   readonly description: string;
-  /** Servers that are asked before the command begins; one that does not answer ends it. */
+  /** Servers that must answer before the command begins. */
   readonly needs: readonly Server[];
 }
 export interface CommandFile {

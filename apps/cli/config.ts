@@ -120,8 +120,8 @@ export interface ReprocessConfig {
   };
 }
 /**
- * Returns what a worker computes with, for a command that computes the same again: from the
- * environment, otherwise what the stack of this folder gives its workers.
+ * Returns the settings with which a worker computes, for a command that repeats the computation:
+ * from the environment, otherwise those that the stack of this folder gives its workers.
  */
 export const reprocessing = (): ReprocessConfig => {
   const { OBJECT_STORE_URL, GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE } = process.env;

@@ -19,7 +19,9 @@ const program = new Command("tributary")
   .configureHelp({ subcommandTerm: (command) => command.name() })
   .addHelpText("before", "Examples:\n  $ tributary status\n  $ tributary report --client aurora-music --by month\n");
 
-/** Returns the command that is called, or that help is asked about: `tributary help send`. */
+/**
+ * Returns the command that is called, or the one whose help is requested: `tributary help send`.
+ */
 const called = (words: readonly string[]): string | undefined => (words[0] === "help" ? words[1] : words[0]);
 
 /** A command continues when the reader of its output ends early (`| head`). */

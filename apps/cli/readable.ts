@@ -8,7 +8,7 @@ import { UnknownSchema, type Wire } from "../../stream/wire.ts";
 import { topics } from "../../topics.ts";
 
 const byName = new Map<string, AnyTopic>(Object.values(topics).map((topic) => [topic.name, topic]));
-/** So many unreadable bytes fit on a screen. */
+/** The most unreadable bytes that are shown; they fit on a screen. */
 const SHOWN_BYTES = 200;
 
 export interface Readable {
@@ -18,7 +18,7 @@ export interface Readable {
   readonly appended_at: string;
   readonly key: string | null;
   readonly event?: { readonly id: string; readonly at: string; readonly received_at: string; readonly data: unknown };
-  /** Given instead of the event. */
+  /** Replaces `event` if the record cannot be read. */
   readonly unreadable?: { readonly why: string; readonly bytes: number; readonly hex: string };
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -104,11 +104,11 @@ const post = async (
       throw new Error(
         `${order.urls.join(" and ")} did not take a batch for ${PATIENCE_MS / 1_000} s; last answer ${problem}`,
       );
-    // The limit belongs to the token, whatever edge counts it. Any other problem may be the edge's
-    // own, so another edge is asked at once.
+    // The limit belongs to the token, so every edge would refuse. Any other problem may be the
+    // edge's own, so another edge is tried at once.
     const isLimit = problem.startsWith("429");
     if (!isLimit) edge.at = (edge.at + 1) % order.urls.length;
-    // Every edge is asked once before a pause.
+    // Every edge is tried once before a pause.
     if (!isLimit && (attempt + 1) % order.urls.length !== 0) waitMs = 0;
     // A file of many batches meets its limit repeatedly, which is reported once.
     if (!isLimit || !edge.isLimitSaid)

@@ -23,7 +23,7 @@ interface WorkSettings {
 /** Thrown to roll a preview back. */
 class Previewed extends Error {}
 
-/** Runs a use case in one transaction. Throws what it throws. */
+/** Runs a use case in one transaction. Its errors are thrown on. */
 export const inWork = async <Result>(
   pool: Pool,
   act: Act,
@@ -43,9 +43,9 @@ export const inWork = async <Result>(
 };
 
 interface OperationWords<Result> {
-  /** What is known before the operation begins. */
+  /** Details that are known before the operation begins. */
   readonly before?: object;
-  /** Returns what the operation has done. */
+  /** Returns the details of the finished operation. */
   readonly after: (result: Result) => object;
 }
 

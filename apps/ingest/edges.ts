@@ -34,7 +34,7 @@ export interface UploadPorts {
 
 export interface EdgeParts extends HostPorts {
   readonly authenticate: (request: IncomingMessage, address: string) => Token;
-  /** What the uploads of partners need. */
+  /** The ports of partners' uploads. */
   readonly uploads: UploadPorts;
   /** Takes a place of a key that may send `requestsAMinute`. */
   readonly limit: (key: string, requestsAMinute: number) => Promise<Verdict>;

@@ -1,4 +1,4 @@
-// The ingest host: opens what it needs by name, serves, and closes in reverse.
+// The ingest host: opens its resources by name, serves, and closes them in reverse.
 import { edges } from "../../edges.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { pingClickhouse } from "../../infra/clickhouse/ping.ts";

@@ -132,7 +132,8 @@ const openStores = async ({ config, scope }: Frame) => {
 };
 
 /**
- * Opens what the schedules share: the stores, the log, and the schemas of the topics they write.
+ * Opens the resources that the schedules share: the stores, the log, and the schemas of the topics
+ * they write.
  */
 const openWork = async (frame: Frame) => {
   const { config, scope, kafka } = frame;
@@ -168,7 +169,10 @@ const beginWork = async (frame: Frame): Promise<void> => {
   await beginIntake(work, suppressions);
 };
 
-/** Begins the outbox, and what is computed from the books: money, rollups, nightly inspections. */
+/**
+ * Begins the outbox, and the schedules that compute from the books: money, rollups, nightly
+ * inspections.
+ */
 const beginBooks = async (work: Work): Promise<void> => {
   const { pool, clickhouse, ofHours, wire, produce, metrics, log, begin, beginWired } = work;
   await beginWired(outbox(pool, wire, produce));
@@ -204,7 +208,7 @@ const beginLogWork = async (work: Work, suppressions: Suppressions): Promise<voi
   await begin(await scope.open("moves", () => openMoves(ofMoves)));
 };
 
-/** Jobs read and write every topic, so they have a wire of their own. */
+/** Jobs read and write every topic, so they have their own wire. */
 const beginJobs = async ({ config, scope, pool, registry, produce, log, begin }: Work): Promise<void> => {
   const { wire, opened } = lateWire(Object.values(topics), registry);
   const jobs = await scope.open("jobs work", () => openJobs({ config, pool, wire, produce, log }));

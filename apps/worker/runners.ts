@@ -45,14 +45,14 @@ const STEP_DEADLINE_MS = 60_000;
 // hangs.
 const STORE_MS = 5_000;
 /**
- * Fast memory forgets what is older (infra/redis/fast-memory.ts), so a relearn need not read older
- * hours of the archive.
+ * Fast memory keeps no versions older than this (infra/redis/fast-memory.ts), so a relearn need not
+ * read older hours of the archive.
  */
 const RELEARNT_MS = 90 * 86_400_000;
 /** Long enough for an operator to look, short enough that counts do not pile up. */
 const STOPS_KEPT_SECONDS = 86_400;
 
-/** The groups that a worker hosts, and what it hosts them with. */
+/** The groups that a worker hosts, and its resources for them. */
 export interface Host {
   readonly topology: Topology;
   readonly groups: readonly Group[];

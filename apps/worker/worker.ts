@@ -68,8 +68,8 @@ const join = async (group: Group, host: Host, { pool, processOf }: Runners): Pro
     reading: readingOf(group),
     onBatch: process,
     onJoin,
-    // The worker closes: it has given the step up, which is no failure, and its offset is not
-    // committed.
+    // The worker closes and has abandoned the step. This is no failure, and the step's offset is
+    // not committed.
     onCrash: (error) =>
       scope.closing.aborted ? log.debug("group.left", { group: group.name, error }) : scope.fail(error),
   });

@@ -28,7 +28,10 @@ export interface Contract<
   readonly isIdempotent: boolean;
   /** Codes of 409, for the documentation. */
   readonly conflicts: readonly string[];
-  /** Most keys of all objects of the body plus items of its lists; undefined: the usual limit. */
+  /**
+   * The most keys of all objects of the body plus items of its lists; undefined for the usual
+   * limit.
+   */
   readonly mostKeys?: number;
   /** The lower limit of requests holds, as for simulations and exports. */
   readonly isHeavy: boolean;

@@ -74,7 +74,9 @@ export const isNumeric = (field: unknown): boolean =>
     ? isNumeric(field.unwrap())
     : field instanceof z.ZodNumber || field === decimal || field === money;
 
-/** In the body of a write: the version that the caller has seen, like `If-Match`. */
+/**
+ * The version that the caller has seen, in the body of a write; it has the effect of `If-Match`.
+ */
 export const version = z.int().min(1).optional();
 
 /** `from` and `to` are days of America/Mexico_City, both included; see modules/base/days.ts. */

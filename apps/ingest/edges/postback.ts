@@ -43,7 +43,7 @@ interface PostbackRequest {
 }
 interface Answer {
   readonly status: "accepted" | "duplicate" | "ignored";
-  /** The id under which the sender asks for the event; null: the notice is no event. */
+  /** The id under which the sender can look the event up; null if the notice is no event. */
   readonly event_id: string | null;
 }
 

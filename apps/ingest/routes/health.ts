@@ -116,7 +116,7 @@ const kept = <T>(ms: number, ask: () => Promise<T>): (() => Promise<T>) => {
   };
 };
 
-/** Answers that are asked for less often than the rest, or that keep their last value. */
+/** Answers that are refreshed less often than the rest, or that keep their last value. */
 interface SlowAnswers {
   readonly objects: () => Promise<Store>;
   readonly letters: () => Promise<readonly (DepthAnswer | null)[]>;

@@ -23,7 +23,9 @@ export const archiveRetention = (objects: Objects, clock: () => number): Schedul
   work: (isClosing) => deleteOldHours(objects, archiving.topic, clock(), isClosing),
 });
 
-/** Then the next turn continues: a schedule that does not return counts as dead. */
+/**
+ * The length of a turn; the next turn continues. A schedule that does not return counts as dead.
+ */
 const TURN_MS = 45_000;
 
 export interface PurgePorts {

@@ -31,7 +31,7 @@ import { type Topology, writesRows } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
 
-/** So many are read, sent and acknowledged in about a second. */
+/** Reading, sending and acknowledging this many letters takes about a second. */
 const LETTERS_AT_ONCE = 500;
 const ADMIN_MS = 15_000;
 

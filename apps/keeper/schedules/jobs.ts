@@ -26,7 +26,9 @@ export interface JobSettings {
   readonly log: Log;
 }
 
-/** Then the next turn continues: a schedule that does not return counts as dead. */
+/**
+ * The length of a turn; the next turn continues. A schedule that does not return counts as dead.
+ */
 const TURN_MS = 30_000;
 /** A statement reads weeks of a client's history. */
 const HISTORY_MS = 60_000;

@@ -60,7 +60,7 @@ export interface MoveSettings {
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-/** What reprocessing opens for itself, and closes at its end. */
+/** The resources that reprocessing opens for itself and closes at its end. */
 const installationOf = ({ config, kafka, log }: MoveSettings): Installation => ({
   ...{ kafka, log, registryUrl: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX },
   ...{ clickhouseUrl: config.CLICKHOUSE_URL, objectStoreUrl: config.OBJECT_STORE_URL },

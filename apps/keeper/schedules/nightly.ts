@@ -16,7 +16,9 @@ import type { Wire } from "../../../stream/wire.ts";
 
 const AT_MS = 3.5 * 3_600_000;
 const DAY_MS = 86_400_000;
-/** Then the next turn continues: a schedule that does not return counts as dead. */
+/**
+ * The length of a turn; the next turn continues. A schedule that does not return counts as dead.
+ */
 const TURN_MS = 30_000;
 
 /** Returns the newest due day: the one before the last 03:30, as YYYY-MM-DD in Mexico City. */

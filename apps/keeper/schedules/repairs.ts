@@ -105,7 +105,7 @@ const bookIn = (pool: Pool, instance: string, canMail: boolean): Repair["book"] 
   unmailed: async (probe) => (canMail ? unmailedAlerts(pool, probe) : []),
 });
 
-/** How the store of a probe is restarted, if this process can; each restart is counted. */
+/** Restarts the store of a probe if this process can, and counts each restart. */
 const restartCounted =
   (probe: ProbeName, { config, log, metrics }: RepairPorts, stack: LocalStack | undefined): Repair["restart"] =>
   () => {

@@ -45,8 +45,8 @@ import type { Config } from "../config.ts";
 import { keepLease } from "../lease.ts";
 
 /**
- * Then the next turn continues: a schedule that does not return counts as dead. Joining the log
- * again costs a second of each turn.
+ * The length of a turn; the next turn continues. A schedule that does not return counts as dead,
+ * and joining the log again costs a second of each turn.
  */
 const TURN_MS = 60_000;
 

@@ -15,7 +15,9 @@ export interface StrayRefundsPorts {
   readonly produce: Produce;
   readonly clock: () => UnixMs;
 }
-/** Then the next turn continues: a schedule that does not return counts as dead. */
+/**
+ * The length of a turn; the next turn continues. A schedule that does not return counts as dead.
+ */
 const TURN_MS = 30_000;
 /** The pause between two turns of a pass through all orders. */
 const PAUSE_MS = 60_000;

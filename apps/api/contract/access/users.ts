@@ -1,4 +1,4 @@
-// The contracts of users, and of those that an admin makes.
+// The contracts of users, and of the users that an admin makes.
 import { z } from "zod";
 import { roles } from "../../../../modules/access/users/users.ts";
 import { contract, listContract } from "../contract.ts";

@@ -40,7 +40,7 @@ const detail = client.extend({ version: z.int() });
 const ingestTokens = z.array(z.object({ prefix: z.string(), last_used_at: time.nullable() }));
 /** The shape for an admin. */
 export const clientDetail = detail.extend({ ingest_tokens: ingestTokens });
-/** Only those who may revoke tokens see them. */
+/** Only users who may revoke tokens see them. */
 const answers = {
   admin: clientDetail,
   client_manager: detail,

@@ -25,7 +25,8 @@ export interface MoneyBefore {
 }
 
 /**
- * Returns what each partner earns by these events now and would earn then, unchanged ones included.
+ * Returns the earnings of each partner from these events, now and after the decision, including
+ * unchanged ones.
  */
 export const decidedMoney = async (
   pool: pg.Pool,

@@ -127,8 +127,8 @@ const head = (found: Explanation, newest: Version, partner: Name, campaign: Name
 };
 
 /**
- * For a line that was decided later, the receipt of the sale, not that of the row that the decision
- * made.
+ * If a line was decided later, the receipt of the sale counts, not the receipt of the decision's
+ * row.
  */
 const receivedAt = ({ order, event_id }: Explanation, newest: Version): number =>
   Math.min(

@@ -12,7 +12,7 @@ interface Options {
   readonly olderThan: string;
   readonly json?: boolean;
 }
-/** What to do, by reason. What only the sender can know has to be asked of the sender. */
+/** The advice for each reason. Only the sender can answer some of them. */
 const CURES: Readonly<Record<string, string>> = {
   no_sale: "its order is not known: ask for the sale, or for the right order id",
   no_such_event:

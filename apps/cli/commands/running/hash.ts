@@ -43,7 +43,7 @@ const readEarlier = (file: string): StateHash => {
     const read = JSON.parse(readFileSync(file, "utf8")) as StateHash;
     if (typeof read.hash === "string" && Array.isArray(read.tables)) return read;
   } catch {
-    // Reported below, like any other file that is no hash.
+    // This case is reported below, like any other file that is no hash.
   }
   throw new UsageError(
     `--compare: ${file} is not the output of \`tributary hash --json\`; write it with: tributary hash --json > ${file}`,

@@ -19,7 +19,7 @@ const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
   if (found.problems.length > 0) process.exitCode = 1;
 };
 
-/** Lists what a person still has to do once topics, schemas and tables are made. */
+/** Lists the steps that a person still has to do after topics, schemas and tables exist. */
 const showFirstSteps = ({ json }: { json?: boolean }): Promise<void> =>
   withPool(async (pool) => {
     const steps = await firstSteps(pool);

@@ -24,7 +24,10 @@ export interface PullSettings extends Pick<PullPorts, "facts" | "hides" | "wire"
 }
 
 const EVERY_MS = 15 * 60_000;
-/** Then the next window has its turn: a schedule that does not return counts as dead. */
+/**
+ * The length of a turn; then the next window is pulled. A schedule that does not return counts as
+ * dead.
+ */
 const TURN_MS = 30_000;
 const SOURCES_AT_ONCE = 4;
 const ADMIN_MS = 10_000;
@@ -66,7 +69,7 @@ const turn = async ({ pool, log }: PullSettings, ports: PullPorts, isOver: () =>
     if (rows > 0) log.info("pull.moved", { pull_id: pull.pull_id, source_id: pull.source_id, rows });
     return rows;
   } catch (error) {
-    // Another process found this one asleep and has taken the window over.
+    // While this process was suspended, another one has taken the window over.
     if (error instanceof PullLost) return 0;
     const { message } = error as Error;
     if (classify(error) === "transient" || error instanceof Unavailable)

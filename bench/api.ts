@@ -1,5 +1,6 @@
-// How fast the platform API reads beside live traffic over months of history: each read by itself,
-// then by fifty people and by fifty programs at once, and the trial of a rule over thirty days.
+// Measures how fast the platform API reads beside live traffic over months of history: each read by
+// itself, then by fifty people and by fifty programs at once, and the trial of a rule over thirty
+// days.
 import { setTimeout as sleep } from "node:timers/promises";
 import { table } from "../infra/runtime/output.ts";
 import { randomFrom } from "../infra/runtime/random.ts";
@@ -85,7 +86,7 @@ const cellsOf = ({ name, asked, others, p50, p95, p99, most }: ReturnType<typeof
 ];
 const HEADS = ["read", "asked", "200", "p50 ms", "p95 ms", "p99 ms", "target p95", "kept"];
 
-/** Ten digits that no earlier run used: bodies are fewer than ten a second. */
+/** Ten digits that no earlier run used: fewer than ten bodies are sent a second. */
 const newSerial = (): number => Math.floor(Date.now() / 100) % 10 ** 10;
 
 /** Prints and returns the figures beside `rate` live events a second. */

@@ -1,5 +1,5 @@
-// What archiving an event costs, and how fast a window comes back: by a restore, and as memory that
-// Redis lost.
+// Measures the cost of archiving an event, and how fast a window comes back: by a restore, and as
+// memory that Redis lost.
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ import { generate, openWorld, type World } from "./world.ts";
 const POLL_MS = 100;
 const CHAIN = groupNamed("enrich");
 
-/** V8 compiles, and every partition gets its first file. */
+/** During this time V8 compiles, and every partition gets its first file. */
 const WARM_UP_SECONDS = 60;
 const SENDS_A_SECOND = 4;
 const SAMPLE_RECORDS = 24_000;
@@ -49,8 +49,8 @@ const steady = async (world: World, rate: number, seconds: number): Promise<void
     firstSerial = filled.lastSerial;
   }
   const sample: OutputMessage[] = [];
-  // The same number from each partition: each closes its files at its own seconds of a minute, and
-  // none may be empty.
+  // Reads the same number from each partition: each closes its files at its own seconds of a
+  // minute, and none may be empty.
   const left = new Map<number, number>();
   await kafka.replay({
     topics: [archiving.topic],

@@ -1,5 +1,5 @@
-// The whole pipeline at a steady rate, from the edge to ClickHouse and the ledger: whether lag
-// grows, how old an event is when it can be read, and what each process costs.
+// Measures the whole pipeline at a steady rate, from the edge to ClickHouse and the ledger: whether
+// lag grows, how old an event is when it can be read, and the cost of each process.
 
 import { openClickhouse } from "../infra/clickhouse/client.ts";
 import { scopeOf } from "../infra/clickhouse/query.ts";
@@ -15,18 +15,18 @@ import { footprintOf, perEvent } from "./load/footprint.ts";
 import { generate, openWorld } from "./world.ts";
 
 /**
- * Enough for the first lags to settle. The JVM compiles for another minute, and an event costs 8 us
- * more meanwhile.
+ * After this time the first lags have settled. The JVM compiles for another minute, and an event
+ * costs 8 us more meanwhile.
  */
 const WARM_UP_SECONDS = 10;
 const EVENTS_PER_BODY = 1_000;
 /**
- * As often as a worker reads its own lag. A sample is 45 requests, which the broker pays for: once
- * a second they were half of all its answers.
+ * The interval at which a worker reads its own lag. A sample is 45 requests, which the broker pays
+ * for: once a second they were half of all its answers.
  */
 const SAMPLE_MS = 5_000;
 
-/** Without the copy of the log, which waits on purpose until its next file is full. */
+/** Excludes the copy of the log, which intentionally waits until its next file is full. */
 const readers = pipeline.nodes.flatMap((node) =>
   node.is === "edge" || (node.is === "sink" && !writesRows(node))
     ? []

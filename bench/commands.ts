@@ -1,5 +1,5 @@
-// How long twenty commands take that change nothing, and how soon they name a server that hangs.
-// Runs on a stack of its own with a thousand sales; each command runs as with `npx tributary`.
+// Measures how long twenty commands take that change nothing, and how soon they name a server that
+// hangs. Runs on a new stack with a thousand sales; each command runs as with `npx tributary`.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { needsOf } from "../apps/cli/commands.ts";
@@ -83,7 +83,7 @@ const sell = async ({ stack, home }: World): Promise<void> => {
 interface Hung extends Timed {
   readonly server: ServiceName;
 }
-/** Runs each command with each server that it needs, and keeps the slowest. */
+/** Runs each command with each of its servers hanging, and keeps the slowest. */
 const whileHanging = async (world: World): Promise<ReadonlyMap<string, Hung>> => {
   const slowest = new Map<string, Hung>();
   for (const server of SERVERS) {

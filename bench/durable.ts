@@ -1,5 +1,5 @@
-// What it costs to survive a power cut: the log with a sync for each send and partition, and the
-// spool of an edge, whose appends share a sync.
+// Measures the cost of surviving a power cut: the log with a sync for each send and partition, and
+// the spool of an edge, whose appends share a sync.
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { openSpool } from "../infra/spool/spool.ts";
 import type { OutputMessage } from "../stream/messages.ts";
 import { cpuUsOf, quantile, save } from "./figures.ts";
 
-/** The length of an event of the first chain, roughly (docs/performance.md). */
+/** The approximate length of an event of the first chain (docs/performance.md). */
 const EVENT_BYTES = 480;
 const DEVICES = 5_000;
 const PARTITIONS = 12;
@@ -36,8 +36,8 @@ interface Measured {
   readonly ourUs: number;
   readonly brokerUs: number | null;
   /**
-   * Of the spool: one for all appends that came together. Syncs of the log cannot be counted from
-   * here.
+   * Syncs of the spool; appends that come together share one. Syncs of the log cannot be counted
+   * from here.
    */
   readonly syncsPerSecond: number | null;
 }
@@ -95,8 +95,8 @@ const measure = async (
 };
 
 /**
- * Our own client cannot set this: operators do it with Kafka's tools. A process of its own does it
- * here, because ours has a patched kafkajs.
+ * Our own client cannot set this, because operators do it with Kafka's tools. A separate process
+ * does it here, because this one has a patched kafkajs.
  */
 const makeTopic = async (brokers: string, topic: string, setting: string): Promise<void> => {
   const [name, value] = setting.split("=");

@@ -59,7 +59,7 @@ export const noteLoad = (): void => {
 
 /** The conditions of a run, stored with its figures. */
 const circumstances = () => ({
-  // With -dirty if the code that ran is in no commit.
+  // Ends with -dirty if the code was not committed.
   commit: execFileSync("git", ["describe", "--always", "--dirty", "--exclude", "*"], { encoding: "utf8" }).trim(),
   machine: `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`,
   node: process.version,

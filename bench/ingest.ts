@@ -1,5 +1,5 @@
-// How many events a second one ingest process takes, or two of them, with the log's
-// acknowledgement; the same for a tutorial twin on the same broker.
+// Measures how many events a second one ingest process, or two of them, accept with the log's
+// acknowledgement, and the same for a tutorial twin on the same broker.
 import { UsageError } from "../infra/runtime/command-errors.ts";
 import { apps } from "../modules/running/installation/product.ts";
 import { cpuUsOf, rssMiBOf, save } from "./figures.ts";
@@ -66,7 +66,7 @@ const measureBodies = async (
 /** Keeps the serial numbers of two generators apart, so that they send no event twice. */
 const SERIALS_APART = 100_000_000;
 
-/** Sends requests of one event: as many as are answered, and then half of that. */
+/** Sends requests of one event, first at the highest rate that is answered, then at half of it. */
 const measureSingle = async (world: World, target: Target, seconds: number): Promise<readonly Measured[]> => {
   const order = {
     port: Number(new URL(target.url).port),
@@ -125,7 +125,9 @@ interface Asked {
   readonly processes: number;
 }
 
-/** Both processes start alike here, although the second one is the standby in an installation. */
+/**
+ * Both processes are started alike here, although the second one is the standby in an installation.
+ */
 const HOSTS = ["ingest", "ingest-standby"] as const;
 const hosts = (processes: number) => {
   const [first, second] = HOSTS.map((wanted) => apps.find(({ name }) => name === wanted)!);
@@ -150,7 +152,7 @@ export const run = async (options: {
     processes: Number(options.processes ?? 1),
   };
   if (asked.processes !== 1 && asked.processes !== 2) throw new UsageError("--processes: must be 1 or 2");
-  // The twin only runs beside a whole measurement of ours.
+  // The twin runs only if all sizes of bodies are measured on one process of ours.
   const isAll = options.bodies === undefined && asked.processes === 1;
   const peers = [...(isAll ? [tutorialTwin] : []), ...(options.peer ?? []).map(peerNamed)];
   const world = await openWorld(hosts(asked.processes), { tokens: TOKENS, requestsAMinute: REQUESTS_A_MINUTE });

@@ -54,7 +54,7 @@ Examples:
   $ npm run bench -- ingest --bodies 1 --runs 2             single events only
   $ npm run bench -- chain --rate 10000 --seconds 60        the whole pipeline for a minute
 `;
-/** Folders of the benches that do not stand beside this file. */
+/** Folders of the benches that are not beside this file. */
 const folders: Readonly<Record<string, string>> = {
   conversion: "money/",
   import: "edges/",

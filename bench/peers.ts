@@ -1,5 +1,5 @@
-// Our newest figures of taking events, beside the tutorial twin and the peers of the same run, and
-// the peers that this machine has.
+// Prints our newest figures of accepting events beside those of the tutorial twin and the peers of
+// the same run, and lists the peers on this machine.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -47,7 +47,7 @@ export const peersText = (folder: string, installed: readonly Installed[]): stri
     .sort()
     .reverse()
     .map((file) => ({ file, result: JSON.parse(readFileSync(join(folder, file), "utf8")) as Result }));
-  // A newer result without a peer is passed over.
+  // A newer result without a peer is skipped.
   const found = results.find(({ result }) => result.runs.some(isPeer)) ?? results[0];
   if (found === undefined) return `${folder} has no result of taking events yet: npm run bench -- ingest`;
   const { file, result } = found;

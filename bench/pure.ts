@@ -1,5 +1,5 @@
-// What every pure step costs an event, as a multiple of JSON.parse of the same event in the same
-// process: absolute times differ by machine, these ratios hardly do.
+// Measures the cost of every pure step for an event, as a multiple of JSON.parse of the same event
+// in the same process: absolute times differ by machine, these ratios hardly do.
 import { setImmediate } from "node:timers/promises";
 import { identifyFor, pepperOf } from "../domain/device-id.ts";
 import { reference } from "../domain/reference/reference.ts";
@@ -110,7 +110,9 @@ const givenOf = (topic: AnyTopic, values: readonly Buffer[]): readonly StageInpu
 const encoded = (topic: AnyTopic, events: readonly Recorded<any>[]): readonly Buffer[] =>
   events.map((event) => wire.encode(topic, event, nowhere));
 
-/** A stage over events without memory: facts, state, processor, and the encoding of its output. */
+/**
+ * Runs a stage over events without memory: facts, state, processor, and the encoding of its output.
+ */
 const folding = async (
   hosted: HostedStage,
   given: readonly StageInput[],
@@ -216,7 +218,10 @@ const cpuUs = ({ run }: Step): number => {
   return (user + system) / events;
 };
 
-/** Measures every step beside the parse of its own pass, so that a slower machine slows both. */
+/**
+ * Measures every step together with the parse of the same pass, so that a slower machine slows
+ * both.
+ */
 export const measure = async (): Promise<readonly Cost[]> => {
   const steps = await stepsOf();
   const best = new Map(steps.map(({ name }) => [name, Number.POSITIVE_INFINITY]));

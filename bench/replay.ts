@@ -1,5 +1,5 @@
-// How fast a window is written to the stores again beside the live rate, what live traffic pays for
-// it, and whether the state stays the same.
+// Measures how fast a window is written to the stores again beside the live rate, how much live
+// traffic slows down, and whether the state stays the same.
 
 import { type Clickhouse, openClickhouse } from "../infra/clickhouse/client.ts";
 import { openKafka } from "../infra/kafka/kafka.ts";
@@ -44,8 +44,8 @@ from events where received_at >= fromUnixTimestamp64Milli({from:Int64})
 };
 
 /**
- * Fills the log for `--seconds` as fast as it takes events (20). `--rate` is that of the live
- * traffic beside the second replay (a third of the sustained rate).
+ * Fills the log for `--seconds` as fast as it takes events (20). `--rate` is the rate of the live
+ * traffic during the second replay (a third of the sustained rate).
  */
 export const run = async (options: { seconds?: string; rate?: string }): Promise<void> => {
   const seconds = Number(options.seconds ?? 20);

@@ -1,5 +1,5 @@
-// Builds a store again from the log: how fast that many events come back, what they cost each
-// process, and whether memory stays flat.
+// Builds a store again from the log: measures how fast that many events come back, their cost for
+// each process, and whether memory stays flat.
 import { spawn } from "node:child_process";
 import { setTimeout } from "node:timers/promises";
 import { openClickhouse } from "../infra/clickhouse/client.ts";
@@ -14,7 +14,7 @@ import { generate, openWorld, type World } from "./world.ts";
 
 const TOPIC = topics.eventsAttributed.name;
 const GROUP = groupNamed("analytics");
-/** Real events; all others are copies of them with ids of their own. */
+/** The number of real events; all others are copies of them with new ids. */
 const SAMPLE = 20_000;
 const A_SEND = 2_000;
 const SENDS_AT_ONCE = 4;
@@ -49,7 +49,7 @@ const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12
 /** The last digits of an id are the number of the copy. */
 const DIGITS = 12;
 
-/** Writes `count` copies of the sample, each event with an id of its own. */
+/** Writes `count` copies of the sample, each event with a new id. */
 const fill = async (kafka: Kafka, sample: readonly OutputMessage[], count: number): Promise<void> => {
   // In the bytes of an event its id follows its key, which holds the id of the device.
   const ends = sample.map(({ value }) => {

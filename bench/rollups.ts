@@ -1,5 +1,5 @@
-// What it costs to compute one touched minute again, and its hour as a whole, by the number of
-// events in the hour: at which size does it fall behind?
+// Measures the cost of recomputing one touched minute, and its hour as a whole, by the number of
+// events in the hour. It shows the size at which rollups fall behind.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,8 +16,8 @@ import { attributed, clickCredit, noon, recorded } from "../tests/support/builde
 import { topics } from "../topics.ts";
 import { cpuUsOf, median, save } from "./figures.ts";
 
-// Up to one client that sends a million events a minute for three minutes; more takes time and
-// shows nothing new.
+// The largest size is a client that sends a million events a minute for three minutes. More takes
+// time and shows nothing new.
 const SIZES = [10_000, 100_000, 1_000_000, 3_000_000];
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;

@@ -1,5 +1,5 @@
-// How fast the hosted chain (enrich, score, attribute) reads a full log: all events on one
-// partition, as one hot device causes, and spread over all.
+// Measures how fast the hosted chain (enrich, score, attribute) reads a full log: all events on one
+// partition, as with one hot device, and spread over all.
 
 import { openKafka } from "../infra/kafka/kafka.ts";
 import { table } from "../infra/runtime/output.ts";

@@ -1,5 +1,4 @@
-// The embedded stack in a folder of its own, new for each bench, with the apps that the bench
-// needs.
+// The embedded stack in a new folder for each bench, with the apps that the bench needs.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,11 +18,13 @@ export interface World {
   readonly clientId: number;
   /** One token may send 100 requests a minute, unless the bench sets more. */
   readonly tokens: readonly string[];
-  /** With this secret the embedded identity provider issues tokens of users. */
+  /** The secret of the embedded identity provider, which issues tokens of users. */
   readonly loginSecret: string;
   readonly stop: () => Promise<void>;
 }
-/** Enough for batches at any rate; single events need one token for every 100 a minute. */
+/**
+ * Enough for batches at any rate. For single events a bench needs one token for every 100 a minute.
+ */
 const TOKENS = 60;
 
 export const openWorld = async (
@@ -33,7 +34,7 @@ export const openWorld = async (
     /** The limit of each token; by default the normal one. */
     readonly requestsAMinute?: number;
     readonly services?: readonly ServiceName[];
-    /** A folder that stays with its data; without it a folder that is removed at the end. */
+    /** A folder that is kept with its data; by default the folder is temporary. */
     readonly home?: string | undefined;
     /** Brokers of the log; 1 by default. */
     readonly brokers?: Brokers;
@@ -67,7 +68,7 @@ export const openWorld = async (
   return { stack, home, clientId, tokens, loginSecret: secretsOf(openHome(home)).login, stop };
 };
 
-/** Runs the generator as a process of its own, so that its CPU is measured apart. */
+/** Runs the generator in a separate process, so that its CPU is measured apart. */
 export const generate = (order: LoadOrder): Promise<LoadResult> =>
   new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [new URL("./load/generator.js", import.meta.url).pathname], {

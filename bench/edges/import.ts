@@ -1,5 +1,5 @@
-// How fast a stored file becomes events in the log, and the memory for it: rows are admitted,
-// claimed, sent and counted.
+// Measures how fast a stored file becomes events in the log, and the memory for it: rows are
+// admitted, claimed, sent and counted.
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openObjects } from "../../infra/objects/open.ts";
@@ -14,13 +14,13 @@ import { openWorld } from "../world.ts";
 interface Measured {
   readonly rowsPerSecond: number;
   readonly uploadUs: number;
-  /** The highest of samples each half second. */
+  /** The highest of the samples, which are taken every half second. */
   readonly rssMiB: number;
 }
 const LOOK_MS = 500;
 const CHUNK_ROWS = 2_000;
 
-/** Sales with one line each, every one of another device and amount. */
+/** Sales with one line each, all from different devices and with different amounts. */
 function* csv(run: number, rows: number): Generator<Buffer> {
   const day = new Date().toISOString().slice(0, 10);
   yield Buffer.from("order_id,revenue,currency,product_id,quantity,ts,did\n");

@@ -1,4 +1,5 @@
-// How many signed leads a second one API process stores; each is answered after its commit.
+// Measures how many signed leads a second one API process stores; each is answered after its
+// commit.
 import { createHmac } from "node:crypto";
 import { Agent, request } from "node:http";
 import { table } from "../../infra/runtime/output.ts";

@@ -1,4 +1,4 @@
-// How many visitors of tracking links one process redirects a second.
+// Measures how many visitors of tracking links one process redirects a second.
 import { measure } from "./visited.ts";
 
 /** `--seconds` a run (20). */

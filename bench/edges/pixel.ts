@@ -1,4 +1,5 @@
-// How many requests of one event a pixel process answers a second, each from another device.
+// Measures how many requests of one event a pixel process answers a second, each from another
+// device.
 import { measure } from "./visited.ts";
 
 /** `--seconds` a run (20). */

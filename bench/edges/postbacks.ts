@@ -1,5 +1,5 @@
-// How many payloads of one source an ingest process takes a second: for each it sends an event to
-// the log, stores the raw payload and marks the key.
+// Measures how many payloads of one source an ingest process accepts a second: for each it sends an
+// event to the log, stores the raw payload and marks the key.
 import { openPool, transaction } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { insertSource, type SourceSettings } from "../../modules/intake/sources/save-source.ts";

@@ -1,5 +1,5 @@
-// How many visitors one process of an edge answers a second, each stored in the log first, and how
-// long they wait at half of that rate.
+// Measures how many visitors one process of an edge answers a second, each stored in the log first,
+// and how long they wait at half of that rate.
 import { table } from "../../infra/runtime/output.ts";
 import { apps } from "../../modules/running/installation/product.ts";
 import { cpuUsOf, rssMiBOf, save } from "../figures.ts";
@@ -9,7 +9,7 @@ import { openWorld, type World } from "../world.ts";
 
 type Asked = Pick<VisitOrder, "path" | "eventsOf" | "isPostback">;
 
-/** `asked` has the request of each visitor. `seconds` a run (20). */
+/** `asked` returns the request of a visitor. Each run lasts `seconds` (20). */
 export const measure = async (
   app: "links" | "pixel" | "ingest",
   asked: (world: World) => Asked | Promise<Asked>,

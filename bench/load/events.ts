@@ -13,8 +13,9 @@ export interface BodyShape {
   readonly now: number;
 }
 /**
- * A body for many sends: `renew` writes another serial into every event id and order id, so that no
- * two sends hold the same event, and moves the time of each event to the same age before `now`.
+ * A body that is sent many times: `renew` writes another serial into every event id and order id,
+ * so that no two sends hold the same event, and moves each event's time so that its age before
+ * `now` stays the same.
  */
 export interface Body {
   readonly bytes: Buffer;

@@ -7,7 +7,7 @@ import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import type { World } from "../world.ts";
 
-/** Growing bytes and counts by name. */
+/** Bytes and counts that grow, by name. */
 export type Footprint = Readonly<Record<string, number>>;
 
 const isSegment = (file: string): boolean => file.endsWith(".log");

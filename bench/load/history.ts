@@ -1,5 +1,5 @@
-// Months of history of one client, written directly into ClickHouse and Postgres: data for
-// questions, without the hours that the pipeline would need.
+// Writes months of history of one client directly into ClickHouse and Postgres, for benches of
+// reads, without the hours that the pipeline would need.
 import type pg from "pg";
 import { dayOf, startOfDay } from "../../domain/calendar.ts";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
@@ -25,7 +25,9 @@ export interface HistoryOf {
 }
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
-/** Events made by the real mapping; a day has copies of them with other ids, times and devices. */
+/**
+ * Events made by the real mapping; each day has copies of them with other ids, times and devices.
+ */
 const MAPPED = 10_000;
 /** Each 50th mapped event is a sale, and three of four sales are credited. */
 const SALES_APART = 50;
@@ -33,7 +35,7 @@ const SALES_OF_MAPPED = MAPPED / SALES_APART;
 /** One statement writes this many days. */
 const DAYS_AT_ONCE = 10;
 const DEVICES = 900_000;
-/** Tables of which one day is kept as the source of copies. */
+/** Tables that keep one day as the source of copies. */
 const COPIED = ["events", "rollups", "rollup_dimensions"] as const;
 
 const dayNumber = (day: number): number => Math.floor(day / DAY_MS);
@@ -169,7 +171,7 @@ const salesOf = (of: HistoryOf, last: number, from: number, to: number): Sql => 
       generate_series(0, ${eventsADay / SALES_APART - 1}::int) n`;
 };
 
-/** Each sale has its order, and a credited one its conversion, commission and entry. */
+/** Writes the order of each sale; for a credited sale also its conversion, commission and entry. */
 const writeSales = async (of: HistoryOf, last: number, from: number, to: number): Promise<void> => {
   const all = salesOf(of, last, from, to);
   const credited = sql`select s.*, extract(year from at at time zone 'America/Mexico_City')::int as year,

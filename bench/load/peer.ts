@@ -1,5 +1,5 @@
-// A process that is measured beside our edge: it takes the same bodies at the same path and writes
-// to the same broker.
+// Runs a process that is compared with our edge: it takes the same bodies at the same path and
+// writes to the same broker.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
@@ -13,7 +13,7 @@ export interface Target {
 }
 export interface Peer {
   readonly name: string;
-  /** A line for the shell, which knows $KAFKA_BROKERS, $REGISTRY_URL, $TOPIC and $PORT. */
+  /** A shell command, which may use $KAFKA_BROKERS, $REGISTRY_URL, $TOPIC and $PORT. */
   readonly command: string;
 }
 export interface Running extends Target {
@@ -27,7 +27,7 @@ export const tutorialTwin: Peer = {
   command: `"${process.execPath}" "${twin}" "$KAFKA_BROKERS" "$REGISTRY_URL" "$TOPIC" "$PORT"`,
 };
 
-/** Reads `name=command`, the form of `--peer`. */
+/** Parses `name=command`, the form of `--peer`. */
 export const peerNamed = (text: string): Peer => {
   const [, name, command] = /^([\w .-]+)=(.+)$/s.exec(text) ?? [];
   if (name === undefined || command === undefined)

@@ -1,5 +1,5 @@
-// The pipeline of tutorials: express.json, one await of the registry client's encode for each
-// event, and kafkajs with its defaults. Ours is compared with it. Its schema holds the same fields,
+// The pipeline of tutorials, which ours is compared with: express.json, one await of the registry
+// client's encode for each event, and kafkajs with its defaults. Its schema holds the same fields,
 // with props as one text.
 import { SchemaRegistry } from "@kafkajs/confluent-schema-registry";
 import express from "express";

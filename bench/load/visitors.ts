@@ -1,12 +1,12 @@
-// Visitors of a tracking link or of pages with a pixel, a network with its postbacks, or senders of
-// single events, as a process of its own. It uses kept connections and reports answers and waiting
-// times. Its order is JSON on stdin.
+// A separate process that plays visitors of a tracking link or of pages with a pixel, a network
+// with its postbacks, or senders of single events. It uses kept connections and reports answers and
+// waiting times. Its order is JSON on stdin.
 import { connect } from "node:net";
 import { json } from "node:stream/consumers";
 import { quantile } from "../figures.ts";
 import { bodyOf, MANY_DEVICES } from "./events.ts";
 
-/** `rate` 0 sends as many as are answered. */
+/** A `rate` of 0 sends as fast as answers come. */
 export interface VisitOrder {
   readonly port: number;
   readonly path: string;

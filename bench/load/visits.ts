@@ -1,4 +1,4 @@
-// Runs visitors (visitors.ts) as a process of their own, so that their CPU is measured apart.
+// Runs visitors (visitors.ts) in a separate process, so that their CPU is measured apart.
 import { spawn } from "node:child_process";
 import type { VisitOrder, VisitResult } from "./visitors.ts";
 

@@ -1,5 +1,5 @@
-// What a conversion costs from its claim to the ledger: settle, commission and the sinks of money
-// in this process, with Postgres beside it, in batches as large as those of a steady rate.
+// Measures the cost of a conversion from its claim to the ledger: settle, commission and the sinks
+// of money in this process, with Postgres beside it, in batches as large as those of a steady rate.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,5 +1,6 @@
-// What one claim costs as its order grows to 2,000 lines, and one conversion as its partner grows
-// to a million: without servers, but memory is packed and read as Postgres stores it.
+// Measures the cost of one claim as its order grows to 2,000 lines, and of one conversion as its
+// partner grows to a million. It runs without servers, but packs and reads memory as Postgres
+// stores it.
 import { setImmediate } from "node:timers/promises";
 import { packed, unpacked } from "../../infra/postgres/packed-values.ts";
 import { table } from "../../infra/runtime/output.ts";

@@ -1,4 +1,4 @@
-// What each read costs by itself: one user, no other reads, and the CPU of each server.
+// Measures the cost of each read by itself: one user, no other reads, and the CPU of each server.
 import { table } from "../../infra/runtime/output.ts";
 import { cpuUsOf, median } from "../figures.ts";
 import type { PortalWorld } from "./portal-world.ts";

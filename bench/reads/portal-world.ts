@@ -11,7 +11,7 @@ import { openWorld, type World } from "../world.ts";
 
 const USERS = 50;
 const PARTNERS = 20;
-/** The index of the partner and the campaign that are read about: each 20th sale is theirs. */
+/** The index of the partner and the campaign that the reads are about; each 20th sale is theirs. */
 export const SELLS = 1;
 type Role = "admin" | "client_manager" | "viewer" | "partner" | "client_user";
 export interface User {
@@ -39,7 +39,7 @@ export interface PortalWorld {
 const roleOf = (n: number): Role =>
   (["client_manager", "client_manager", "admin", "viewer", "partner", "client_user"] as const)[n % 6]!;
 
-/** Purchases of one country: one of 250 events. */
+/** A rule for purchases of one country: one of 250 events. */
 export const rule = (partner_id: number) => ({
   when: {
     all: [
@@ -103,8 +103,8 @@ const makeHistory = async (world: World, days: number, eventsADay: number): Prom
 };
 
 /**
- * Opens the installation in `home`, or in a folder that is removed at the end. Data of an earlier
- * run there is used as it is, whatever the options say.
+ * Opens the installation in `home`, or in a folder that is removed at the end. If an earlier run
+ * left data there, it is used unchanged and the options are ignored.
  */
 export const openPortalWorld = async (
   home: string | undefined,

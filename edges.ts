@@ -1,5 +1,6 @@
 // WHERE EVENTS ENTER: every edge, which is the first part of the pipeline of topology.ts. A host of
-// one edge imports its file of edges/ instead, so that it starts without the code of the others.
+// one edge imports its own file of edges/ instead, so that it starts without the code of the
+// others.
 import { deadLetters } from "./edges/dead-letters.ts";
 import { linkEdges } from "./edges/link.ts";
 import { pixelEdges } from "./edges/pixel.ts";

@@ -83,7 +83,7 @@ const canonical = (value: unknown): string => {
  */
 export const orderIdOf = (text: string): string => text.trim().normalize("NFC");
 
-/** In lower case, because they are compared in lower case. */
+/** Lower case, because order ids are compared in lower case. */
 export const weakOrderIds: readonly string[] = ["null", "undefined", "none", "0", "n/a", "test"];
 const PLACEHOLDERS: ReadonlySet<string> = new Set(weakOrderIds);
 
@@ -95,10 +95,10 @@ export const isWeakOrderId = (orderId: string): boolean =>
   orderId.length <= 9 && PLACEHOLDERS.has(orderId.toLowerCase());
 
 /**
- * The key by which the browser's copy of a lead and the signed push are recognised as one: the
- * hashed e-mail address with the product, otherwise the client's own lead id, otherwise null; then
- * the event is a lead of its own. The settle stage decides how far apart in time two leads with one
- * key may be. `emailHash` is the keyed hash (64 hex digits).
+ * The key by which the browser's copy of a lead and the signed push are recognised as the same
+ * lead: the hashed e-mail address with the product, otherwise the client's own lead id. Null if
+ * there is neither; then the event is a separate lead. The settle stage decides how far apart in
+ * time two leads with one key may be. `emailHash` is the keyed hash (64 hex digits).
  */
 export const leadKey = (lead: {
   readonly emailHash: string | null;

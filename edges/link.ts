@@ -1,4 +1,5 @@
-// The edge of apps/links, apart from the others so that its host starts without their code.
+// The edge of apps/links. It has its own file so that its host starts without the code of other
+// edges.
 import { acceptsVisit, admitVisit } from "../processors/admit/link.ts";
 import { edge } from "../stream/flow.ts";
 import { topology } from "../stream/topology.ts";

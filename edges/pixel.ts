@@ -1,4 +1,5 @@
-// The edge of apps/pixel, apart from the others so that its host starts without their code.
+// The edge of apps/pixel. It has its own file so that its host starts without the code of other
+// edges.
 import { acceptsPixel, admitPixel } from "../processors/admit/pixel.ts";
 import { edge } from "../stream/flow.ts";
 import { topology } from "../stream/topology.ts";

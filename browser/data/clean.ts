@@ -8,7 +8,10 @@ import { sha256 } from "./sha256.ts";
 const MAX_DEPTH = 8;
 const MAX_KEYS = 200;
 const MAX_TEXT = 8_192;
-/** The most characters of one event; a value that is no text counts as 16. The rest is left out. */
+/**
+ * The most characters of one event; a value that is no text counts as 16. Everything beyond that is
+ * left out.
+ */
 const MAX_SIZE = 65_536;
 const FORBIDDEN = /^(__proto__|constructor|prototype)$/;
 const HASHED = /^[0-9a-f]{64}$/i;

@@ -23,7 +23,7 @@ const VITAL_NAMES = /^(purchase|lead_submit|consent)$/;
 
 export const weightOf = (name: string): Weight => (VITAL_NAMES.test(name) ? VITAL : CALL);
 
-/** Runs `work` once at the earliest moment that was asked for, and drops later ones. */
+/** Runs `work` once at the earliest requested moment, and drops later ones. */
 const openAlarm = (work: () => void): ((inMs: number) => void) => {
   let wakesAt = Number.POSITIVE_INFINITY;
   return (inMs) => {

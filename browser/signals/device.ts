@@ -1,5 +1,5 @@
-// What the browser says about device and connection, once a session, and a coarse fingerprint of it
-// without canvas, audio or fonts.
+// Reports device and connection as the browser names them, once a session, and a coarse fingerprint
+// of them without canvas, audio or fonts.
 import { sha256 } from "../data/sha256.ts";
 import { nav, win } from "../guard.ts";
 import type { Tracker } from "../tracker.ts";

@@ -1,4 +1,5 @@
-// How a page is read and left: scroll depth, attention, visibility, network, size and history.
+// Measures how a page is read and left: scroll depth, attention, visibility, network, size and
+// history.
 import { doc, later, listen, nav, win } from "../guard.ts";
 import type { Tracker } from "../tracker.ts";
 

@@ -1,5 +1,5 @@
-// What a visitor does with the pointer: clicks by their target, rage clicks, dead clicks, copying,
-// selecting, printing and hovering.
+// Reports what a visitor does with the pointer: clicks by their target, rage clicks, dead clicks,
+// copying, selecting, printing and hovering.
 import { doc, guarded, later, listen, win } from "../guard.ts";
 import type { Tracker } from "../tracker.ts";
 import { describe, looksClickable, meant } from "./element.ts";

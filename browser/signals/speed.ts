@@ -3,7 +3,7 @@ import { doc, later, listen, whenIdle, win } from "../guard.ts";
 import { loadPart } from "../parts.ts";
 import type { Tracker } from "../tracker.ts";
 
-/** Most pages have their numbers long before; the browser keeps them all. */
+/** Most pages have their values well before this time, and the browser keeps them all. */
 const AFTER_LOAD_MS = 500;
 
 export const startSpeed = (tracker: Tracker): void => {

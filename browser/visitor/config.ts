@@ -10,7 +10,7 @@ export interface Config {
   readonly replay_enabled: boolean;
   /** Percent of visits. */
   readonly replay_sample_rate: number;
-  /** Only visitors who have chosen are recorded. */
+  /** If true, only visitors who have made a choice are recorded. */
   readonly consent_replay: boolean;
 }
 

@@ -123,7 +123,7 @@ export const openVisitor = (): Visitor => {
   const given = (): number => chosen ?? settings().consent_default;
   /** Nothing is kept on the device under a mask of 0, nor before the mask is known. */
   const mayStore = (): boolean => (chosen !== undefined || config !== null) && given() !== 0;
-  /** Writes to the device what this page has used so far, or removes it from there. */
+  /** Stores the values that this page has used so far on the device, or removes them from it. */
   const settle = (): void => {
     stampAgain();
     allowStorage(mayStore());

@@ -184,8 +184,8 @@ const boundsOf = (kind: FieldKind): string =>
   kind === "money" ? "numbers" : "numbers or dates (YYYY-MM-DD or RFC 3339)";
 
 /**
- * What a walk does at each kind of node. `path` is the node's JSON pointer, which names a leaf in
- * explanations.
+ * The actions of a walk at each kind of node. `path` is the node's JSON pointer, which names a leaf
+ * in explanations.
  */
 export interface NodeVisitor<Result> {
   readonly leaf: (leaf: Leaf, path: string) => Result;

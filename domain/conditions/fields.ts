@@ -62,7 +62,7 @@ const propsPrefix = "props.";
 const eventTypeOf = (event: EventReceived): string =>
   event.t === "custom" && event.custom_name !== null ? event.custom_name : event.t;
 
-/** Undefined if there is no such field. */
+/** The kind of a field; undefined if there is no such field. */
 export const kindOf = (field: string): FieldKind | undefined => {
   if (field === "value") return "money";
   if (field.startsWith(propsPrefix)) return pathOf(field).every((name) => name !== "") ? "any" : undefined;

@@ -39,7 +39,7 @@ export const trackedLink = (reference: Reference, code: string, now: UnixMs): Tr
   return { link, client, fault, destination: destination ?? null };
 };
 
-/** How long a click on a link of this client may earn, in milliseconds. */
+/** The time in milliseconds during which a click on a link of this client may earn. */
 export const clickWindowMs = ({ click_window_days }: Pick<Client, "click_window_days">): number =>
   click_window_days * DAY_MS;
 

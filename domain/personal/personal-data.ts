@@ -62,7 +62,7 @@ const MAX_FORMED_OF_VALUE = 32_768;
  */
 export class TooMuchPersonalData extends Error {}
 
-/** What one value has used of the limits so far. */
+/** The part of the limits that one value has used so far. */
 interface ScrubCost {
   emails: number;
   formed: number;

@@ -3,7 +3,7 @@
 
 /**
  * The version of `personalForm`. Raise it with any change, and keep the previous form, so that
- * erasure still finds what was hashed with it (docs/privacy.md).
+ * erasure still finds values that were hashed with it (docs/privacy.md).
  */
 export const PERSONAL_FORM = 2;
 

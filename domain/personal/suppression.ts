@@ -115,7 +115,7 @@ const hidesConversion = ({ devices, people, orders }: OfClient, { data }: Record
   speaksOf(people, data.customer, data.occurred_at) ||
   (orders.size > 0 && data.order_id !== null && isHidden(orders, orderSubject(data.order_id), data.occurred_at));
 
-/** By topic. Ledger entries name conversions and partners but no person, so amounts stay. */
+/** Tests by topic. Ledger entries name conversions and partners but no person, so amounts stay. */
 const hidesIn: { readonly [Name in TopicName]?: (own: OfClient, event: Recorded<any>) => boolean } = {
   "events.raw": (own, { data, at }) => hidesEvent(own, data, at),
   "events.restored": (own, { data, at }) => hidesEvent(own, data, at),

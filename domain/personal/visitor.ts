@@ -1,5 +1,5 @@
-// What an event says of its visitor beside the device id: address and user agent, the browser's
-// privacy signals, a consent choice, and a country that the sender knows better.
+// The facts about an event's visitor other than the device id: address and user agent, the
+// browser's privacy signals, a consent choice, and a country that the sender knows better.
 import type { EventReceived } from "../../schemas/generated.ts";
 import { propsOf } from "../conditions/props.ts";
 

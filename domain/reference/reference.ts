@@ -1,4 +1,4 @@
-// What stages and edges may look up about clients, partners, campaigns, links, contracts and rules,
+// The data that stages and edges look up: clients, partners, campaigns, links, contracts and rules,
 // as known at any moment.
 import type { UnixMs, View } from "../../stream/flow.ts";
 import type { NightlyThresholds } from "./thresholds.ts";
@@ -44,10 +44,10 @@ export interface Client extends RowTimes {
   readonly fraud_rules: Readonly<
     Record<string, { readonly active?: boolean; readonly weight?: number; readonly threshold?: number }>
   >;
-  /** Events that the client trusts whatever the rules find. */
+  /** Events that the client trusts even if fraud rules flag them. */
   readonly fraud_exclusions: readonly FraudExclusion[];
   readonly segments: readonly string[];
-  /** Where visitors of an unused link go, if its campaign has no fallback of its own. */
+  /** The target for visitors of an unused link whose campaign has no fallback. */
   readonly fallback_url: string | null;
 }
 export interface FraudExclusion {
@@ -140,7 +140,8 @@ export interface Contract extends RowTimes {
   readonly tiers: readonly Tier[];
   readonly tier_mode: "marginal" | "retroactive";
   /**
-   * How many months after a customer's first sale a recurring contract pays. Null means for life.
+   * The number of months after a customer's first sale in which a recurring contract pays. Null
+   * means for life.
    */
   readonly months: number | null;
   readonly min_minor: bigint | null;

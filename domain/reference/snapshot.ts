@@ -115,7 +115,7 @@ const idsByClient = <Row extends { readonly client_id: number }>(rows: readonly 
 const nameOf = ({ client_id, partner_id, year, month }: PeriodOf): string =>
   `${client_id}:${partner_id}:${year}-${month}`;
 
-/** Everything that a look-up reads, made once from the rows. */
+/** The indexes that look-ups read, built once from the rows. */
 const indexesOf = (rows: ReferenceRows) => ({
   clientAt: thingsOf(rows.clients, (row) => row.client_id),
   partnerAt: thingsOf(rows.partners, (row) => row.partner_id),

@@ -6,7 +6,7 @@ export interface NightlyThresholds {
   readonly flood_clicks: number;
   /** ... and fewer conversions than this for each million clicks. */
   readonly flood_conversions_ppm: number;
-  /** With fewer conversions than this, a distribution proves nothing. */
+  /** A distribution of fewer conversions than this is not judged. */
   readonly flat_sample: number;
   /** The largest distance from a uniform distribution that still counts as flat, from 0 to 1. */
   readonly flat_distance: number;

@@ -13,7 +13,7 @@ const MAX_STEPS = 32;
 const INHERITED: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 const UNESCAPED = /~(?![01])/;
 
-/** Parses a path, or returns what is wrong with the text. */
+/** Parses a path, or returns the problem with the text. */
 export const readPath = (text: string): SourcePath | { readonly problem: string } => {
   if (text.length === 0 || text.length > MAX_LENGTH) return { problem: `give 1 to ${MAX_LENGTH} characters` };
   const isPointer = text.startsWith("/");

@@ -269,7 +269,7 @@ const endListsWithTheirBytes = (array: ArrayPrototype): void => {
   };
 };
 
-/** The same for maps: the header of an archive file is read before its checksum. */
+/** Ends maps in the same way: the header of an archive file is read before its checksum. */
 const endMapWithItsBytes = (map: MapPrototype): void => {
   map._read = function (this: MapPrototype, tap) {
     const all: Record<string, unknown> = {};

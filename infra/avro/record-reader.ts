@@ -87,7 +87,7 @@ const amountReader =
     return type._read(tap);
   };
 
-/** How many texts of a field are remembered, by a hash of their bytes. */
+/** The number of texts that are remembered of a field, by a hash of their bytes. */
 const SLOTS = 64;
 /** Longer texts, such as ids of devices and addresses, seldom repeat. */
 const LONGEST_KEPT = 32;
@@ -120,7 +120,8 @@ const textReader = (type: ReadType, isHeld: boolean): ReadValue => {
     const text = known[slot]!;
     if (text.length === length && isAt(buf, end, text)) return text;
     const read = (buf as Text).utf8Slice(at, end);
-    // As many units as bytes: the text is ASCII, or the bytes are no text and no unit equals them.
+    // The text has as many units as bytes: it is ASCII, or the bytes are no valid text and no unit
+    // equals them.
     if (read.length === length) known[slot] = read;
     return read;
   };

@@ -8,7 +8,7 @@ export interface RegistrySettings {
   readonly url: string;
   /** The prefix of the cluster's topics: subjects are `<prefix><topic>-value`. */
   readonly topicPrefix?: string;
-  /** How long the question is repeated while the registry is unreachable. */
+  /** How long a request is repeated while the registry is unreachable. */
   readonly deadlineMs?: number;
 }
 
@@ -91,7 +91,7 @@ export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: Reg
     idOf,
     schemaOf: async (schemaId) => {
       // The client parses a schema and loses attributes that it does not know, such as our logical
-      // type, so the text is taken as it was registered.
+      // type, so the registered text is used.
       const found = await ask(
         async () => (await apiOf(client).Schema.find({ id: schemaId })).data() as { schema: string },
       );

@@ -75,7 +75,7 @@ interface Walk {
   readonly steps: Int32Array;
   readonly items: readonly Items[];
 }
-/** The items of a list. The places are those of the item that was walked last. */
+/** The items of a list. `places` belong to the item that was walked last. */
 interface Items extends Walk {
   readonly place: Place;
   readonly places: Int32Array;

@@ -23,7 +23,7 @@ class View {
         const pos = this.#places[this.#at + slot]!;
         return pos === NOWHERE ? null : valueAt(place, this.#bytes, pos, this.#places, this.#at);
       };
-    // Texts and numbers are read for every event, so they have a loop of their own.
+    // Texts and numbers are read for every event, so they have a separate loop.
     const read = kind === "text" ? recentText() : numberAt;
     return function (this: View) {
       const pos = this.#places[this.#at + slot]!;
@@ -36,7 +36,7 @@ class View {
     const make = viewsOf(place);
     return function (this: View) {
       if (this.#places[this.#at + slot] === NOWHERE) return null;
-      // Made at its full size, because an array that grows takes room for a dozen.
+      // Made at its full size, because an array that grows takes the room of a dozen items.
       this.#known ??= new Array(records);
       let known = this.#known[n];
       if (known === undefined) {

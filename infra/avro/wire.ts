@@ -43,13 +43,13 @@ export const openWire = async (topics: readonly AnyTopic[], registry: SchemaIds)
 export const inMemoryWire = (topics: readonly AnyTopic[]): Wire =>
   wireOf(new Map(topics.map((topic, n) => [topic, n + 1])), async () => null);
 
-/** Stands in the place of the id of the topic's own schema; registries count from 1. */
+/** Replaces the id of the topic's own schema; registries count from 1. */
 const NO_ID = 0;
 
 /**
- * For an edge that must store events before a registry has ever answered: it makes values without
- * an id, and `withIds` adds the ids on the way to the log. Until then the schema must be kept
- * beside the values, since this release may be gone by then.
+ * A wire for an edge that must store events before a registry has ever answered: it makes values
+ * without an id, and `withIds` adds the ids on the way to the log. Until then the schema must be
+ * kept beside the values, because this release may be gone by then.
  */
 export const wireWithoutIds = (topics: readonly AnyTopic[]): Wire =>
   wireOf(new Map(topics.map((topic) => [topic, NO_ID])), async () => null);

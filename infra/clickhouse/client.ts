@@ -26,7 +26,7 @@ export const openClickhouse = (
     application: options.name ?? "tributary",
     request_timeout: timeoutMs + graceMs,
     max_open_connections: options.connections ?? 4,
-    // Both cost more CPU on one machine than they save.
+    // On one machine, both cost more CPU than they save.
     compression: { request: false, response: false },
     // A condition of a hundred comparisons binds more values than fit into a URL.
     use_multipart_params_auto: true,

@@ -1,4 +1,4 @@
-// How each column type holds a value.
+// Describes how each column type holds a value.
 import type { Block } from "./block.ts";
 
 export type Plain =
@@ -20,7 +20,7 @@ const TWO_32 = 2 ** 32;
 export interface Kind {
   readonly size: number;
   readonly put: (block: Block, value: unknown) => boolean;
-  /** Written where a nullable column holds null. */
+  /** The value that a nullable column holds for null. */
   readonly empty: string | number | boolean;
 }
 

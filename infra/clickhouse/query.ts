@@ -9,8 +9,8 @@ export interface ClientScope {
 const scopes = new WeakSet<object>();
 
 /**
- * Throws RangeError unless it gets at least one client, each a positive whole number: there is no
- * scope that means "all".
+ * Throws RangeError unless it gets at least one client, each a positive whole number: no scope
+ * means "all".
  */
 export const scopeOf = (...clients: readonly number[]): ClientScope => {
   if (clients.length === 0) throw new RangeError("a query needs at least one client");
@@ -46,7 +46,7 @@ export const optional = <T>({ expression, read }: Column<T>): Column<T | null> =
   read: (value) => (value === null ? null : read(value)),
 });
 
-/** Keeps only the columns that are asked for; the others are not in the statement. */
+/** Keeps only the requested columns; the others are not in the statement. */
 export const only = <Columns extends Readonly<Record<string, Column<unknown>>>>(
   columns: Columns,
   names: readonly string[],
@@ -157,9 +157,9 @@ export const select = <Columns extends Readonly<Record<string, Column<unknown>>>
   if (query.groupBy !== undefined) lines.push(`group by ${query.groupBy.map((name) => `\`${name}\``).join(", ")}`);
   if (query.orderBy !== undefined) lines.push(`order by ${query.orderBy.map(plain).join(", ")}`);
   if (query.limit !== undefined) lines.push(`limit ${Math.trunc(query.limit)}`);
-  // Without this a name in a condition would mean the listed expression of that name and not the
-  // column. The key of each table contains its month, so no row has another version in another
-  // partition.
+  // Without this setting, a name in a condition would mean the listed expression of that name and
+  // not the column. The key of each table contains its month, so no row has another version in
+  // another partition.
   lines.push("settings prefer_column_name_to_alias = 1, do_not_merge_across_partitions_select_final = 1");
   return { text: lines.join("\n"), params };
 };

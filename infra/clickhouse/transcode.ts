@@ -30,7 +30,7 @@ interface ColumnData {
   readonly marks: Block;
   readonly values: Block;
   /**
-   * How many events were null so far without being written. If all are, the column is never
+   * The number of null events so far that were not written. If all are null, the column is never
    * written.
    */
   nulls: number;

@@ -19,7 +19,7 @@ export interface App {
   /** Its login to the stores; without one it uses the login of the command line. */
   readonly login?: AppLogin;
   readonly env?: Readonly<Record<string, string>>;
-  /** The path that is asked on OPS_PORT; `/readyz` by default. */
+  /** The path of the readiness check on OPS_PORT; `/readyz` by default. */
   readonly ready?: string;
   readonly nodeArgs?: readonly string[];
 }

@@ -30,8 +30,8 @@ export function isPaused(pid: number): boolean {
 }
 
 /**
- * Spawns a process in a session of its own (a Ctrl-C in the terminal does not reach it), and
- * appends its output to `log`. @throws Error when the program cannot be started at all.
+ * Spawns a process in a new session (a Ctrl-C in the terminal does not reach it), and appends its
+ * output to `log`. @throws Error when the program cannot be started at all.
  */
 export async function spawnChild(
   command: Command,
@@ -73,8 +73,8 @@ export function signal(identity: Identity, name: NodeJS.Signals): boolean {
 
 /**
  * Ends a process: first with the signal `name`, and after the deadline with SIGKILL. A paused
- * process is woken, so that it gets the signal. Resolves when it is gone; true when it went by
- * itself.
+ * process is resumed, so that it gets the signal. Resolves when the process has ended; true if it
+ * ended before the deadline.
  */
 export async function endProcess(identity: Identity, name: NodeJS.Signals, deadlineMs: number): Promise<boolean> {
   if (!signal(identity, name)) return true;

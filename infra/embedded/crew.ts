@@ -33,7 +33,8 @@ export interface Crew {
 
 export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew => {
   const children: KeptProcess[] = [];
-  // In the order of starting; a process that is stopped and started again keeps its place.
+  // Processes in the order of starting. A process that is stopped and started again keeps its
+  // place.
   const charges = new Map<string, Charge>();
   const starting = new Map<string, Promise<void>>();
   const leaving = new AbortController();

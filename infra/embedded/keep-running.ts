@@ -13,7 +13,7 @@ export interface Charge {
   readonly log: string;
   readonly command: () => Command;
   readonly healthy: () => Promise<void>;
-  /** Run before every spawn; repairs what a killed predecessor left. */
+  /** Runs before every spawn and repairs the remains of a killed predecessor. */
   readonly prepare: () => Promise<void>;
   readonly env: () => Readonly<Record<string, string | undefined>>;
   readonly readyWithinMs: number;
@@ -162,7 +162,7 @@ class Keeper implements KeptProcess {
     return this.#isStopping || this.#restarting !== undefined;
   }
 
-  /** Waits for the death of the child and starts the next one, until it is asked to stop. */
+  /** Waits for the death of the child and starts the next one, until the caller stops it. */
   async #watch(): Promise<void> {
     while (!this.#isLeft && this.#child !== undefined) {
       const wellSince = performance.now();

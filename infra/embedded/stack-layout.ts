@@ -117,8 +117,8 @@ export const layOut = async (
 };
 
 /**
- * The variables of an app with a login of its own, from the services that run here. An operator of
- * a server elsewhere gives each app its own address.
+ * The variables of an app with its own login, for the servers that run here. The operator of an
+ * external server sets the address of each app.
  */
 export const appVariables = (login: AppLogin, { own, place, ports, options }: Layout): Record<string, string> => {
   const published = { ...place, ports: { ...ports, ...options.fronts } };

@@ -4,8 +4,8 @@ import { LinkedList, type ListLinks } from "../runtime/timing/under-way.ts";
 import { Problem, unavailable } from "./problem.ts";
 
 /**
- * All bodies under way together: ten of the largest. Above it senders are asked to come again
- * instead of growing the heap.
+ * The limit for all bodies under way together: ten of the largest. Above it senders must retry, so
+ * that the heap does not grow.
  */
 const MAX_HELD_BYTES = 256 * 1024 * 1024;
 /**
@@ -20,8 +20,8 @@ const SHARES = { token: MAX_HELD_BYTES / 4, address: MAX_HELD_BYTES / 2 } as con
 export const PACE_MS = 5_000;
 export const PACE_BYTES = 5 * 1024;
 /**
- * A piece of a body costs an object and 3 us, whatever it holds: after the first thousand pieces
- * they must have this many bytes on average.
+ * A piece of a body costs an object and 3 us, even if it is tiny. After the first thousand, pieces
+ * must have this many bytes on average.
  */
 export const FREE_PIECES = 1_000;
 export const PIECE_BYTES = 32;
@@ -36,7 +36,10 @@ export interface Sender {
   readonly address: string;
 }
 
-/** Counts what one request holds, for everything that it counts against. */
+/**
+ * Counts the bytes that one request holds against the limits of its token, its address and the
+ * process.
+ */
 export const openHold = (sender: Sender) => {
   const { token, address } = sender;
   let mine = 0;

@@ -8,8 +8,8 @@ const FORMULA = /^[=+\-@\t\r\0]/;
 const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 /**
- * `kinds` says of each cell whether it is a text, which never becomes a formula, or a number, which
- * stays bare. Null and undefined are empty; values that are not texts are written as JSON.
+ * `kinds` says whether each cell is a text, which never becomes a formula, or a number, which stays
+ * bare. Null and undefined are empty; values that are not texts are written as JSON.
  */
 export const csvLine = (cells: readonly unknown[], kinds: readonly ("text" | "number")[]): string =>
   `${cells

@@ -1,5 +1,5 @@
-// What every request of every host gets: its id, its headers, and the refusal of an unknown path or
-// method before anything else.
+// The common part of every host: it gives each request an id and headers, and refuses unknown paths
+// and methods before anything else.
 import express, { type Express, type RequestHandler } from "express";
 import helmet from "helmet";
 import type { Log } from "../runtime/log.ts";

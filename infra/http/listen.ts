@@ -126,7 +126,7 @@ interface Connection {
 const openConnections = (server: Server) => {
   const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
   const open = new Map<string, Connection>();
-  /** By the socket of its requests. */
+  /** Connections by the socket of their requests. */
   const known = new WeakMap<Socket, Connection>();
   server.on("connection", (socket: Socket) => {
     const peer = peerOf(socket);
@@ -186,8 +186,8 @@ const shares = () => {
 };
 
 /**
- * Reads and drops the rest of a body that continues after its answer, so that its sender gets to
- * read the answer. Bodies in pieces that are made to cost are cut.
+ * Reads and drops the rest of a body that continues after its answer, so that its sender can read
+ * the answer. Cuts bodies in tiny pieces, which are sent to cost CPU.
  */
 const boundRest = (request: IncomingMessage): void => {
   if (request.complete) return;

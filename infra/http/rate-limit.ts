@@ -107,9 +107,9 @@ const COMMAND_MS = 250;
 const AWAY_MS = 1_000;
 
 export interface RateLimit {
-  /** `limit` for a key that has a limit of its own. */
+  /** `limit` replaces the limit of the window for a key that has its own. */
   readonly take: (key: string, limit?: number) => Promise<Verdict>;
-  /** For the health report. Throws when Redis does not answer. */
+  /** Checks Redis for the health report. Throws if Redis does not answer. */
   readonly ping: () => Promise<void>;
   readonly close: () => void;
 }
@@ -181,8 +181,8 @@ export const openRateLimit = (url: string, window: Window, log: Log): RateLimit 
   let awayUntil = 0;
 
   return {
-    // Both windows must have a place: the local one still knows what it accepted while Redis was
-    // away.
+    // Both windows must have a place: the local one counts requests that were accepted while Redis
+    // was away.
     take: async (key, limit = window.limit) => {
       const now = performance.now();
       const here = local.take(key, now, limit);

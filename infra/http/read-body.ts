@@ -158,7 +158,7 @@ const read = (request: IncomingMessage, hold: Hold, maxBytes: number): Promise<B
     request.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
   });
 
-/** The pieces of a body, joined a thousand at a time: each of them is an object of its own. */
+/** The pieces of a body, joined a thousand at a time, because each of them is an object. */
 class Pieces {
   size = 0;
   readonly #joined: Buffer[] = [];

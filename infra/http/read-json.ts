@@ -46,7 +46,7 @@ export const parseJson = (bytes: Buffer, mostKeys = MAX_KEYS): unknown => {
   return value;
 };
 
-/** The same check for a path or a query. Throws Problem 400 with a pointer to the place. */
+/** Checks a path or a query in the same way. Throws Problem 400 with a pointer to the place. */
 export const checkTexts = (value: unknown, mostKeys = MAX_KEYS): void =>
   check(value, "", { left: mostKeys, mostKeys }, 1);
 

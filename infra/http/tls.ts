@@ -19,7 +19,7 @@ export interface TlsFiles {
 // sees changes on volumes that report none; a watch would miss a renewal before it begins.
 const LOOK_MS = 10_000;
 
-/** As long as the headers of a request may take; Node's default is 120 s. */
+/** The same limit as for the headers of a request; Node's default is 120 s. */
 const HANDSHAKE_MS = 10_000;
 
 /**

@@ -28,7 +28,7 @@ interface Copies {
   readonly partition: number;
   readonly leader: number;
   readonly on: readonly number[];
-  /** Those that have all of it, the leader among them. */
+  /** Brokers that have all of its records, including the leader. */
   readonly inSync: readonly number[];
 }
 
@@ -39,13 +39,13 @@ export interface GroupState {
   readonly members: readonly { readonly memberId: string; readonly clientId: string; readonly host: string }[];
 }
 
-/** Names are without the prefix of the cluster. Everything is asked again at each call. */
+/** Names have no prefix of the cluster. Each call reads everything from the broker again. */
 export interface Admin {
   readonly topics: () => Promise<readonly string[]>;
   readonly plan: (declared: readonly TopicSetting[]) => Promise<readonly TopicDifference[]>;
   /**
-   * Creates what is missing and corrects configuration; answers the differences that it has not
-   * touched.
+   * Creates missing topics and corrects configuration; returns the differences that it did not
+   * change.
    */
   readonly apply: (declared: readonly TopicSetting[]) => Promise<readonly TopicDifference[]>;
   readonly watermarks: (topic: string) => Promise<readonly Watermarks[]>;
@@ -71,7 +71,7 @@ export interface Admin {
   readonly close: () => Promise<void>;
 }
 
-// As long as the client itself tries everything else.
+// The client retries all other errors for the same time.
 const SETTLING_MS = 10_000;
 
 const settled = <T>(ask: () => Promise<T>): Promise<T> =>
@@ -112,7 +112,7 @@ export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
     },
     deleteTopics: (names) => client.deleteTopics({ topics: names.map((name) => prefix + name) }),
     deleteRecords: async (topic, below) => {
-      // The client looks for leaders among topics that it has met, before it asks for this one.
+      // The client looks up leaders only among topics that it has used, so the topic is read first.
       await watermarks(topic);
       await client.deleteTopicRecords({ topic: prefix + topic, partitions: partitionsOf(below) });
     },
@@ -161,11 +161,11 @@ const partitionsOf = (offsets: ReadonlyMap<number, number>) =>
 export interface LastingAdmin {
   /** Rejects with the error of the broker, or when it does not answer in time. */
   readonly ask: <T>(question: (admin: Admin) => Promise<T>) => Promise<T>;
-  /** Later questions are rejected. */
+  /** Requests after this are rejected. */
   readonly close: () => Promise<void>;
 }
 
-/** A broker that hangs answers neither a question nor a goodbye. */
+/** A broker that hangs answers neither a request nor the disconnect. */
 const LEAVE_MS = 1_000;
 
 /**

@@ -1,5 +1,5 @@
-// How the clients of the log are configured. Every client names its retries, since NODE_ENV=test
-// would change the defaults without a word.
+// Configures the clients of the log. Every client sets its retries, because NODE_ENV=test would
+// change the defaults silently.
 import type { KafkaConfig } from "kafkajs";
 import type { Log } from "../runtime/log.ts";
 import { connectionOf, type LogAddress } from "./address.ts";
@@ -34,8 +34,8 @@ const consumerRetry = {
   restartOnFailure: async () => false,
 };
 /**
- * A consumer leaves a broker that stands still for the brokers that lead by then. All of its
- * requests but those that wait for other members are answered within a second or two.
+ * A consumer leaves a broker that hangs for the brokers that have become leaders by then. All of
+ * its requests except those that wait for other members are answered within a second or two.
  */
 const READER_SILENCE_MS = 10_000;
 /** An admin tries for about 10 s, because a person or a start waits for it. */
@@ -45,7 +45,7 @@ export type Partitioner = NonNullable<NonNullable<Parameters<Kafkajs["producer"]
 type Kafkajs = InstanceType<ReturnType<typeof correctedClient>["Kafka"]>;
 
 /**
- * Makes clients that are not connected yet, each with a client object of its own: kafkajs shares
+ * Makes clients that are not connected yet, each with a separate client object: kafkajs shares
  * committed offsets between the consumers of one object, and they would outlive a rewind.
  */
 export const clientsOf = (settings: KafkaSettings) => {

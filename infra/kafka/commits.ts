@@ -1,4 +1,4 @@
-// Joins the commits of one member that are asked for together into one request.
+// Joins concurrent commits of one member into one request.
 
 export interface Place {
   readonly topic: string;

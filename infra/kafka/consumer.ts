@@ -1,5 +1,5 @@
-// One member of a consumer group: hands over one batch of one partition at a time and moves offsets
-// only where it is asked to.
+// One member of a consumer group: hands over one batch of one partition at a time, and moves
+// offsets only on request.
 import { isSettling } from "../runtime/errors.ts";
 import { retry } from "../runtime/timing/retry.ts";
 import type { ClientConsumer } from "./client/types.ts";
@@ -31,8 +31,8 @@ export interface Consumer {
 type Join = (config: { groupId: string } & Record<string, unknown>) => ClientConsumer;
 
 /**
- * How long a group waits for its other members to join again. A killed member never does, and one
- * that was killed while it joined costs a rebalance and a session. A member that is busy for longer
+ * How long a group waits for its other members to join again. A killed member never joins, and one
+ * that was killed while joining costs a rebalance and a session. A member that is busy for longer
  * is left out and joins again; its writes are repeated, which changes nothing.
  */
 const REBALANCE_MS = 15_000;

@@ -1,4 +1,4 @@
-// How much a reader fetches at once, and the fetched records as messages.
+// The sizes of fetches for each kind of reader, and the fetched records as messages.
 import type { InputMessage } from "../../stream/messages.ts";
 import { FetchedRecord, NO_HEADERS } from "./client/fetched-records.ts";
 import type { ClientBatch } from "./client/types.ts";

@@ -36,8 +36,8 @@ export interface ConsumerSettings {
    */
   readonly onJoin?: () => void;
   /**
-   * Called once, when this consumer has ended by itself. The process must then exit with 1, because
-   * a crashed consumer stays idle for ever.
+   * Called once, when this consumer has ended without a stop. The process must then exit with 1,
+   * because a crashed consumer stays idle for ever.
    */
   readonly onCrash: (error: Error) => void;
 }
@@ -71,7 +71,8 @@ export class Member {
   #isStopping = false;
   #hasEnded = false;
   /**
-   * `run` of the client also resolves when the group could not be joined; only the event tells.
+   * `run` of the client also resolves when the group could not be joined. Only the event shows that
+   * it was.
    */
   #isJoined = false;
   #notJoined: Error | undefined;

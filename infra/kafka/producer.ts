@@ -36,8 +36,8 @@ export interface Producer {
    */
   readonly send: (messages: readonly OutputMessage[]) => Promise<void>;
   /**
-   * The same for callers that arrive together: their messages share requests, and their order is
-   * kept within one call. Throws Overloaded, LogUnavailable.
+   * Publishes for concurrent callers: their messages share requests, and their order is kept within
+   * one call. Throws Overloaded, LogUnavailable.
    */
   readonly publish: (messages: readonly OutputMessage[]) => Promise<void>;
   /**

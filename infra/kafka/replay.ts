@@ -7,7 +7,7 @@ import type { Admin } from "./admin.ts";
 import type { ClientBatch, ClientConsumer } from "./client/types.ts";
 import { type FetchSettings, messagesOf } from "./fetch-settings.ts";
 
-// As long as the client itself retries everything else.
+// The client retries all other errors for the same time.
 const SETTLING_MS = 10_000;
 
 type Offsets = ReadonlyMap<string, ReadonlyMap<number, number>>;
@@ -59,7 +59,7 @@ interface Window {
   readonly end: number;
 }
 
-/** The windows that are read, and the partitions of the same topics without any. */
+/** The windows to read, and the partitions of the same topics that have no window. */
 export interface Windows {
   /** The windows of one partition in the order of their offsets. */
   readonly read: readonly Window[];
@@ -109,7 +109,7 @@ export const readWindows = async (
       return settings.onBatch(...batch);
     };
     const readOnce = async (): Promise<void> => {
-      // A group of its own: it shares nothing with other members, and must leave nothing behind.
+      // A group of its own shares nothing with other members, and must leave nothing behind.
       const groupId = `replay-${randomUUID()}`;
       const client = sources.consumer(groupId);
       try {
@@ -223,7 +223,7 @@ const takeBatch = async (
   if (window.start > next) client.seek({ topic, partition, offset: String(window.start) });
 };
 
-/** Both lists must be in the order of their offsets. */
+/** Filters messages by windows. Both lists must be in the order of their offsets. */
 const within = (windows: readonly Window[], messages: readonly InputMessage[]): readonly InputMessage[] => {
   let n = 0;
   return messages.filter(({ offset }) => {

@@ -8,7 +8,7 @@ export interface StoredObject {
   readonly storedAt: number;
 }
 
-/** Nothing is stored under the key. */
+/** No object is stored under the key. */
 export class ObjectMissing extends Error {
   constructor(key: string) {
     super(`there is no object ${key}`);
@@ -25,12 +25,16 @@ export interface Objects {
   /** Resolves once the object is durable. An object under the same key is replaced. */
   readonly put: (key: string, body: Uint8Array) => Promise<void>;
   /**
-   * The same, but keeps an existing object and returns false. Of two concurrent calls one wins.
+   * Puts an object only if the key is free; otherwise keeps the existing one and returns false. Of
+   * two concurrent calls one wins.
    */
   readonly putNew: (key: string, body: Uint8Array) => Promise<boolean>;
   /** Rejects with ObjectMissing. */
   readonly get: (key: string) => Promise<Buffer>;
-  /** In the order of the keys (by code unit); only keys after `after`, if given. */
+  /**
+   * Lists objects in the order of their keys (by code unit); if `after` is given, only keys after
+   * it.
+   */
   readonly list: (prefix: string, after?: string) => AsyncIterable<StoredObject>;
   /** Deleting a missing object succeeds. */
   readonly delete: (key: string) => Promise<void>;

@@ -12,7 +12,7 @@ export type AllowedNetworks = readonly string[];
 export interface OutboundRequest {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  /** From resolving the name to the last byte of the answer. */
+  /** Limits the time from resolving the name to the last byte of the answer. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
   readonly allowed: AllowedNetworks;

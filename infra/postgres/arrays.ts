@@ -4,8 +4,8 @@
 /** Object identifiers of the item types, the same in every Postgres. */
 const OIDS = { bytes: 17, bigint: 20, int: 23, text: 25 } as const;
 /**
- * Before the items: the dimensions, whether any item is null, the type, the number of items, and
- * the lower bound 1.
+ * The bytes before the items: the dimensions, whether any item is null, the type, the number of
+ * items, and the lower bound 1.
  */
 const HEADER_BYTES = 12;
 const DIMENSION_BYTES = 8;
@@ -73,7 +73,7 @@ export const textArray = (items: readonly string[]): Buffer =>
 export const intArray = (items: readonly number[]): Buffer =>
   arrayOf(OIDS.int, items, items.length * 4, (item, array, at) => array.writeInt32BE(item, at));
 
-/** For whole numbers; offsets and versions are far below 2^53. */
+/** An array of whole numbers; offsets and versions are far below 2^53. */
 export const bigintArray = (items: readonly number[]): Buffer =>
   arrayOf(OIDS.bigint, items, items.length * 8, (item, array, at) => array.writeBigInt64BE(BigInt(item), at));
 

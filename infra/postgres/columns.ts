@@ -85,7 +85,7 @@ export const givenTexts = (columns: Columns): string => {
 };
 
 /**
- * Joins each given row with the stored row of its key, as `kept`. Each one is looked up by itself:
+ * Joins each given row with the stored row of its key, as `kept`. Each key is looked up separately:
  * for a list of keys the planner would read all rows of a client.
  */
 export const eachWithKept = (table: string, ...key: readonly string[]): string => `cross join lateral (

@@ -21,7 +21,7 @@ const END_BITS = 7;
  * wait.
  */
 const REACH = 16 * 1024;
-/** At worst nine bits for each byte, and the frame around them. */
+/** In the worst case each byte needs nine bits, plus the frame. */
 const worstBytes = (bytes: number): number => Math.ceil((bytes * 9) / 8) + 4;
 
 /** The code of each symbol: its bits, lowest first, and their number. */
@@ -112,7 +112,10 @@ export const deflater = (words: Buffer, largest: number): ((value: Uint8Array) =
     let held = HEAD;
     let holds = HEAD_BITS;
     let at = 0;
-    /** A match that begins one byte earlier, and loses against a longer one that begins here. */
+    /**
+     * The length of the best match that begins one byte earlier. A longer match that begins here
+     * replaces it.
+     */
     let length = 0;
     let distance = 0;
     for (let pos = words.length; pos < end || length > 0; ) {

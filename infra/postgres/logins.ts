@@ -15,7 +15,7 @@ export const groupRoles = [
 ] as const;
 export type GroupRole = (typeof groupRoles)[number];
 
-/** The apps of the product with a login of their own. */
+/** The apps of the product that have their own login. */
 export type AppLogin = "ingest" | "worker" | "api" | "keeper";
 
 /**

@@ -1,5 +1,5 @@
-// Reads rows of which each reader may see other columns: the select names only the columns of the
-// reader. Rows are read in pages behind a cursor, or all of them from one snapshot.
+// Reads rows of which different readers may see different columns: the select names only the
+// columns of the reader. Rows are read in pages behind a cursor, or all of them from one snapshot.
 import type pg from "pg";
 import type { GroupRole } from "./logins.ts";
 import { named, type Sql, sql } from "./sql.ts";

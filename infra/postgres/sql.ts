@@ -121,7 +121,7 @@ export const transaction = async <T>(
   };
   tx.on("error", onBreak);
   try {
-    // One message to the server and one back, because every request begins here.
+    // These statements go as one message with one answer, because every request begins here.
     const begin = options.isReadOnly ? "begin isolation level repeatable read read only" : "begin";
     const role = options.role === undefined ? "" : `; set local role ${named(options.role).text}`;
     await tx.query(begin + role + (clients === null ? "" : `; ${settingTenants(clients)}`));
@@ -129,8 +129,8 @@ export const transaction = async <T>(
     await tx.query("commit");
     return result;
   } catch (error) {
-    // After a statement that timed out, an answer is still to come: a rollback without an answer
-    // within 1 s shows that.
+    // After a statement that timed out, its answer is still to come. A rollback that is not
+    // answered within 1 s shows that.
     if (broken === undefined)
       await tx.query({ text: "rollback", query_timeout: 1_000 } as pg.QueryConfig).catch(onBreak);
     // A session that the server ended gives the reason once; later errors only say that it is

@@ -1,12 +1,12 @@
-// How much room Redis has for hints. First no more hints are written, then hints are dropped, so
-// that fast memory is never refused because of them: it shares the server, and without it a stage
-// waits.
+// Watches the room that Redis has for hints. When it fills up, first no more hints are written,
+// then hints are dropped, so that they never cost fast memory its room: it shares the server, and a
+// stage cannot work without it.
 import type { Redis } from "ioredis";
 import type { Log } from "../runtime/log.ts";
 import type { Resource } from "../runtime/scope.ts";
 import { openRounds } from "../runtime/timing/rounds.ts";
 
-/** Hints ask it before they are written, and report to it what was not written. */
+/** Writers of hints check it before they write, and report hints that were not written. */
 export interface HintRoom {
   /** False when Redis is nearly full: no more hints are written. */
   readonly has: () => boolean;
@@ -23,8 +23,8 @@ const STOP = 0.75;
 const DROP = 0.9;
 const EVERY_MS = 1_000;
 /**
- * The time limit of one round: enough for what comes within a second, and short beside a step's
- * deadline.
+ * The time limit of one round: long enough to drop the keys that arrive within a second, and short
+ * compared with a step's deadline.
  */
 const ROUND_MS = 500;
 const SCANNED = 1_000;
@@ -46,7 +46,7 @@ export interface RoomSettings {
   readonly redis: Redis;
   /** The prefixes of the keys of hints; all keys with them may be dropped. */
   readonly prefixes: readonly string[];
-  /** Called with what was not written or was dropped. */
+  /** Called with the number of hints that were not written or were dropped. */
   readonly count: (what: "members" | "answers" | "keys", count: number) => void;
   readonly log: Log;
 }

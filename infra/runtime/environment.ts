@@ -225,7 +225,8 @@ const decoded = (text: string): string => {
 
 /**
  * The parts of these variables that must not be shown: the secrets of the installation, and the
- * password of each address as it is given, decoded, and as clients send it (Basic, SASL plain).
+ * password of each address in three forms: unchanged, decoded, and as clients send it (Basic, SASL
+ * plain).
  */
 export const secretsIn = (values: Readonly<Record<string, unknown>>): readonly string[] =>
   Object.entries(values).flatMap(([name, value]) => {

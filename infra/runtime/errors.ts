@@ -1,5 +1,5 @@
-// Classifies any error by what it calls for: another try of the step, a closer look at the data, or
-// a stop.
+// Classifies any error by the reaction that it needs: another try of the step, a closer look at the
+// data, or a stop.
 
 import type { Verdict } from "../../stream/ports.ts";
 
@@ -13,7 +13,7 @@ export class Unavailable extends Error {
   }
 }
 
-/** For a readiness check: throws the sentence unless the condition holds. */
+/** Makes a readiness check: throws an error with `otherwise` unless the condition holds. */
 export const need = (isSo: boolean, otherwise: string): void => {
   if (!isSo) throw new Error(otherwise);
 };
@@ -151,8 +151,8 @@ const settlingTypes = new Set([
   "LEADER_NOT_AVAILABLE",
 ]);
 /**
- * A broker that has just started first reads what it knows of groups, and leads its partitions a
- * moment later. Its client does not retry these errors in every place.
+ * A broker that has just started first reads its groups, and leads its partitions a moment later.
+ * Its client does not retry these errors everywhere.
  */
 export const isSettling = (error: unknown): boolean => {
   const { type, cause } = (error ?? {}) as { readonly type?: unknown; readonly cause?: unknown };

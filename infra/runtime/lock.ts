@@ -93,15 +93,15 @@ const takeAway = (file: string, aside: string): void => {
     linkSync(aside, file);
     throw new LockHeld(file, holder);
   } catch (error) {
-    // Another starter was faster, either in removing the stale note or in linking its own: the next
-    // try sees the holder of the folder.
+    // Another process was faster, either in removing the stale note or in linking its own. The next
+    // try finds the holder of the folder.
     if (!["ENOENT", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
   } finally {
     rmSync(aside, { force: true });
   }
 };
 
-/** Undefined if the note is gone or cut short, so that it names no holder. */
+/** The holder that a note names; undefined if the note is gone or cut short. */
 const holderOf = (file: string): Identity | undefined => {
   try {
     return JSON.parse(readFileSync(file, "utf8")) as Identity;

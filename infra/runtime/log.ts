@@ -19,9 +19,7 @@ export interface Log {
 export interface LogSettings {
   readonly app: string;
   readonly level?: "debug" | "info" | "warn" | "error" | "silent";
-  /**
-   * Censored wherever they are in a line, because servers repeat in errors what they were sent.
-   */
+  /** Censored anywhere in a line, because servers repeat received values in their errors. */
   readonly secrets?: readonly string[];
   /** Defaults to standard output. */
   readonly to?: { readonly write: (line: string) => void };
@@ -41,8 +39,8 @@ const paths = SECRET.flatMap((name) => [name, name.startsWith("[") ? `*${name}` 
 
 const CENSORED = "[redacted]";
 /**
- * Opaque tokens, signed user tokens, and keys in addresses of sources, of which no process has a
- * list.
+ * Opaque tokens, signed user tokens, and keys in addresses of sources. No process has a list of
+ * them.
  */
 const TOKENS = String.raw`trb_[a-z]+_[\w-]{43}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}|(?<=[?&]key=)[\w%.~-]+`;
 /** Shorter secrets may be ordinary words. */

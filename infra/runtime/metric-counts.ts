@@ -1,4 +1,4 @@
-// What is counted: the one interface of all metrics, and what its callers report.
+// The counts behind all metrics: their one interface, and the values that its callers report.
 import type { UnixMs } from "../../stream/flow.ts";
 import type { BatchCounts, WriteCounts } from "../../stream/ports.ts";
 
@@ -8,7 +8,7 @@ export interface RequestCounts {
   readonly status: number;
   readonly seconds: number;
   readonly accepted: number;
-  /** By code; the codes are a closed set. */
+  /** Refused events by code; the codes are a closed set. */
   readonly refused: ReadonlyMap<string, number>;
 }
 
@@ -25,7 +25,7 @@ interface OpenLetters {
   readonly kind: string;
   readonly state: string;
   readonly count: number;
-  /** Since the oldest of them first failed. */
+  /** The time since the oldest of them first failed. */
   readonly seconds: number;
 }
 
@@ -38,7 +38,7 @@ interface WaitingMoney {
 
 /** Events that an edge has accepted and that are not in the log. */
 interface WaitingCounts {
-  /** On the way to the log, not yet acknowledged to a sender. */
+  /** Events on the way to the log that are not acknowledged to a sender yet. */
   readonly inFlight: number;
   readonly spooled: number;
   readonly lastResort: number;
@@ -56,7 +56,7 @@ export interface PartitionLag {
 interface AccountBalance {
   readonly account: string;
   readonly currency: string;
-  /** In units of the currency. */
+  /** An amount in units of the currency. */
   readonly amount: number;
 }
 
@@ -92,7 +92,7 @@ export interface Metrics {
   readonly countRestart: (probe: string) => void;
   /** Null while the log cannot be asked. */
   readonly setSyncLag: (seconds: number | null) => void;
-  /** Every metric, including those of Node's process, in the order of their names. */
+  /** Every metric in the order of names, including those of Node's process. */
   readonly list: () => readonly MetricEntry[];
   /** The answer to /metrics. */
   readonly text: () => Promise<string>;

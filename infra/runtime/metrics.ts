@@ -10,7 +10,8 @@ export interface MetricsSettings {
   readonly commit: string;
 }
 
-// From a fetch of 50 ms to the 60 s within which every fault must be over (docs/design/laws.md L1).
+// Buckets from a fetch of 50 ms to the 60 s within which every fault must be over
+// (docs/design/laws.md L1).
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 // The promise is 5 s (p95), 15 s (p99) and 60 s during a fault (docs/design/laws.md, "Targets");
 // replays and outages take longer.
@@ -199,7 +200,7 @@ const scheduleMetrics = ({
   };
 };
 
-/** What the keeper finds waiting: dead letters, money, and the balances of the ledger. */
+/** Gauges of open dead letters, waiting money, and the balances of the ledger. */
 const waitingMetrics = ({
   gauge,
 }: Makers): Pick<Metrics, "setOpenLetters" | "setWaitingMoney" | "setLedgerBalances"> => {
@@ -240,7 +241,7 @@ const waitingMetrics = ({
   };
 };
 
-/** How the keeper finds the stores. */
+/** Metrics of the stores as the keeper probes them. */
 const storeMetrics = ({ counter, gauge }: Makers): Pick<Metrics, "setProbe" | "countRestart" | "setSyncLag"> => {
   const probes = gauge(
     "tributary_probe_state",

@@ -9,7 +9,7 @@ const OBEYED = /[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069
 const escaped = (sign: string): string => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
 /** The same text with the characters that a terminal would obey written as JSON escapes. */
 export const visible = (text: string): string => text.replace(OBEYED, escaped);
-/** For one line or cell: a line feed or a tab of an event must not make another row. */
+/** Escapes for one line or cell: a line feed or a tab of an event must not make another row. */
 export const visibleLine = (text: string): string => visible(text).replace(/[\t\n\u2028\u2029]/g, escaped);
 
 /** Rows under headers, with columns as wide as they need; numbers are aligned right. */
@@ -28,10 +28,7 @@ export const table = (headers: readonly string[], rows: readonly (readonly (stri
 };
 
 let redact = (text: string): string => text;
-/**
- * From now on everything is printed through this function, which removes what an output must not
- * show.
- */
+/** Prints everything from now on through this function, which removes secrets. */
 export const printThrough = (redactor: (text: string) => string): void => {
   redact = redactor;
 };

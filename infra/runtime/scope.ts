@@ -53,7 +53,7 @@ export const openScope = (log: Log, onFail: (error: Error) => void, deadlineMs =
     const end = performance.now() + deadlineMs;
     for (let last = opened.pop(); last !== undefined; last = opened.pop()) {
       const { name, stop } = last;
-      // After the deadline each one is still asked to stop, and given no time.
+      // After the deadline each remaining resource is still asked to stop, but not awaited.
       const problem = await problemOf(Math.max(1, end - performance.now()), stop);
       if (problem === null) {
         log.debug("resource.closed", { resource: name });

@@ -21,8 +21,8 @@ export interface Control {
   /** Ends the process, by force after 10 s, and starts it again; resolves when it is healthy. */
   readonly restart: (name: string) => Promise<void>;
   /**
-   * Returns true if the process was alive. A process that dies of the signal is started again by
-   * itself; a paused one (SIGSTOP) stays paused until SIGCONT, or until it is restarted.
+   * Returns true if the process was alive. A process that dies of the signal is restarted; a paused
+   * one (SIGSTOP) stays paused until SIGCONT, or until it is restarted.
    */
   readonly signal: (name: string, signal: NodeJS.Signals) => Promise<boolean>;
   /** Resolves when the process is gone; it stays down until `start`. */

@@ -5,7 +5,7 @@ import { type Log, openLog } from "./log.ts";
 import { run, type Scope } from "./scope.ts";
 
 /**
- * Runs `main` until it is asked to stop. A wrong configuration is printed in one piece, and ends
+ * Runs `main` until the process must stop. A wrong configuration is printed in one piece, and ends
  * the process with 2 before anything is opened.
  */
 export const start = <Config extends Environment<"INSTANCE_NAME" | "LOG_LEVEL">>(

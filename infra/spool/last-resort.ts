@@ -168,7 +168,7 @@ const openPuts = (settings: LastResortSettings, stored: StoredObjects) => {
 
 /** The objects that this process knows of, oldest first, and the messages in them. */
 class StoredObjects {
-  /** Asked for at every request, so it is not added up each time. */
+  /** The number of messages. Every request reads it, so it is kept and not added up each time. */
   messages = 0;
   readonly #all: Letters[] = [];
 

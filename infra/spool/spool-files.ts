@@ -108,7 +108,7 @@ export class Segments {
   readonly #settings: SegmentSettings;
   readonly #all: Segment[];
   #next: number;
-  /** Written to by this process; segments of an earlier one are only read. */
+  /** The segment that this process writes. Segments of an earlier process are only read. */
   #active: Segment | undefined;
 
   constructor(found: readonly Segment[], settings: SegmentSettings) {
@@ -127,10 +127,7 @@ export class Segments {
     return active === undefined || active.end >= this.#settings.segmentBytes ? await this.#begin() : active;
   }
 
-  /**
-   * Nothing more is written into the segment that was written to; its synced records stay to be
-   * drained.
-   */
+  /** Stops writing into the active segment; its synced records stay to be drained. */
   async abandon(): Promise<void> {
     const segment = this.#active;
     this.#active = undefined;
@@ -143,8 +140,8 @@ export class Segments {
   }
 
   /**
-   * Some of the oldest records of the first segment that has any. Deletes drained segments on the
-   * way, but not the one that is being written.
+   * Returns some of the oldest records of the first segment that has any. Deletes drained segments
+   * before it, but not the one that is being written.
    */
   async oldest(isWriting: () => boolean): Promise<OldestBytes | undefined> {
     const { mark } = this.#settings;

@@ -15,7 +15,7 @@ export interface SpoolRecord {
 }
 
 /**
- * By topic: the schema of values whose schema id was not known when they were written (wire.ts,
+ * By topic, the schema of values whose schema id was not known when they were written (wire.ts,
  * `wireWithoutIds`).
  */
 export type Schemas = Readonly<Record<string, object>>;
@@ -37,7 +37,7 @@ export const headFrame = (schemas: Schemas): Buffer =>
 
 const bytesOf = (text: Buffer | string): Buffer => (typeof text === "string" ? Buffer.from(text) : text);
 
-/** How many of the first frames fit into `bytes` together; at least one. */
+/** The number of frames from the start that fit into `bytes` together; at least one. */
 export const firstWithin = (waiting: readonly { readonly frame: Buffer }[], bytes: number): number => {
   let sum = waiting[0]?.frame.length ?? 0;
   let count = 1;

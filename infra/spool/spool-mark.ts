@@ -1,5 +1,5 @@
-// How far a spool was drained. Two slots in a file of fixed size are written in turn and synced, so
-// that one of them is always whole and a full disk does not matter.
+// Records how far a spool was drained. Two slots in a file of fixed size are written in turn and
+// synced, so that one of them is always whole and a full disk does not matter.
 import { type FileHandle, open } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 

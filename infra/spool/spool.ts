@@ -22,8 +22,8 @@ export interface SpoolSettings {
   /** Belongs to one stable name and one live process; it is made if it is missing. */
   readonly folder: string;
   /**
-   * Written into each segment, so that later releases can still send the values that were stored
-   * with them.
+   * Schemas that are written into each segment, so that later releases can still send the values
+   * stored with them.
    */
   readonly schemas: Schemas;
   readonly maxBytes?: number;
@@ -137,7 +137,7 @@ export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
       hit("drain-after-send");
       await mark.move({ segment: segment.number, offset: end }).catch((error) => settings.onUnmarked?.(error));
       held.forget(records);
-      // Nothing is left and nothing is on its way, so the last segment is deleted too.
+      // Nothing is left and nothing is under way, so the last segment is deleted too.
       if (held.messages === 0) await oldest();
       return messages.length;
     },
@@ -260,7 +260,7 @@ class Appends {
       for (const { settle } of group) settle();
     } catch (error) {
       // Nothing is ever written behind bytes that may be torn, or that a failed sync may have lost:
-      // the next append begins a segment.
+      // the next append begins a new segment.
       await this.#segments.abandon();
       for (const { frame, count, label, settle } of group) {
         this.#held.count(label, -count, -frame.length);

@@ -19,7 +19,7 @@ interface RawInsert {
   readonly table: string;
   readonly columns?: readonly string[];
   readonly format: string;
-  /** In the pieces in which they came over the wire. */
+  /** The body in the pieces that arrived. */
   readonly rows: readonly Buffer[];
   readonly settings: ReadonlyMap<string, string>;
 }
@@ -33,8 +33,8 @@ export interface Engine {
 type LaneName = "read" | "insert" | "copy" | "change";
 
 /**
- * Statements of one connection wait for each other, so each kind of work has connections of its
- * own, and a dashboard never waits for a backfill.
+ * Statements of one connection wait for each other, so each kind of work has its own connections,
+ * and a dashboard never waits for a backfill.
  */
 interface Lane {
   readonly session: Session;
@@ -173,7 +173,7 @@ export async function openEngine(folder: string): Promise<Engine> {
   };
 }
 
-/** Writes the configuration of the engine beside its folder, and returns the path of it. */
+/** Writes the configuration of the engine beside its folder, and returns its path. */
 const writeConfig = (folder: string): string => {
   const config = join(folder, "..", "clickhouse-server.xml");
   const users = join(folder, "..", "clickhouse-users.xml");

@@ -30,7 +30,8 @@ const NOT_SETTINGS = new Set(
 // would run out of memory before the engine refuses.
 const BODY_LIMIT_BYTES = 256 * 1024 * 1024;
 
-// As src/Server/HTTPHandler.cpp of ClickHouse sorts them; every other error is 500.
+// Error codes by HTTP status, as in ClickHouse's src/Server/HTTPHandler.cpp. Every other error is
+// 500.
 const NOT_FOUND = new Set([46, 47, 50, 56, 60, 73, 81, 115]);
 const FORBIDDEN = new Set([497, 516]);
 const BAD_REQUEST = new Set([6, 26, 27, 33, 36, 38, 41, 42, 43, 53, 62, 69, 70, 72, 117, 130, 131, 395, 456, 457]);

@@ -13,7 +13,7 @@ const MOST_KEPT = 10_000;
 /** The page has a few megabytes at most: each mail is on it twice. */
 const MOST_SHOWN = 100;
 const MOST_SHOWN_BYTES = 32 * 1024;
-/** In the folder of the mails. */
+/** A page in the folder of the mails. */
 const PAGE = "mailbox.html";
 
 /**

@@ -1,4 +1,4 @@
-// Runs one embedded server in a process of its own: `node dist/infra/embedded/servers/serve.js
+// Runs one embedded server in a separate process: `node dist/infra/embedded/servers/serve.js
 // clickhouse|registry|identity|mail`.
 import { serverConfig } from "../config.ts";
 

@@ -100,7 +100,7 @@ interface Member {
   readonly all: readonly BrokerName[];
 }
 
-/** The other settings are those of brokers on loopback. */
+/** All other settings equal those of brokers on loopback. */
 const settings = ({ place, name, all }: Member, dataFolder: string): Settings => {
   const { ports, fronts, home } = place;
   const voters = all.map((voter, index) => `${index + 1}@127.0.0.1:${ports[controllerOf(voter)]}`);

@@ -19,7 +19,7 @@ interface PackedServer {
   readonly entries: Readonly<Record<string, string>>;
 }
 
-/** From a jar, for machines without Python. */
+/** Redis from a jar, for machines without Python. */
 const REDIS: PackedServer = {
   archive: "embedded-redis-0.9.1.jar",
   program: "redis-server-7.0.15",
@@ -122,7 +122,7 @@ const configOf = ({ home, ports, secrets }: Place): string =>
     `port ${ports.redis}`,
     "bind 127.0.0.1",
     `dir ${JSON.stringify(home.path("redis"))}`,
-    // Nothing in it must survive a restart, so nothing is written to the disk.
+    // Nothing in Redis must survive a restart, so nothing is written to the disk.
     'save ""',
     "appendonly no",
     "daemonize no",

@@ -15,8 +15,8 @@ export interface OpsSettings {
   readonly port: number;
   readonly host?: string;
   /**
-   * A check that throws makes the app not ready; a sentence that it returns is shown beside it. It
-   * tells whether work gets done, and not whether a socket is open.
+   * A check that throws makes the app not ready; a sentence that it returns is shown in the report.
+   * A check tests whether work gets done, not whether a socket is open.
    */
   readonly checks: Readonly<Record<string, Check>>;
   readonly metrics: Metrics;
@@ -34,7 +34,7 @@ export interface Ops {
   readonly close: () => Promise<void>;
 }
 
-// The stores are asked at most once a second, however many probes there are.
+// The stores are checked at most once a second, even if probes come more often.
 const CACHED_MS = 1_000;
 // Half of the shortest usual probe timeout, so that a store that hangs does not make /readyz hang.
 const CHECK_MS = 2_000;

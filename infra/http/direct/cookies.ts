@@ -4,7 +4,7 @@ import { isIP } from "node:net";
 
 export interface SharedCookie {
   readonly name: string;
-  /** Only letters, digits and `._~-`: nothing is encoded. */
+  /** May contain only letters, digits and `._~-`, because nothing is encoded. */
   readonly value: string;
   readonly maxAgeSec: number;
   /** Without a domain the cookie belongs to the host that sets it. */

@@ -17,11 +17,11 @@ import { requestIdOf } from "../sender.ts";
 export interface Visit {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** As it was sent: not decoded, without the query. */
+  /** The path from the request, not decoded and without the query. */
   readonly path: string;
-  /** The part after the question mark, as it was sent; "" without one. */
+  /** The undecoded part after the question mark; "" if there is none. */
   readonly query: string;
-  /** For a route that ends in a slash, the one segment after it. */
+  /** The segment after the path of a route that ends in a slash. */
   readonly rest: string;
   /** Name and port as the sender gave them; "" if it gave no valid one. */
   readonly host: string;
@@ -32,7 +32,10 @@ export interface Visit {
   readonly requestId: string;
   /** Headers that every answer of the route has. */
   readonly always: FixedHeaders;
-  /** Further headers of this answer, also if it becomes a problem; the handler sets them. */
+  /**
+   * Further headers of this answer, set by the handler. They are also sent if the answer becomes a
+   * problem.
+   */
   own: FixedHeaders;
 }
 
@@ -50,7 +53,7 @@ export interface DirectRoute {
 }
 
 export interface DirectSettings {
-  /** In the form of express's `trust proxy`. */
+  /** Has the form of express's `trust proxy`. */
   readonly trustedProxies: readonly string[];
   readonly log: Log;
   /** Answers the paths of no route; without it they are 404. */

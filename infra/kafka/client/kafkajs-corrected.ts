@@ -13,7 +13,8 @@ let corrected: typeof Kafkajs | undefined;
 /** Returns the corrected client. */
 export const correctedClient = (): typeof Kafkajs => {
   if (corrected !== undefined) return corrected;
-  // Before the client is loaded, because its modules keep the functions that they find then.
+  // This must run before the client is loaded, because its modules keep references to these
+  // functions.
   replaceSlowParts();
   corrected = inside("kafkajs") as typeof Kafkajs;
   repair(inside);

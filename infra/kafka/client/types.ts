@@ -1,4 +1,4 @@
-// The parts of kafkajs that this package uses, under names of their own.
+// The parts of kafkajs that this package uses, under our own names.
 export type {
   Admin as ClientAdmin,
   Consumer as ClientConsumer,

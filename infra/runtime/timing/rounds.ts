@@ -3,7 +3,7 @@ import type { Resource } from "../scope.ts";
 
 export interface RoundSettings {
   readonly everyMs: number;
-  /** Must end by itself, also when a store that it asks hangs. */
+  /** The round must end by itself, even if a store hangs. */
   readonly round: () => Promise<void>;
   /** Called with the first failure of an outage. */
   readonly onFailure: (error: unknown) => void;

@@ -30,7 +30,7 @@ export interface Schedule {
    * early when `isClosing` says so.
    */
   readonly work: (isClosing: () => boolean) => Promise<number | "busy">;
-  /** How much work waits now, and for how many seconds the oldest part of it. */
+  /** The number of waiting items, and the age of the oldest in seconds. */
   readonly waiting?: () => Promise<{ readonly count: number; readonly seconds: number }>;
 }
 

@@ -7,10 +7,10 @@ export interface ListLinks<Item> {
 }
 
 /**
- * For members that come and go thousands of times a second. A Set makes a new table now and then,
- * and V8 lets the old table point to the new one. Once such a table has grown old, every member at
- * the time of the change is kept until the whole heap is marked, and is copied out of the young
- * generation until then. Here nothing points to removed members.
+ * A list for members that come and go thousands of times a second. A Set makes a new table now and
+ * then, and V8 lets the old table point to the new one. Once such a table has grown old, every
+ * member at the time of the change is kept until the whole heap is marked, and is copied out of the
+ * young generation until then. Here nothing points to removed members.
  */
 export class LinkedList<Item extends ListLinks<Item>> {
   #first: Item | undefined;
@@ -39,7 +39,7 @@ export class LinkedList<Item extends ListLinks<Item>> {
     item.behind = undefined;
   }
 
-  /** In their order. The item that is being visited may be removed meanwhile. */
+  /** Members in their order. The visited item may be removed meanwhile. */
   *[Symbol.iterator](): Generator<Item, void> {
     for (let item = this.#first; item !== undefined; ) {
       const { behind }: ListLinks<Item> = item;

@@ -1,8 +1,8 @@
 // Waits for a condition instead of for a time.
 import { setTimeout as sleep } from "node:timers/promises";
 
-// Often enough not to delay a server that needs 30 ms, and rare enough to cost nothing beside a
-// starting broker.
+// Short enough not to delay a server that needs 30 ms, and long enough to cost little compared with
+// a starting broker.
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 200;
 

@@ -6,7 +6,7 @@ import { invalid, type RefusalError } from "../../base/refusal.ts";
 import { notOfClient } from "../../catalog/partners/named-partners.ts";
 
 export interface Creditable {
-  /** The client's status; undefined: there is no such client in scope. */
+  /** The client's status; undefined if there is no such client in scope. */
   readonly client: string | undefined;
   /** The partner's status; undefined: it does not work for the client. */
   readonly partner: string | undefined;
@@ -20,7 +20,10 @@ export interface Credit {
   readonly campaign_id: number | null;
 }
 
-/** Reads the statuses of what a credit names, inside the transaction that gives it. */
+/**
+ * Reads the statuses of the records that a credit names, inside the transaction that gives the
+ * credit.
+ */
 const creditable = async (tx: PoolClient, clientId: number, named: Credit): Promise<Creditable> => {
   const { rows } = await tx.query<Record<keyof Creditable, string | null>>(sql`
     select

@@ -34,7 +34,7 @@ interface DecisionWords {
 }
 export interface CreditDecision extends DecisionWords {
   readonly kind: Extract<DecisionKind, "assign" | "reattribute" | "take_back" | "release" | "reject">;
-  /** For assign and reattribute. */
+  /** The partner of assign and reattribute. */
   readonly partner_id: number | null;
   readonly campaign_id: number | null;
 }
@@ -78,7 +78,7 @@ const refundOf = ({
 export const memoryKeyOf = ({ client_id, subject }: Pick<PersonsDecision, "client_id" | "subject">): string =>
   `${client_id}:${"order_id" in subject ? `o:${orderIdOf(subject.order_id)}` : subject.line.order_key}`;
 
-/** All lines of an order or of a product, or those that the event made or is a copy of. */
+/** All lines of an order or of a product, or the lines that the event made or is a copy of. */
 export const linesOf = (subject: Subject, lines: readonly Line[]): readonly Line[] => {
   if ("order_id" in subject)
     return lines.filter(({ product_key }) => subject.product_id === undefined || product_key === subject.product_id);

@@ -14,7 +14,7 @@ export interface DecisionMade {
   /** The partners that were credited before. */
   readonly from: readonly number[];
   readonly to: number | null;
-  /** For a refund: a decimal, or "all". */
+  /** The amount of a refund: a decimal, or "all". */
   readonly amount: string | null;
   readonly currency: string | null;
 }

@@ -67,7 +67,7 @@ export const findSales = async (
   });
 };
 
-/** `what` says what they have, e.g. "that order". */
+/** `what` names the thing that several clients have, e.g. "that order". */
 export const severalClients = (what: string): RefusalError =>
   invalid("/client_id", "client_id_required", `several clients have ${what}: name one`);
 

@@ -39,7 +39,7 @@ export interface DecisionOutcome {
   readonly version: number | null;
   /** True if the month of a line is locked. */
   readonly closed_period?: boolean;
-  /** For one item of many: its place in the input, and why it was rejected. */
+  /** The place of one item in the input, and why it was rejected. */
   readonly index?: number;
   readonly code?: string | null;
 }

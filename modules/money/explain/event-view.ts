@@ -1,5 +1,5 @@
-// The explanation of one event as the platform API answers it: amounts as decimals, decisions of
-// people beside it.
+// The explanation of one event in the form of the platform API: amounts as decimals, and people's
+// decisions.
 import { toDecimal } from "../../../domain/money.ts";
 import { missing } from "../../base/refusal.ts";
 import type { ScopedRead } from "../../base/work.ts";
@@ -22,7 +22,7 @@ export interface ExplainedEvents {
   readonly remains: readonly SaleRemains[];
 }
 
-/** By its id, at these clients. */
+/** Finds an event by its id, at these clients. */
 export const explainedEvents = async (
   stores: ExplanationStores,
   id: string,

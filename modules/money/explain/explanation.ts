@@ -1,5 +1,5 @@
-// Gathers everything that is stored about one event: what was read, what was considered, what was
-// decided and what it earned.
+// Gathers all stored data about one event: its reads, the candidates for its credit, the decision,
+// and its earnings.
 import type pg from "pg";
 import { type Contract, type Reference, type Rule, reference } from "../../../domain/reference/reference.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
@@ -60,7 +60,7 @@ export interface Explanation {
   readonly commissions: readonly CommissionOf[];
   /** For a refund, the entries that it caused; null for other events. */
   readonly taken_back: TakenBack | null;
-  /** The rules in force for the event, by which it was decided. */
+  /** The rules that were in force when the event was decided. */
   readonly rules: readonly (Pick<Rule, "rule_id" | "version" | "name" | "priority" | "when"> & {
     readonly credits: Rule["then"];
   })[];

@@ -120,7 +120,7 @@ export const moneyOf = (pool: Pool, { clientId, eventIds, orderKey, isRefund }: 
     { isReadOnly: true },
   );
 
-/** Returns those of these events that are stored as sales. */
+/** Returns the given events that are stored as sales. */
 export const salesCalled = (
   pool: Pool,
   clientIds: readonly number[],

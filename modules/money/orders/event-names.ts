@@ -10,7 +10,10 @@ export interface EventName {
 }
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** For each client the id derived from the sender's id, then the log's own id. */
+/**
+ * The possible ids of an event: for each client the id derived from the sender's id, then the log's
+ * own id.
+ */
 export const eventNames = (id: string, clientIds: readonly number[]): readonly EventName[] =>
   clientIds.flatMap((client_id) =>
     [sentEventId(client_id, id), ...(UUID.test(id) ? [id] : [])].map((event_id) => ({ client_id, event_id })),

@@ -59,8 +59,8 @@ export const lineOfEvent = async (
 };
 
 /**
- * For each id the lines of every client that has such an event, in the order of the ids; empty for
- * an unknown id. Ids may repeat.
+ * Returns for each id the lines of every client that has such an event, in the order of the ids; an
+ * unknown id has none. Ids may repeat.
  */
 export const linesOfEvents = async (
   stores: Stores,
@@ -121,7 +121,9 @@ interface LineNamed {
   readonly event: EventNames;
 }
 
-/** A custom event that came before its order counted has a key of its own, besides that order. */
+/**
+ * A custom event that came before its order counted has its own key, in addition to that order's.
+ */
 const keysOf = (event: EventNames): readonly [own: string, alone: string] => [
   orderKeyOf(event as unknown as EventReceived),
   `e:${event.event_id}`,

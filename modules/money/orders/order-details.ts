@@ -41,7 +41,7 @@ type EarnedRow = { readonly [Name in keyof Commission]: Commission[Name] | null 
  */
 export interface RowOfOrder extends Sale, EarnedRow {}
 
-/** Those of the clients that have an order with this id. */
+/** The given clients that have an order with this id. */
 export const clientsWithOrder = async (
   tx: PoolClient,
   clients: readonly number[],

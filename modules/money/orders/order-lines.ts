@@ -1,5 +1,5 @@
-// The current state of an order: its lines, who is credited with each, and what it earns. Also
-// tells whether a claim has been settled.
+// The current state of an order: its lines, their credited partners and earnings. Also reports
+// whether a claim has been settled.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient } from "pg";
 import { decodeOutcome } from "../../../infra/avro/outcome.ts";
@@ -63,7 +63,7 @@ export const earnedBy = (pool: Pool, clientId: number, eventIds: readonly string
     { isReadOnly: true },
   );
 
-/** Those of the claims that settle has processed; their outcomes are final. */
+/** The given claims that settle has processed; their outcomes are final. */
 export const settledOf = (pool: Pool, claims: readonly string[]): Promise<ReadonlyMap<string, SettledClaim>> =>
   transaction(pool, null, (tx) => settledWithin(tx, claims), { isReadOnly: true });
 

@@ -12,7 +12,7 @@ import { keyOf, unsettledOrders } from "./waiting-items.ts";
 interface Moves {
   /** The order where the refund waits. */
   readonly key: string;
-  /** In the order of publishing; repeated, they have the same ids. */
+  /** Claims in the order of publishing; repeated, they have the same ids. */
   readonly claims: readonly Claim[];
 }
 

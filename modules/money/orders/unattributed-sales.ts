@@ -82,7 +82,7 @@ const countedDays = ({ client_id, segment, reason, from, to }: UnattributedFilte
     and ${client_id === undefined ? sql`true` : sql`client_id = ${client_id}`}
     and ${segment === undefined ? sql`true` : sql`segment = ${segment}`}`;
 
-/** With a minimum value every line has to be read. */
+/** With a minimum value every line must be read. */
 const countedLines = (filter: UnattributedFilter): Sql => sql`
   select s.client_id, coalesce(s.currency, 'MXN') as currency, 1 as n, coalesce(s.value_minor, 0) as value_minor,
     s.credit_reason as reason, ${unattributed(filter)} as is_meant

@@ -14,11 +14,11 @@ interface KeptClaim {
 export interface KeptOrder {
   readonly client_id: number;
   readonly order_key: string;
-  /** In the order in which settle read them. */
+  /** Claims in the order in which settle read them. */
   readonly claims: readonly KeptClaim[];
 }
 export interface Claims {
-  /** By the record key of `claims`. */
+  /** Orders by the record key of `claims`. */
   readonly orders: ReadonlyMap<string, KeptOrder>;
   readonly decode: (kept: KeptClaim) => Recorded<Claim>;
   /**

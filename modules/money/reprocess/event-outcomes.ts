@@ -48,7 +48,10 @@ export interface StoredRows {
 export const isReceivedIn = ({ receivedAt }: Recorded<unknown>, { from, to }: ReprocessSettings): boolean =>
   receivedAt >= from && receivedAt < to;
 
-/** Returns the change of an event that is no line of an order; null: it stays as it is stored. */
+/**
+ * Returns the change of an event that is no line of an order; null if its stored row stays the
+ * same.
+ */
 const changeOfEvent = (
   made: Recorded<EventAttributed>,
   standing: LatestRow,

@@ -16,7 +16,8 @@ import { pipeline } from "../../../topology.ts";
 export type ReprocessStage = Exclude<StageIn<(typeof pipeline)["declared"]>["name"], "settle">;
 export const stages = stagesOf(pipeline)
   .map(({ name }) => name as StageIn<(typeof pipeline)["declared"]>["name"])
-  // Settle is left out: it returns its recorded outcome for what it has settled once.
+  // Settle is left out, because it returns its recorded outcome for every claim that it has
+  // settled.
   .filter((name): name is ReprocessStage => name !== "settle");
 
 export interface ReprocessSettings {
@@ -83,7 +84,7 @@ export interface Limits {
 }
 export const defaultLimits: Limits = { events: 5_000_000, claims: 300_000, changes: 100_000 };
 
-/** More than fits into memory. The message says what to do. */
+/** The window holds more than fits into memory. The message says how to make it smaller. */
 export class TooMuch extends Error {
   constructor(what: string, most: number) {
     super(

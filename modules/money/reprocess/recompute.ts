@@ -1,5 +1,5 @@
 // Runs today's stages over the window of events.raw, and over as much before it as journeys last,
-// and returns what they make of every event.
+// and returns their results for every event.
 
 import { nothingFound } from "../../../domain/nothing-found.ts";
 import { allowedBy } from "../../../domain/personal/consent.ts";
@@ -28,7 +28,9 @@ export interface Recomputation {
 }
 
 const DAY_MS = 86_400_000;
-/** For a client that is not in the reference data (docs/design/contracts.md, "Records"). */
+/**
+ * The journey of a client that is not in the reference data (docs/design/contracts.md, "Records").
+ */
 const DEFAULT_JOURNEY_DAYS = 30;
 
 /** The longest time before an event that can affect it: the longest click window of a client. */

@@ -17,8 +17,8 @@ export interface TodaysFacts {
 
 export const openToday = async (read: Read, now: UnixMs): Promise<TodaysFacts> => {
   const known = await read(reference, now);
-  // Includes what was saved this very moment: after a rule is corrected, reprocessing at once must
-  // use the corrected rule.
+  // Includes rows that were saved this very moment: after a rule is corrected, reprocessing at once
+  // must use the corrected rule.
   const today: Reference = { ...known, asOf: now, at: (validAt) => known.at(validAt, Number.MAX_SAFE_INTEGER) };
   const hinted = new Map<string, FraudHints>();
   const linked = new Map<string, string>();

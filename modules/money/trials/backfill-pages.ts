@@ -8,7 +8,10 @@ import { answersTo, produceChanges, type WritePorts } from "../reprocess/write.t
 import type { Page } from "./evaluate.ts";
 import { type Booking, type KeptSummary, openSummary } from "./summary.ts";
 
-/** Returns the decisions that would move money, and those that would move it in a closed month. */
+/**
+ * Returns the decisions that would move money, and the decisions that would move it in a closed
+ * month.
+ */
 const movesIn = ({ entries }: Page, now: UnixMs) => {
   const sums = new Map<string, { readonly decision_id: string; readonly isClosed: boolean; minor: bigint }>();
   for (const { entry, decision_id } of entries) {
@@ -48,7 +51,7 @@ const chosenIn = (page: Page, trigger_recalc: boolean, now: UnixMs): ChosenChang
   return { changes, ...left };
 };
 
-/** The decisions of a page, and what each of them books. */
+/** The decisions of a page, and the bookings of each. */
 interface BegunPage {
   readonly ids: readonly string[];
   readonly books: readonly (Omit<Booking, "amount_minor"> & {
@@ -66,7 +69,7 @@ interface Counts {
 }
 /** The progress in the row of the job. */
 export interface BackfillCheckpoint {
-  /** How often the window was read from its beginning, this pass included. */
+  /** The number of times that the window was read from its beginning, including this one. */
   readonly passes: number;
   readonly summary: KeptSummary;
   readonly written: Counts;
@@ -87,7 +90,7 @@ const sumOf = (written: Counts, more: Partial<Counts>): Counts => {
   return { ...written, ...Object.fromEntries(sums) };
 };
 
-/** The decisions to write of a page; with recalculation also what each of them books. */
+/** The decisions of a page that will be written; with recalculation also the bookings of each. */
 const begunOf = (page: Page, changes: readonly Change[], trigger_recalc: boolean): BegunPage => {
   const ids = changes.map(({ decision_id }) => decision_id);
   const isMeant = new Set(ids);
@@ -105,7 +108,7 @@ const bookingsOf = (books: BegunPage["books"], overtaken: ReadonlySet<string>): 
     .filter(({ decision_id }) => !overtaken.has(decision_id))
     .map(({ amount_minor, decision_id, ...one }) => ({ ...one, amount_minor: BigInt(amount_minor) }));
 
-/** Writes the decisions of a begun page; those that another process wrote count once. */
+/** Writes the decisions of a begun page; decisions that another process wrote count once. */
 const writeDecisions = async (ports: WritePorts, changes: readonly Change[], ids: readonly string[]) => {
   const isMeant = new Set(ids);
   await produceChanges(
@@ -124,8 +127,8 @@ interface Paging {
 }
 
 /**
- * Decides about pages in order. Without recalculation the totals are what the changes would book;
- * with it, what was applied. `keep` throws when another process has the job.
+ * Decides about pages in order. Without recalculation the totals are the bookings that the changes
+ * would make; with it, the ones that were applied. `keep` throws when another process has the job.
  */
 export const openPages = (
   ports: WritePorts,

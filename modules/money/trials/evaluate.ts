@@ -32,7 +32,7 @@ export interface Match {
   /** The stored credit. */
   readonly before: Credit;
   readonly after: Credit;
-  /** Undefined: the credit is already as it would be. */
+  /** Undefined if the event has the right credit already. */
   readonly change: Change | undefined;
   /**
    * True when another partner, or the same partner for another campaign, is credited with the line.

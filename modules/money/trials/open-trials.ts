@@ -1,4 +1,4 @@
-// Opens what a process needs to try rules, when the first rule is tried.
+// Opens the resources for trials of rules, when the first rule is tried.
 import type { Pool } from "pg";
 import { lateWire } from "../../../infra/avro/late-wire.ts";
 import type { SchemaIds } from "../../../infra/avro/wire.ts";
@@ -24,7 +24,7 @@ export type OpenTrials = () => Promise<Omit<EvaluationPorts, "now">>;
 /** A statement reads weeks of a client, and several run at once. */
 const HISTORY_MS = 20_000;
 
-/** Opens connections of its own, so that other requests of the process never wait for a history. */
+/** Opens separate connections, so that other requests of the process never wait for a history. */
 export const openTrials = ({ pool, registry, clickhouseUrl, name }: TrialSettings): Resource<OpenTrials> => {
   const { wire, opened } = lateWire(Object.values(topics), registry);
   const clickhouse = openClickhouse(clickhouseUrl, { name: `${name}-trials`, connections: 3, timeoutMs: HISTORY_MS });

@@ -1,4 +1,4 @@
-// Computes what the live attribution would decide about a stored event if this rule were in force.
+// Computes the decision of the live attribution about a stored event if this rule were in force.
 // Pure.
 
 import type { Reference, ReferenceAt, Rule } from "../../../domain/reference/reference.ts";
@@ -33,7 +33,7 @@ export const triedRule = (
 export const UNSAVED = 2_147_483_647;
 
 export interface RuleTrial {
-  /** Who would be credited, and by which method. */
+  /** The partner that would be credited, and the method. */
   readonly credit: Credit;
   /** The rule would be credited with the event. */
   readonly isMatch: boolean;
@@ -43,7 +43,7 @@ export interface RuleTrial {
   readonly isConversion: boolean;
 }
 
-/** A rule overrides neither what an event itself proves nor what a person decided. */
+/** A rule overrides neither the proof that an event carries nor a person's decision. */
 const PROVEN: ReadonlySet<string | null> = new Set(["click", "upload", "partner_param", "decision"]);
 const isDecided = ({ candidates }: Credit): boolean => candidates.some(({ method }) => method === "decision");
 

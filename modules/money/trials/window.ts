@@ -23,7 +23,7 @@ const dayIn = (text: string): string => (text.length === 10 ? text : dayOf(Date.
 
 const badWindow = (code: string, message: string) => invalid("/from", code, message, { isOfAnswer: true });
 
-/** With the selected event types; undefined: all types. */
+/** A window of events with the selected types; undefined for all types. */
 export type EventWindow = RuleWindow & { readonly event_types?: readonly string[] | undefined };
 
 /**

@@ -1,5 +1,5 @@
-// Undoes an import: goes through its rows page by page and takes back each sale that it brought, by
-// a decision of its own.
+// Undoes an import: goes through its rows page by page and takes back each sale that it brought,
+// with one decision for each.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import { hit } from "#failpoint";
@@ -229,7 +229,7 @@ const claimFor = (context: Context, { named, line }: RowState): Claim => {
   return claimOf(decided);
 };
 
-/** Those of the events that are stored, once all are stored or no more are to be expected. */
+/** The given events that are stored, once all are stored or no more are expected. */
 const whenStored = async (
   { ports: { clickhouse }, job: { client_id }, endedAt, goOn }: Context,
   ids: readonly string[],

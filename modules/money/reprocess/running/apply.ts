@@ -33,7 +33,7 @@ export const saidOf = ({ from, to, stage, clientId, overridesDecisions, reason }
   commit: commitOf(),
 });
 
-/** A digest that is equal for equal decisions, in whatever order they were found. */
+/** A digest that is equal for equal decisions, in any order. */
 export const digestOf = ({ changes }: Difference): string => {
   const ids = changes.map(({ decision_id }) => decision_id).sort();
   return createHash("sha256").update(ids.join("\n")).digest("base64url");

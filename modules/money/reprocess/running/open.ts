@@ -64,7 +64,9 @@ export interface Opening {
   /** The start of the window. */
   readonly needed: UnixMs;
   readonly progress: (unit: string) => Progress;
-  /** Limits of what is held in memory; the default is for a process that does nothing else. */
+  /**
+   * Limits of the data that is held in memory; the default is for a process that does nothing else.
+   */
   readonly limits?: Limits;
 }
 

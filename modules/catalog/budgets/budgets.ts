@@ -1,4 +1,4 @@
-// Monthly budgets: what a client plans to spend in a month, on everything or on one segment.
+// Monthly budgets: the planned spend of a client in a month, in total or for one segment.
 import type { PoolClient } from "pg";
 import { pageOfRows, type RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
@@ -50,7 +50,7 @@ export interface BudgetFilter {
   readonly segment?: string | null | undefined;
 }
 
-/** `amount` is in minor units; `spentOf` returns what was spent of it. */
+/** `amount` is in minor units; `spentOf` returns the spend so far. */
 export const budgetRows = ({ client_id, year, month, segment }: BudgetFilter): RowsQuery => {
   const given: readonly (Sql | undefined)[] = [
     sql`b.client_id = ${client_id}`,

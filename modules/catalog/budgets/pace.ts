@@ -49,7 +49,7 @@ export const monthStateOf = (month: MonthOfYear, now: UnixMs): "future" | "open"
   return now < lockedFrom(firstDayOf(month)) ? "provisional" : "locked";
 };
 
-/** The pace of what was spent in a month by `now`, in minor units. */
+/** The pace of a month's spend until `now`, in minor units. */
 export const paceOf = (month: MonthOfYear, spent: bigint, amount: bigint, now: UnixMs): Pace => {
   const { from, to } = spanOfMonth(month);
   const length = BigInt(to - from);

@@ -1,4 +1,4 @@
-// Budgets as answers show them: amounts as decimals, with the spend.
+// Budgets in the form of API responses: amounts as decimals, with the spend.
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -24,7 +24,10 @@ export const shownBudgets = async (tx: PoolClient, clientId: number, rows: reado
   });
 };
 
-/** The budget with these fields as answers show it; undefined if its client is none of these. */
+/**
+ * The budget with these fields in the form of API responses; undefined if none of these clients has
+ * it.
+ */
 export const readShownBudget = async (
   tx: PoolClient,
   key: BudgetKey,

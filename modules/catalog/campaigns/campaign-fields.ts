@@ -60,7 +60,7 @@ export const refuseForeignPages = async ({ tx, scope }: Work, clientId: number, 
   refuseOutside(config?.allowed_domains ?? [], pages);
 };
 
-/** Does the same for given hosts; `place` is the campaign's place in the input. */
+/** Does the same check for these hosts; `place` is the campaign's place in the input. */
 export const refuseOutside = (domains: readonly string[], pages: Pages, place = ""): void => {
   const foreign = (["destination_url", "fallback_url"] as const).filter((name) => {
     const page = pages[name];

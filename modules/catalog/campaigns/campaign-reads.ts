@@ -12,7 +12,7 @@ export interface CampaignFilter {
   readonly partner_id?: number | undefined;
   /** The beginning of the name. */
   readonly q?: string | undefined;
-  /** Undefined: archived and other campaigns. */
+  /** Undefined for both archived and other campaigns. */
   readonly archived?: boolean | undefined;
 }
 
@@ -105,8 +105,8 @@ const findCampaign = async (
 };
 
 /**
- * These fields of the campaign. Throws RefusalError: missing when it belongs to none of these
- * clients.
+ * Returns these fields of the campaign. Throws RefusalError: missing when it belongs to none of
+ * these clients.
  */
 export const readCampaign = async (...campaign: Parameters<typeof findCampaign>): Promise<ShownRow> => {
   const found = await findCampaign(...campaign);
@@ -122,7 +122,7 @@ export const campaignState = async (
 ): Promise<CampaignState | undefined> =>
   (await findCampaign(tx, campaignId, clients, STATE)) as CampaignState | undefined;
 
-/** The same. Throws RefusalError: missing. */
+/** Returns the state of the campaign. Throws RefusalError: missing. */
 export const campaignOf = async (
   tx: PoolClient,
   campaignId: number,

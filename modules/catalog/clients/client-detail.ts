@@ -10,7 +10,10 @@ const NEWEST_MS = 1_000;
 /** After a change has its moment, its transaction has half a second left. */
 const NEWEST_OF_CHANGED_MS = 250;
 
-/** Adds what is not in Postgres. `last_event_at` is null while ClickHouse does not answer. */
+/**
+ * Adds the fields that are not in Postgres. `last_event_at` is null while ClickHouse does not
+ * answer.
+ */
 export const withNewestEvents = async (
   clickhouse: Clickhouse,
   rows: readonly ShownRow[],

@@ -62,7 +62,9 @@ export const clientRows = ({ status, q }: ClientFilter): RowsQuery => ({
   id: { by: sql`c.client_id`, type: "int" },
 });
 
-/** The state that decides whether a client may be changed; read beside the requested fields. */
+/**
+ * The fields that decide whether a client may be changed; read together with the requested fields.
+ */
 interface ClientState {
   readonly client_id: number;
   readonly version: number;
@@ -71,7 +73,7 @@ interface ClientState {
 export type ShownRow = Readonly<Record<string, any>>;
 export interface ClientSnapshot {
   readonly state: ClientState;
-  /** The fields that were asked for. */
+  /** The requested fields. */
   readonly shown: ShownRow;
 }
 
@@ -93,7 +95,7 @@ export const readClient = async (
   return { state, shown };
 };
 
-/** The same. Throws RefusalError: missing. */
+/** Returns the client with these fields. Throws RefusalError: missing. */
 export const clientOf = async (
   tx: PoolClient,
   clientId: number,

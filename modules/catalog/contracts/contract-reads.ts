@@ -91,7 +91,7 @@ export const contractRows = (partnerId: number, today: string, filter: ContractF
   };
 };
 
-/** A contract row as answers show it, with decimal amounts. */
+/** A contract row in the form of API responses, with decimal amounts. */
 export const shownContract = (row: Row): Row => {
   const { amount, min, max, cap, type, rate, tiers, tier_mode, months, currency } = row;
   const saved = { type, rate, tiers, tier_mode, months, currency };
@@ -178,8 +178,8 @@ export interface NotApplied {
 
 /**
  * Credited conversions that the contract would have paid, had it been known when they were
- * received. They keep what they earned. Left out are those for which another contract has
- * precedence, by its segment or a newer first day.
+ * received. They keep their earnings. Conversions for which another contract has precedence, by its
+ * segment or a newer first day, are left out.
  */
 export const settledBefore = async (
   tx: PoolClient,

@@ -26,7 +26,7 @@ export interface SavedContract {
   readonly id: number;
   readonly key: ContractKey;
   readonly isNew: boolean;
-  /** Conversions of its days that were settled before; they keep what they earned. */
+  /** Conversions in the contract's days that were settled before; they keep their earnings. */
   readonly notApplied: NotApplied;
 }
 

@@ -37,9 +37,9 @@ interface HintQuestion {
 
 /** Answers a question for the first time. */
 interface HintSource<Question> {
-  /** The commands that read what a question needs. */
+  /** The commands that read the data for a question. */
   readonly reads: (question: Question) => readonly Command[];
-  /** The answers to the missing questions, from what was read for them. */
+  /** The answers to the missing questions, from the data that was read for them. */
   readonly answersOf: (
     missing: readonly Question[],
     found: readonly (readonly unknown[])[],

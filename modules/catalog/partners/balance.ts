@@ -12,7 +12,7 @@ export interface OwedByClient {
 interface OwedAmounts {
   /** The sum of what clients owe; clients with a negative sum are left out. */
   readonly payable: string;
-  /** Under review: neither paid nor taken back yet. */
+  /** Earnings under review: neither paid nor taken back yet. */
   readonly held: string;
   /** Debts, zero or less. A client deducts them from what it owes in later months. */
   readonly carried: string;

@@ -78,7 +78,10 @@ const checkPayout = async ({ tx, scope }: Work, { state, shown }: OpenPartner, p
     });
 };
 
-/** The given clients, and those that the caller may not see, which stay. */
+/**
+ * The clients of the partner after the change: the given ones, and those that the caller may not
+ * see, which stay.
+ */
 const clientsAfter = async (
   work: Work,
   { client_ids }: PartnerState,

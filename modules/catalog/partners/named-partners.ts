@@ -14,7 +14,7 @@ export interface NamedPartner {
 }
 export type PartnerStatuses = ReadonlyMap<number, PartnerState["status"]>;
 
-/** The status of those of the partners that work for the client. */
+/** The status of each given partner that works for the client. */
 export const partnersAt = async (
   tx: PoolClient,
   clientId: number,

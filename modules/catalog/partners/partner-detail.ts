@@ -52,7 +52,10 @@ export const partnerDetail = async (
   };
 };
 
-/** For its dashboard. Throws RefusalError: missing when none of these clients knows the partner. */
+/**
+ * The partner of a dashboard. Throws RefusalError: missing when none of these clients knows the
+ * partner.
+ */
 export const dashboardPartner = async (
   tx: PoolClient,
   scope: Scope,

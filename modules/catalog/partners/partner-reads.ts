@@ -53,7 +53,7 @@ export const partnerRows = ({ client_id, status, q }: PartnerFilter): RowsQuery 
   return {
     columns: columnsIn(scope),
     from: partnersIn(scope),
-    // Any of its clients that the caller may see.
+    // Any client of the partner that the caller may see.
     tenant: sql`(select min(c) from unnest(p.known_to) c where c = any (${scope}))`,
     where: [
       statusIs(status),
@@ -68,7 +68,7 @@ export const partnerRows = ({ client_id, status, q }: PartnerFilter): RowsQuery 
   };
 };
 
-/** A partner row as answers show it, with decimal amounts. */
+/** A partner row in the form of API responses, with decimal amounts. */
 export const shownPartner = ({ payout, balance, ...row }: ShownRow): ShownRow => ({
   ...row,
   ...(payout && { payout: { ...payout, min_amount: written(payout.min_amount, payout.currency) } }),
@@ -81,12 +81,14 @@ const written = (amount: string, currency: string): string => {
   return read.kind === "amount" ? toDecimal(read.minor, currency) : amount;
 };
 
-/** The state that decides about changes of a partner; read beside the requested fields. */
+/**
+ * The fields that decide whether a partner may be changed; read together with the requested fields.
+ */
 export interface PartnerState {
   readonly partner_id: number;
   readonly version: number;
   readonly status: "invited" | "active" | "paused" | "archived";
-  /** All of its clients, whatever the caller may see. */
+  /** All clients of the partner, including those that the caller may not see. */
   readonly client_ids: readonly number[];
   /** These, and the clients for which it worked before. */
   readonly known_to: readonly number[];
@@ -110,7 +112,7 @@ export const readPartner = async (
   return { state, shown: shownPartner(shown) };
 };
 
-/** Those of these partners that work or worked for one of the clients. */
+/** The given partners that work or worked for one of the clients. */
 export const partnerStates = async (
   tx: PoolClient,
   partners: readonly number[],
@@ -129,7 +131,7 @@ export interface ClientOf {
   readonly currency: string;
 }
 
-/** Those of `ids` that are among `clients`, with their names. */
+/** The ids that are among `clients`, with their names. */
 export const clientsAmong = async (
   tx: PoolClient,
   ids: readonly number[],
@@ -171,7 +173,7 @@ export const linksOfPartner = async (
 };
 
 /**
- * Those of the addresses that another partner has, unless archived, at any client; in lower case.
+ * The given addresses that another partner has at any client, unless it is archived; in lower case.
  * The caller must hold the lock of reference data.
  */
 export const takenAddresses = async (

@@ -1,4 +1,4 @@
-// Whether the pixel of a client sends, and what is wrong where it does not.
+// Reports whether the pixel of a client sends events, and what is wrong if it does not.
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { ScopedRead } from "../../base/work.ts";
 import { activityOf, purchasesOf } from "../../figures/rollups/rollup-reads.ts";

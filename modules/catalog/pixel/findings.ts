@@ -156,6 +156,6 @@ const ofSightings: readonly Look[] = [
   },
 ];
 
-/** Everything that is wrong, most serious first. */
+/** All problems of the pixel, the most serious first. */
 export const findingsOf = (seen: PixelPicture, config: PixelConfig): readonly Finding[] =>
   [...looks, ...ofSightings].map((look) => look(seen, config)).filter((one) => one !== undefined);

@@ -7,8 +7,8 @@ import type { UnixMs } from "../../../stream/flow.ts";
 import type { PixelSettings } from "./pixel-picture.ts";
 
 /**
- * Undefined: there is no such client. `consent_default` applies to visitors who have chosen
- * nothing; it is 0 where the law requires it. Throws Unavailable before the first load.
+ * Returns undefined if there is no such client. `consent_default` applies to visitors who have made
+ * no choice; it is 0 where the law requires it. Throws Unavailable before the first load.
  */
 export const shownConfig =
   (

@@ -1,5 +1,5 @@
-// Counts by hour what the pixel host sees of each integration, so that a person can see what is
-// wrong with it.
+// Counts by hour what the pixel host receives from each integration, so that a person can find out
+// what is wrong with it.
 import type pg from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -10,7 +10,7 @@ export interface Sighting {
   /** The page, type or problem; "" if it does not matter. */
   readonly subject: string;
   readonly count: number;
-  /** For clock_skew: the largest difference. */
+  /** The largest difference, for the code clock_skew. */
   readonly largest_ms: number;
   readonly last_at: UnixMs;
 }

@@ -14,7 +14,10 @@ export interface PixelWithSecret extends SavedPixelConfig {
   readonly hmac_secret: string | null;
 }
 
-/** For users who see the secret masked or not at all. Throws RefusalError: missing. */
+/**
+ * The configuration for users who see the secret masked or not at all. Throws RefusalError:
+ * missing.
+ */
 export const pixelWithSecret = async (
   tx: PoolClient,
   clientId: number,

@@ -39,7 +39,7 @@ export const checkLines = async (
 };
 
 /**
- * Only contracts decide about rates, so a plan must not state another one. Throws RefusalError
+ * Only contracts decide rates, so a plan must not state a different one. Throws RefusalError
  * `rate_mismatch`.
  */
 export const checkRates = async ({ tx }: Pick<Work, "tx">, key: PlanKey, { lines }: Plan): Promise<void> => {

@@ -7,7 +7,7 @@ export interface PlanKey {
 }
 export interface PlanLine {
   readonly partner_id: number;
-  /** Null: all segments of the partner without a line of their own. */
+  /** Null for all segments of the partner that have no line of their own. */
   readonly segment: string | null;
   /** The planned commission. */
   readonly budget_minor: bigint;

@@ -1,5 +1,5 @@
-// Plans as answers show them: decimal amounts, names of partners, rates of contracts, and the
-// results of each line.
+// Plans in the form of API responses: decimal amounts, names of partners, rates of contracts, and
+// the results of each line.
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import type { UnixMs } from "../../../stream/flow.ts";

@@ -213,8 +213,8 @@ const issuesOf = (error: z.ZodError, field: string): readonly ReferenceProblem[]
   }));
 
 /**
- * A segment has no id of its own; its client and its code identify it. `drafted` are the records of
- * the same change.
+ * A segment has no id; its client and its code identify it. `drafted` are the records of the same
+ * change.
  */
 export const draftSegments = (
   changes: ReferenceChanges,

@@ -25,7 +25,7 @@ export const readOf = (sources: Readonly<Record<string, Source>>): Read => {
 };
 
 export interface OpenReference {
-  /** For `readOf`, beside the other views of the app. */
+  /** The source for `readOf`, together with the other views of the app. */
   readonly source: Source<Reference>;
   /** Serves only the view "reference". */
   readonly read: Read;

@@ -14,7 +14,7 @@ export interface RuleFilter {
   readonly status?: "active" | "inactive" | undefined;
   /** The partner that the rule credits. */
   readonly partner_id?: number | undefined;
-  /** Undefined: archived and other rules. */
+  /** Undefined for both archived and other rules. */
   readonly archived?: boolean | undefined;
 }
 

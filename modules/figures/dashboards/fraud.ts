@@ -26,7 +26,7 @@ export interface FraudQuery extends Days {
   /** Undefined: every client of the caller. */
   readonly client_id?: number | undefined;
   readonly partner_id?: number | undefined;
-  /** Undefined: that of the client, or MXN. */
+  /** Undefined for the client's currency, or MXN. */
   readonly currency?: string | undefined;
 }
 

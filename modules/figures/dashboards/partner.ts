@@ -1,5 +1,5 @@
-// The dashboard of a partner: what it brought and earned, its best links, and why its earnings are
-// not paid yet.
+// The dashboard of a partner: its sales and earnings, its best links, and why its earnings are not
+// paid yet.
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import type { Days } from "../../base/days.ts";
@@ -18,7 +18,7 @@ import { type FigureStores, type Frame, frameOf, isKept, stampFor } from "./fram
 
 export interface PartnerQuery extends Days {
   readonly partner_id: number;
-  /** Undefined: that of the one client, or MXN. */
+  /** Undefined for the currency of the one client, or MXN. */
   readonly currency?: string | undefined;
   /** The partner reads its own dashboard: sales and fraud are not even read for it. */
   readonly isOwn: boolean;

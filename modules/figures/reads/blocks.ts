@@ -1,5 +1,5 @@
-// Builds the blocks of figures in API responses: counts, money in one currency with the other
-// currencies beside it, and the ratios of both.
+// Builds the blocks of figures in API responses: counts, money in one currency, the other
+// currencies, and ratios.
 import { toDecimal } from "../../../domain/money.ts";
 import type { Clicks } from "./click-figures.ts";
 import { delta, each, ratio } from "./ratios.ts";
@@ -61,7 +61,7 @@ const moneyIn = (known: FiguresByPlace, place: Place, currency: string, clicks?:
   };
 };
 
-/** All figures of one place. The contract of the response picks those that its reader may see. */
+/** All figures of one place. The contract of the response keeps those that its reader may see. */
 export const blockOf = (known: FiguresByPlace, place: Place, currency: string, clicks?: Clicks): FigureRow => {
   const conversions = known.of("credited", place).n;
   return {

@@ -37,7 +37,7 @@ export interface ClickFigures {
   readonly values: (group: ClickGroup) => readonly string[];
 }
 
-/** Returns those of these clients whose pixel tracks clicks. */
+/** Returns the given clients whose pixel tracks clicks. */
 export const clientsTrackingClicks = async (tx: PoolClient, clients: readonly number[]): Promise<readonly number[]> => {
   const { rows } = await tx.query<{ client_id: number }>(sql`
     select client_id from pixel_configs where client_id = any (${clients}::int[]) and 'click' = any (tracked_events)`);
@@ -73,8 +73,8 @@ const clicksThatCount = (tracking: readonly number[]): readonly Condition[] => [
 ];
 
 /**
- * Reads both periods in one query, since a query costs more than its rows. Groups are those of the
- * current period.
+ * Reads both periods in one query, because a query costs more than its rows. Groups are those of
+ * the current period.
  */
 const rowsOf = (clickhouse: Clickhouse, asked: ClicksAsked) => {
   const { clients, partner_id, campaign_id, by, tracking, periods } = asked;

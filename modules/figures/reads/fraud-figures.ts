@@ -43,7 +43,7 @@ const NO_EVENT: Bands = { ok: 0, review: 0, reject: 0 };
 
 export interface ScoredDays {
   readonly all: Bands;
-  /** By each day with an event, as YYYY-MM-DD. */
+  /** Bands of each day with an event; days are YYYY-MM-DD. */
   readonly byDay: ReadonlyMap<string, Bands>;
   /**
    * Clicks that were filtered before they counted. Clicks that the pixel saw on a page are not
@@ -164,8 +164,8 @@ const money = ({ clients, partner_id, span }: FraudQuestion) => {
 };
 
 /**
- * Returns by currency the commissions held now, and those of sales of the span that were refused,
- * released or reversed because of fraud.
+ * Returns by currency the commissions that are held now, and the commissions of the span's sales
+ * that were refused, released or reversed because of fraud.
  */
 export const fraudMoney = async (tx: PoolClient, asked: FraudQuestion): Promise<readonly FraudMoney[]> => {
   const { rows } = await tx.query(money(asked));

@@ -1,4 +1,4 @@
-// Lists lines of credited orders with what they earned, for a partner or a campaign.
+// Lists lines of credited orders and their earnings, for a partner or a campaign.
 import { derive } from "../../../domain/hmac.ts";
 import { toDecimal } from "../../../domain/money.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
@@ -104,8 +104,8 @@ export const shownOrders = (rows: readonly ShownRow[]): readonly ShownRow[] =>
   }));
 
 /**
- * Rows as the partner may see them: under review, but without the reasons, which would reveal what
- * the fraud checks look for.
+ * Rows as the partner may see them: they say that a line is under review, but not why, because the
+ * reasons would reveal what the fraud checks look for.
  */
 export const shownToPartner = (rows: readonly ShownRow[]): readonly ShownRow[] =>
   shownOrders(rows).map((row) =>

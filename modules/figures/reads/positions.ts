@@ -74,7 +74,7 @@ export const openPositions = (pool: Pool, groups: () => Promise<readonly GroupRe
   };
 };
 
-/** One row a stage or sink; those that share a group have the same lag. */
+/** One row for each stage and sink; stages of one group have the same lag. */
 const stagesOf = (groups: readonly GroupRead[]): readonly StagePosition[] =>
   groups.flatMap(({ nodes, lag, seconds }) => nodes.map((name) => ({ name, lag, age_sec: Math.round(seconds) })));
 

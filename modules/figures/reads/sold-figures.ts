@@ -1,4 +1,4 @@
-// Reads what was sold, credited and earned in two periods, in total and by one group at a time: one
+// Reads sales, credits and earnings of two periods, in total and by one group at a time: one
 // statement over the daily sums of sales, conversions and the ledger.
 import type { PoolClient } from "pg";
 import { dayOf } from "../../../domain/calendar.ts";
@@ -8,7 +8,7 @@ import { ofWholeDays, restOfLastDay, type Source } from "../money-days/money-day
 import type { Periods } from "./periods.ts";
 import { ratio } from "./ratios.ts";
 
-/** What figures may be grouped by. */
+/** The columns by which figures may be grouped. */
 export type SplitBy = "day" | "partner_id" | "campaign_id" | "event_type" | "segment";
 /** The source of figures. A reader who must not see revenue never has "sold" in the statement. */
 export type Kind = "sold" | "credited" | "earned";
@@ -48,7 +48,7 @@ const inPeriods = ({ current, previous }: Periods): Sql => sql`
   occurred_at >= ${new Date(previous.from)} and occurred_at < ${new Date(current.to)}
     and (occurred_at < ${new Date(previous.to)} or occurred_at >= ${new Date(current.from)})`;
 
-/** How a kind is summed: from money_days, and from the table that these sums are made of. */
+/** How a kind is summed: from money_days, and from the table that money_days sums up. */
 interface SumSource {
   readonly source: Source;
   readonly from: Sql;

@@ -1,7 +1,7 @@
-// How long figures are waited for, and what is thrown when they do not come.
+// The time limit for reading figures, and the error when it passes.
 import { Unavailable } from "../../../infra/runtime/errors.ts";
 
-/** A screen waits no longer than this; then it gets no answer rather than a part of one. */
+/** The longest wait for figures. After it the reader gets an error instead of a partial answer. */
 export const FIGURES_MS = 2_000;
 
 /** The answer of the analytics store. Throws Unavailable in place of a partial sum. */

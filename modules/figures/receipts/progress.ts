@@ -11,7 +11,10 @@ import type { Hop, Hosts } from "../../log/groups/hosts.ts";
  * longest wait for the log.
  */
 const ANSWERED_WITHIN_MS = 30_000;
-/** A walk that meets a stage without progress is abandoned; the next call starts another. */
+/**
+ * A walk that reaches a stage without progress is abandoned after this time; the next call starts
+ * another.
+ */
 const WALK_MS = 60_000;
 const ASKED_EVERY_MS = 100;
 const HOSTS_EVERY_MS = 1_000;
@@ -79,8 +82,8 @@ export const progressOf = ({ admin, hosts, isHolding }: ProgressPorts): Progress
   const walk = async (): Promise<boolean> => {
     const began = Date.now();
     if (isHolding()) return false;
-    // Read for each walk: a stage that was hosted apart a moment ago has written a topic that must
-    // be walked too.
+    // Read again for each walk: a stage that was hosted apart a moment ago has written a topic that
+    // must be walked too.
     const [asked, hosted] = await Promise.all([admin(), hosts()]);
     for (const hop of hopsToStore(hosted)) if (!(await passes(asked, hop, hosts, began + WALK_MS))) return false;
     throughUntil = Math.max(throughUntil, began - ANSWERED_WITHIN_MS);

@@ -16,8 +16,9 @@ export interface WaitingPorts {
 }
 
 /**
- * Counts records appended more than five seconds ago that a group on the way has not committed. An
- * event waits at one hop at a time, so none counts twice. Rejects while the log is unreachable.
+ * Counts records that were appended more than five seconds ago and that a later group has not
+ * committed. An event waits at one hop at a time, so none counts twice. Rejects while the log is
+ * unreachable.
  */
 export const waitingEvents = async (ports: WaitingPorts): Promise<number> => {
   const [admin, hosts] = await Promise.all([ports.admin(), ports.hosts()]);

@@ -9,7 +9,7 @@ export interface EarnedByDay {
   /** The day of the sale that earned it, YYYY-MM-DD in America/Mexico_City. */
   readonly day: string;
   readonly currency: string;
-  /** What partners earned from sales of this day, less later reversals. */
+  /** The earnings of partners from sales of this day, less later reversals. */
   readonly amount_minor: bigint;
 }
 

@@ -1,4 +1,4 @@
-// Counts what was accepted and is not reported yet: the records between the log and the tables that
+// Counts accepted events that are not reported yet: the records between the log and the tables that
 // reports read.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Admin } from "../../../infra/kafka/kafka.ts";

@@ -1,5 +1,5 @@
-// Compares a shop's own list of orders with the orders counted here: lists what is on one side
-// only, and why, where the cause is known.
+// Compares a shop's own list of orders with the orders counted here. Lists the orders that only one
+// side has, with the cause if it is known.
 import type { Pool } from "pg";
 import { isWeakOrderId, orderIdOf } from "../../../domain/ids.ts";
 import { toDecimal } from "../../../domain/money.ts";
@@ -144,8 +144,8 @@ export interface Span {
 }
 
 /**
- * Returns counted orders: those of the span, and those with one of these ids whenever they were
- * sold. Merged copies are left out.
+ * Returns counted orders: those of the span, and those with one of these ids at any time. Merged
+ * copies are left out.
  */
 export const ourOrders = (
   pool: Pool,

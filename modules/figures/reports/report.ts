@@ -1,5 +1,5 @@
-// Reads what was sold and earned: by period, partner, campaign or segment for the `report` command,
-// in total for the live screen.
+// Reads sales and earnings: by period, partner, campaign or segment for the `report` command, in
+// total for the live screen.
 import type { Pool, PoolClient } from "pg";
 import { weakOrderIds } from "../../../domain/ids.ts";
 import { toDecimal } from "../../../domain/money.ts";

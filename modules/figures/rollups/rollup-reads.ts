@@ -135,7 +135,7 @@ export interface Activity {
 }
 
 /**
- * Returns what one source of a client has sent. Throws when the query takes longer than `mostMs`.
+ * Returns the activity of one source of a client. Throws when the query takes longer than `mostMs`.
  */
 export const activityOf = async (
   clickhouse: Clickhouse,

@@ -20,7 +20,7 @@ export interface OnboardingResult {
   readonly client_name: string;
   readonly change_id: number;
   readonly partners: readonly (PlannedPartner & { readonly id: number })[];
-  /** In the order of the input. */
+  /** Ids of the contracts in the order of the input. */
   readonly contractIds: readonly number[];
   readonly campaigns: readonly MadeCampaign[];
 }

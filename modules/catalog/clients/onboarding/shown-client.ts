@@ -5,7 +5,7 @@ import { snippetOf } from "../../pixel/snippet.ts";
 import { clientOf, readSegments } from "../client-reads.ts";
 import type { OnboardedClient } from "../onboard.ts";
 
-/** `fields` are those that are shown of the client itself. */
+/** `fields` are the visible fields of the client itself. */
 export const shownClient = async (
   tx: PoolClient,
   { client_id, partners, campaigns, contractIds, warnings }: OnboardedClient,

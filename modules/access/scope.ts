@@ -25,8 +25,8 @@ export const enterScope = async (tx: PoolClient, user: User): Promise<Scope> => 
 };
 
 /**
- * A change of reference data sets the tenants of its own rows. This adds the scope's tenants to
- * them, so that both remain visible.
+ * A change of reference data sets the tenants of its own rows. This adds the tenants of the scope,
+ * so that both remain visible.
  */
 export const keepScope = async (tx: PoolClient, scope: Scope): Promise<void> => {
   const { rows } = await tx.query<{ changed: string }>("select current_setting('app.clients', true) as changed");

@@ -33,6 +33,6 @@ export const spanOf = ({ from, to }: Days, now: UnixMs): Span => {
 
 const badRange = (code: string, message: string) => invalid("/from", code, message, { isOfAnswer: true });
 
-/** Adds days of the calendar, whatever the clocks do on them. */
+/** Adds calendar days, independent of changes of the clock. */
 const daysAfter = (day: string, days: number): string =>
   new Date(Date.parse(`${day}T12:00:00Z`) + days * DAY_MS).toISOString().slice(0, 10);

@@ -1,4 +1,4 @@
-// How a process that serves requests asks the log.
+// Reads of the log for processes that serve requests.
 import type { Admin, Kafka } from "../../infra/kafka/kafka.ts";
 
 /**

@@ -3,9 +3,9 @@ import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { bind, cond, count, readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
 
 /**
- * Returns for each device (`did` of the log) the mask of its latest choice, less what the privacy
- * signals of its browser turned off. A device that never chose is absent; the mask that came with
- * its event applies then. Throws the server's error.
+ * Returns for each device (`did` of the log) the mask of its latest choice, without the bits that
+ * the privacy signals of its browser turned off. A device that never chose is absent; the mask that
+ * came with its event applies then. Throws the server's error.
  */
 export const latestMasks = async (
   clickhouse: Clickhouse,

@@ -23,7 +23,10 @@ export const clientRetentions = (pool: Pool): Promise<readonly (ClientRetention 
 /** Another process is purging. */
 export class PurgeBusy extends Error {}
 
-/** Purges under a lock: of two concurrent purges, one could restore what the other has removed. */
+/**
+ * Purges under a lock: of two concurrent purges, one could restore records that the other has
+ * removed.
+ */
 export const purgeArchive = async (
   pool: Pool,
   objects: Objects,

@@ -1,5 +1,5 @@
-// Caches what is saved about clients for at most half a second, so that a replacement takes effect
-// in every process within a second.
+// Caches saved values of clients for at most half a second, so that a replacement takes effect in
+// every process within a second.
 
 const FRESH_MS = 500;
 /**

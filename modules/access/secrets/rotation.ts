@@ -25,7 +25,7 @@ export interface SecretUse {
   readonly sealed: number;
   /** Processes that sign with the secret. */
   readonly signs_in: readonly string[];
-  /** Those of the signing processes that have not reported for ten minutes. */
+  /** Signing processes that have not reported for ten minutes. */
   readonly silent: readonly string[];
 }
 type RotationStep = "put_back" | "restart" | "reseal" | "wait" | "retire" | "begin";

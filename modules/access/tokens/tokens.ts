@@ -30,7 +30,7 @@ export interface NewToken {
   readonly client_id?: number;
   readonly partner_id?: number;
   readonly client_side?: boolean;
-  /** For an ingest token; by default REQUESTS_A_MINUTE. */
+  /** The limit of an ingest token; REQUESTS_A_MINUTE by default. */
   readonly requests_a_minute?: number;
 }
 
@@ -85,7 +85,7 @@ export const createTokenWithin = async (
   });
 };
 
-/** The part by which people tell tokens apart. It shows 24 of the token's 256 bits. */
+/** The part of a token that people recognise it by. It shows 24 of the token's 256 bits. */
 export const prefixOf = (token: string): string => token.slice(0, token.indexOf("_", 4) + 5);
 
 const refuseMismatch = (wanted: NewToken, token: string): void => {

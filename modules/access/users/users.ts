@@ -70,7 +70,7 @@ export const findByEmail = async (tx: UserTransaction, email: string): Promise<L
       order by removed_at is null desc, user_id desc limit 1`)
   ).rows[0];
 
-/** Returns those of the addresses that a user has, even a disabled one; in lower case. */
+/** Returns the given addresses that belong to a user, even a disabled one, in lower case. */
 export const addressesInUse = async (tx: UserTransaction, emails: readonly string[]): Promise<ReadonlySet<string>> => {
   const { rows } = await tx.query<{ email: string }>(
     sql`select distinct email from users where email = any (${emails.map(addressOf)})`,

@@ -13,8 +13,8 @@ const MOST_REMEMBERED = 200;
 export type Deliver = (alert: Alert, received?: Act) => Promise<DeliveryResult>;
 
 /**
- * Without Postgres only this process remembers what it has mailed; the keeper stores it later.
- * Rejects if neither Postgres nor a mail server took the alert.
+ * Delivers alerts. While Postgres is away, only this process remembers which alerts it has mailed;
+ * the keeper stores them later. Rejects if neither Postgres nor a mail server took the alert.
  */
 export const openDelivery = (pool: Pool, mailer: Omit<Mailer, "post"> | undefined, log: Pick<Log, "warn">): Deliver => {
   const mailed = new Set<string>();

@@ -19,7 +19,7 @@ export const sendToApi = async ({ url, token }: ApiAddress, alert: Alert): Promi
     redirect: "error",
     signal: AbortSignal.timeout(ANSWER_MS),
   });
-  // A proxy between us and the API may answer with a page of its own.
+  // A proxy between us and the API may answer with its own page.
   const content = (await answer.json().catch(() => ({}))) as { mailed?: boolean; detail?: string };
   if (answer.status !== 202)
     throw new Error(`the platform API answered ${answer.status}: ${content.detail ?? "no reason"}`);

@@ -96,8 +96,8 @@ export const takeJob = (pool: Pool, kinds: readonly JobKind[], owner: string): P
   );
 
 /**
- * Changes a job in a transaction of its own, and runs `follow` in the same one as the application,
- * with the client as its tenant. Returns false and does nothing if another process has the job.
+ * Changes a job in a separate transaction, and runs `follow` in it as the application, with the
+ * client as its tenant. Returns false and does nothing if another process has the job.
  */
 const changeTaken = (
   pool: Pool,

@@ -20,7 +20,7 @@ import {
 class JobLeft extends Error {}
 
 /**
- * To be called at least once a minute. Throws JobLeft if another process has taken the job, or if
+ * Must be called at least once a minute. Throws JobLeft if another process has taken the job, or if
  * this one is closing; the progress is then not stored.
  */
 export type Report = (progress: Progress) => Promise<void>;
@@ -98,8 +98,8 @@ const runJob = async (ports: WorkOffPorts, job: TakenJob, isClosing: () => boole
 };
 
 /**
- * `turn` takes a job where there is one and answers after `mostMs`, whether it has ended or not;
- * the next turn goes on with it. `stop` leaves it to another process.
+ * `turn` takes a job if there is one, and returns after at most `mostMs`, even if the job has not
+ * ended; the next turn continues it. `stop` leaves the job to another process.
  */
 export const workOff = (ports: WorkOffPorts) => {
   const owner = randomUUID();

@@ -9,7 +9,7 @@ const role = "tributary_tokens";
 /** The facts that a mail states; none of them is secret. */
 export interface MailFacts {
   readonly inviter?: string;
-  /** Who did it, except for invitations. */
+  /** The user who made the change, except for invitations. */
   readonly actor?: string;
   /** The name of the partner or client. */
   readonly name?: string;

@@ -134,7 +134,7 @@ export interface RejectedRow {
 export const rejectedText = (rows: readonly RejectedRow[]): Buffer =>
   Buffer.from(rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
 
-/** In the order of lines, one list for each batch. */
+/** Rejected rows in the order of lines, one list for each batch. */
 export async function* rejectedObjects(
   objects: Pick<Objects, "get" | "list">,
   importId: string,

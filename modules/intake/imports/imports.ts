@@ -146,7 +146,7 @@ export const failImport = (pool: Pool, taken: TakenImport, error: string): Promi
     return true;
   });
 
-/** `goes on`: rows are left. */
+/** `goes on` means that rows are left. */
 export type ImportStanding = "goes on" | "ended" | "lost";
 
 /**
@@ -220,7 +220,7 @@ export const isPending = (pool: Pool, importId: string): Promise<boolean> =>
 
 const ENDED = { file: sql`file_removed_at`, errors: sql`errors_removed_at` } as const;
 
-/** Some imports that ended this many days ago and whose objects are still recorded. */
+/** Some imports that ended at least this many days ago and still have recorded objects. */
 export const endedImports = (pool: Pool, what: keyof typeof ENDED, days: number): Promise<readonly string[]> =>
   within(pool, null, async (tx) => {
     const { rows } = await tx.query<{ import_id: string }>(sql`

@@ -15,7 +15,10 @@ export interface UndoneRows {
   readonly decided: number;
   /** No sale: partners earn nothing from this event type. */
   readonly no_sale: number;
-  /** Not stored: it waits behind other events, is a dead letter, or belongs to an erased person. */
+  /**
+   * Rows that are not stored: they wait behind other events, are dead letters, or belong to an
+   * erased person.
+   */
   readonly not_stored: number;
 }
 export interface UndoTotals extends UndoneRows {
@@ -40,7 +43,7 @@ export const keepUndone = async (tx: PoolClient, import_id: string, undone: Undo
     undone = undone || ${JSON.stringify(undone)}::jsonb where import_id = ${import_id}`);
 };
 
-/** Sums by currency as answers show them. */
+/** Sums by currency in the form of API responses. */
 const amountsIn = (sums: UndoTotals["sums"]): readonly { readonly currency: string; readonly amount: string }[] =>
   Object.entries(sums)
     .sort(([a], [b]) => (a < b ? -1 : 1))

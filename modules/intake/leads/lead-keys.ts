@@ -90,7 +90,7 @@ const storedOrMade = async (tx: PoolClient, owner: Owner, subjects: readonly Lea
     select ${clientId}, kind, subject, decode(sealed, 'base64') from ${recordsOf(rows)}
     order by kind, subject on conflict do nothing returning kind, subject`);
   const inserted = new Set(mine.map(nameOf));
-  // Another push may have made and committed some meanwhile.
+  // Another push may have made some of them and committed meanwhile.
   const others = missing.filter((one) => !inserted.has(nameOf(one)));
   const theirs = others.length === 0 ? new Map<string, Buffer>() : await stored(tx, owner, others);
   return new Map([...found, ...[...made].filter(([name]) => inserted.has(name)), ...theirs]);

@@ -1,5 +1,5 @@
-// The list of a client's leads: its filters as they are stored, its rows with what is personal, and
-// the audit of each read.
+// The list of a client's leads: its filters by stored columns, its rows with personal data, and the
+// audit of each read.
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import { personalHashes, scrubText } from "../../../domain/personal/personal-data.ts";
@@ -34,7 +34,7 @@ export const leadsOf = (leads: Leads, clientId: number, query: LeadQuery): RowsQ
 
 const NOTHING = { first_name: null, last_name: null, email: null, phone: null, extra: null };
 
-/** Adds what is personal; of an erased person nothing is left. */
+/** Adds the personal data. An erased person has none. */
 export const withPeople = async (
   leads: Leads,
   tx: PoolClient,

@@ -1,5 +1,5 @@
-// Collects concurrent pushes: those of one client share a transaction, so that many pushes cost one
-// commit.
+// Collects concurrent pushes: the pushes of one client share a transaction, so that many of them
+// cost one commit.
 import { classify, Unavailable } from "../../../infra/runtime/errors.ts";
 import type { Lead, PushResult } from "./lead-store.ts";
 

@@ -141,7 +141,7 @@ const announcedBy = (
   },
 ];
 
-/** Until then a lead without a credit may still get one. */
+/** Within this time a lead without a credit may still get one. */
 const SETTLED_MS = 15 * 60_000;
 
 const creditOf = async (

@@ -27,7 +27,7 @@ interface Opening {
 
 const HASHES_OF_A_READ = 8;
 
-/** A lead as it was sent, including fields that have no meaning here. */
+/** A pushed lead, including fields that have no meaning here. */
 interface PushedLead extends SentLead {
   readonly first_name?: string | null | undefined;
   readonly last_name?: string | null | undefined;

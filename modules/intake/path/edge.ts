@@ -31,7 +31,7 @@ export interface EdgeOpening {
   readonly metrics: Metrics;
   /** The edges of this host. */
   readonly edges: Topology;
-  /** Most connections to Postgres. */
+  /** The most connections to Postgres. */
   readonly connections: number;
   /** How long a sender waits for the log; defaults to the deadline of the log's client. */
   readonly publishDeadlineMs?: number;
@@ -92,9 +92,9 @@ const openWay = async (opening: EdgeOpening) => {
   const producer = await scope.open("producer", () =>
     closing(newProducer(publishDeadlineMs === undefined ? {} : { publishDeadlineMs })),
   );
-  // A producer of its own, so that a probe measures the log and not the queue in front of it.
+  // A separate producer, so that a probe measures the log and not the queue in front of it.
   const prober = await scope.open("prober", () => closing(newProducer({ publishDeadlineMs: 1_500 })));
-  // A producer of its own too: waiting events are sent in order and awaited, beside requests with a
+  // Another separate producer: waiting events are sent in order and awaited, while requests have a
   // deadline.
   const drainer = await scope.open("drainer", () => closing(newProducer({ sendDeadlineMs: DRAIN_MS })));
   const probe = () => prober.publish([{ topic: "probe", key: null, value: Buffer.from(config.INSTANCE_NAME) }]);

@@ -1,4 +1,4 @@
-// Whether events of a client come in, and how the path into the log is.
+// Reports whether a client's events arrive, and the state of the path into the log.
 import type { Pool } from "pg";
 import { within } from "../../../infra/runtime/timing/time-limit.ts";
 import type { UnixMs } from "../../../stream/flow.ts";

@@ -9,13 +9,16 @@ import { aroundRefused, type Send, type SetAside } from "../../../infra/spool/se
 import type { OutputMessage, Produce } from "../../../stream/messages.ts";
 import { type Kind, type PlaceParts, Places, tooManyWait, type WaitingEvents } from "./places.ts";
 
-/** By what still works: the log; the spool on the disk; only object storage, or nothing. */
+/**
+ * Named after the place that still works: the log; the spool on the disk; only object storage, or
+ * nothing.
+ */
 export type PathName = "primary" | "standby" | "both_down";
 
 export interface PathParts extends PlaceParts {
   /** Appends to the log, or rejects within 2 s. */
   readonly publish: Produce;
-  /** Handles a record that `publish` refused for good; `send` has a handler of its own. */
+  /** Handles a record that `publish` refused for good; `send` has its own handler. */
   readonly setAside: SetAside;
   /** Appends to the log in order and awaits it, with as many tries as it takes. */
   readonly send: Send;

@@ -145,8 +145,8 @@ export class Places {
     const { lastResort } = this.#parts;
     const inObjects = { name: "last_resort", put: () => lastResort.put(messages, kind) };
     const onDisk = { name: "spool", put: () => this.#toDisk(messages, kind) };
-    // What is in object storage is sent after what is on the disk: while it holds anything, newer
-    // events of a device must not overtake it.
+    // Events in object storage are sent after those on the disk: while there are any, newer events
+    // of a device must not overtake them.
     for (const place of lastResort.held().messages > 0 ? [inObjects, onDisk] : [onDisk, inObjects]) {
       try {
         await place.put();

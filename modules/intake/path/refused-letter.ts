@@ -1,4 +1,4 @@
-// A refused event of an edge whose senders do not read refusals: it is kept as it was received,
+// A refused event of an edge whose senders do not read refusals. The received request is kept,
 // encrypted under a key of the installation.
 
 import { deadLetters } from "../../../edges/dead-letters.ts";
@@ -8,9 +8,9 @@ import type { AnyEdge, Arrival, Recorded, UnixMs } from "../../../stream/flow.ts
 import type { OutputMessage } from "../../../stream/messages.ts";
 import { seal, unseal } from "../../access/secrets/seal.ts";
 
-/** A request with a refused part, with what a second admission needs of it. */
+/** A request with a refused part, with the data that a second admission needs. */
 export interface RefusedArrival {
-  /** The client that it names, if that client exists. */
+  /** The client that the request names, if that client exists. */
   readonly clientId: number | null;
   readonly arrival: Arrival;
   /** A body with only the refused event, or the whole body when it cannot be parsed. */

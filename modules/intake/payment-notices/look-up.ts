@@ -9,7 +9,7 @@ import type { Log } from "../../../infra/runtime/log.ts";
  */
 export type LookUp = (url: string, token: string) => Promise<Readonly<Record<string, unknown>>>;
 
-/** Less than providers wait for our response. */
+/** Shorter than the time that providers wait for our response. */
 const TIMEOUT_MS = 8_000;
 const MAX_BYTES = 192 * 1024;
 /** Each look-up holds a request and a connection. */

@@ -12,7 +12,7 @@ import { seal, unseal } from "../../access/secrets/seal.ts";
 /** The settings as the provider shows them to its merchant. */
 export interface ProviderSettings {
   readonly secret: string;
-  /** Fetches from the provider's API what a notice only names. */
+  /** The token that fetches the payment from the provider's API if a notice only names it. */
   readonly access_token?: string;
   /** Maps our fields to the keys under which the shop writes them into metadata. */
   readonly metadata?: Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-// Tells whether external sources are pulled in time, and what the last pull of each brought.
+// Reports whether external sources are pulled in time, and the result of the last pull of each.
 import type { Pool } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";

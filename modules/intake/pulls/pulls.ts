@@ -152,7 +152,7 @@ export const claimPull = (pool: Pool, owner: string): Promise<Pull | undefined> 
     pool,
     null,
     async (tx) => {
-      // Of two concurrent claims, the second must see what the first has taken.
+      // Of two concurrent claims, the second must see the windows that the first has taken.
       await lockUntilCommit(tx, "tributary.pulls");
       const { rows } = await tx.query<Pull>(sql`
         with turn as (
@@ -181,7 +181,7 @@ export class PullLost extends Error {
   }
 }
 
-/** Returns those of the identities that were stored before. */
+/** Returns the identities that were stored before. */
 export const knownRows = async (
   pool: Pool,
   { client_id, source_id }: Pick<Pull, "client_id" | "source_id">,

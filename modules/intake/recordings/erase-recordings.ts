@@ -6,9 +6,9 @@ import { sql } from "../../../infra/postgres/sql.ts";
 import { recordingsLock } from "./recording-store.ts";
 
 /**
- * Runs inside a transaction that sees the client. From the commit on the recordings are unreadable
- * for every process and in every later backup; a later chunk of the same visits is refused.
- * `devices` are those of the log.
+ * Runs inside a transaction that sees the client. After the commit the recordings are unreadable
+ * for every process and in every later backup, and later chunks of the same visits are refused.
+ * `devices` are device ids of the log.
  */
 export const eraseRecordings = async (tx: PoolClient, clientId: number, devices: readonly string[]): Promise<void> => {
   if (devices.length === 0) return;

@@ -11,7 +11,7 @@ export const REPLAY_BITS = 0x11;
 
 export interface Visitor {
   readonly sessionId: string;
-  /** The mask in force, less what the browser's signals turn off. */
+  /** The mask in force, without the bits that the browser's signals turn off. */
   readonly mask: number;
   /** True when the visitor chose it; false for a default. */
   readonly isChosen: boolean;

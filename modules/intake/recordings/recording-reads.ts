@@ -23,7 +23,7 @@ interface RecordedPage {
   readonly events: readonly { readonly timestamp: UnixMs }[];
 }
 export interface OpenedRecording extends Recording {
-  /** In the order in which the visitor opened them. */
+  /** Pages in the order in which the visitor opened them. */
   readonly pages: readonly RecordedPage[];
   /** Chunks that were named and never stored, e.g. because a host was killed. */
   readonly missing: number;

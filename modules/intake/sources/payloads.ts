@@ -32,7 +32,7 @@ const AT_ONCE = 200;
  * no memory.
  */
 const MOST_WAITING = 4_000;
-/** How long Postgres is not used after it has failed to respond. */
+/** How long Postgres is left alone after it has failed to respond. */
 const PAUSE_MS = 5_000;
 const KEPT_HOURS = 48;
 const PURGED_AT_ONCE = 5_000;

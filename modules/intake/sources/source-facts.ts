@@ -6,7 +6,7 @@ import type { OpenSources } from "./source-picture.ts";
 
 const notActive = { code: "source_not_active", message: "its source is not active now" };
 
-/** For payloads that come back: a source that was paused meanwhile accepts nothing. */
+/** Facts for payloads that come back: a source that was paused meanwhile accepts nothing. */
 export const sourceFactsOf =
   (sources: Pick<OpenSources, "byId">) =>
   ({ sourceId }: GenericBody, client: RequestFacts): SourceFacts | typeof notActive => {

@@ -12,7 +12,7 @@ export interface Source extends SourceMapping {
   readonly slug: string;
   readonly name: string;
   readonly kind: SourceKind;
-  /** Only for a property relay. */
+  /** The mode of a property relay; null for other sources. */
   readonly mode: RelayMode | null;
   readonly state: SourceState;
   /** Addresses and CIDR blocks; empty: every address. */

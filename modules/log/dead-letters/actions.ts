@@ -101,7 +101,7 @@ const letterOf = async (pool: Pool, letterId: string, scope: LetterScope): Promi
 
 const notOpen = (): RefusalError => conflict("conflict", "this letter is not open, or is on its way just now");
 
-/** Records in the audit of Postgres what was done to a letter. */
+/** Records an action on a letter in the audit of Postgres. */
 export const recordLetter = (
   { audit }: Pick<Work, "audit">,
   action: "dead_letter.retried" | "dead_letter.discarded",

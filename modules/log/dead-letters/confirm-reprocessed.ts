@@ -12,10 +12,10 @@ import type { Attempt } from "./letter-index.ts";
 export const INDEX_GROUP = "tributary.dead-letters";
 
 /**
- * Returns the groups that have to pass, in the order of the data flow: the host of every stage, and
- * of every sink that may refuse. The index comes last, so that a failure on the way is indexed
- * before a letter is marked as passed. A stage or sink that no worker ever hosted is not waited
- * for.
+ * Returns the groups that a letter has to pass, in the order of the data flow: the host of every
+ * stage, and of every sink that may refuse. The index comes last, so that a failure on the way is
+ * indexed before a letter is marked as passed. A stage or sink that no worker ever hosted is not
+ * waited for.
  */
 const hopsOf = (topology: Topology, hosts: Hosts): readonly Hop[] => {
   const readers = readersOf(topology).filter((node) => node.is === "stage" || writesRows(node));

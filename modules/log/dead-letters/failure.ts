@@ -126,7 +126,10 @@ const rootOf = (kept: OriginalMessage, source: Position): string => {
 
 const clientOf = (data: any): number | null =>
   data.client_id ?? data.event?.client_id ?? data.attributed?.event.client_id ?? null;
-/** Returns the client from the letter's header: what an edge refused never became a record. */
+/**
+ * Returns the client from the letter's header, because an event that an edge refused never became a
+ * record.
+ */
 const clientNamed = ({ headers }: OriginalMessage): number | null => {
   const id = Number(textOf(headers, letterHeaders.client) ?? Number.NaN);
   return Number.isInteger(id) && id > 0 && id < INT ? id : null;
@@ -215,7 +218,7 @@ export const reentryOf = async (
   if (held !== undefined && isErased(held, hides)) return "erased";
   if (held === undefined || held.event === null || held.topic === eventsRaw)
     return { topic: held?.topic.name ?? source.topic, key: kept.key, value: kept.value, headers };
-  // Id, times and content are those of the first arrival; only the position is new.
+  // Id, times and content come from the first arrival; only the position is new.
   const { at, receivedAt } = held.record;
   const key = eventsRaw.keyOf(held.event);
   const position = { topic: eventsRaw.name, partition: -1, offset: -1 };

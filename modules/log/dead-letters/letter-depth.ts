@@ -18,7 +18,9 @@ export interface DepthAnswer {
   readonly isStale: boolean;
 }
 
-/** Wraps a read so that its last result stands while it fails; null until the first success. */
+/**
+ * Wraps a read so that its last result is returned while it fails; null until the first success.
+ */
 export const lastKnown = (ask: () => Promise<Counts>): (() => Promise<DepthAnswer | null>) => {
   let last: Counts | undefined;
   return async () => {

@@ -226,8 +226,9 @@ export const openLetters = async (pool: Pool): Promise<readonly OpenLetters[]> =
 export type ProbedStore = "analytics_store" | "cache_store" | "relational_store";
 
 /**
- * Makes letters that a store refused before it recovered due now. Each letter is woken once a
- * recovery, since a letter that fails again has failed after it. Returns how many were woken.
+ * Makes letters due now that a store refused before it recovered. A recovery does this once for
+ * each letter, because a letter that fails again has failed after the recovery. Returns the number
+ * of these letters.
  */
 export const wakeLetters = (pool: Pool, stages: Readonly<Record<ProbedStore, readonly string[]>>): Promise<number> =>
   asKeeper(pool, async (tx) => {
@@ -243,13 +244,16 @@ export const wakeLetters = (pool: Pool, stages: Readonly<Record<ProbedStore, rea
     return woken;
   });
 
-/** Processes load saved settings within half a second; 2 s covers what they refused until then. */
+/**
+ * Processes load saved settings within half a second; 2 s also covers events that they refused
+ * until then.
+ */
 const IN_FORCE_MS = 2_000;
 
 /**
- * Makes letters that were refused before their source or payment provider was saved due now, parked
- * ones included. Each letter is woken once a saving, since a letter that fails again has failed
- * after it. Returns how many were woken.
+ * Makes letters due now that were refused before their source or payment provider was saved, parked
+ * ones included. A saving does this once for each letter, because a letter that fails again has
+ * failed after it. Returns the number of these letters.
  */
 export const wakeCorrected = (pool: Pool): Promise<number> =>
   asKeeper(pool, async (tx) => {

@@ -19,8 +19,8 @@ export const letterStates: readonly LetterState[] = ["waiting", "retrying", "rep
 /** The contents of one record of a dead-letter topic. */
 export interface Failure {
   /**
-   * Made of the reader, the refused bytes and their position, so that it is the same when the
-   * failure is reported or read twice.
+   * Derived from the reader, the refused bytes and their position, so that it stays the same when
+   * the failure is reported or read twice.
    */
   readonly failure_id: string;
   readonly kind: LetterKind;

@@ -30,7 +30,7 @@ export interface RetryPorts {
   readonly produce: Produce;
   readonly wire: Wire;
   /**
-   * Runs the admission of an edge once more on what it refused. Returns records, or the letter
+   * Runs the admission of an edge again on the refused request. Returns records, or the letter
    * again; undefined when no edge kept it.
    */
   readonly readmit: (kept: OriginalMessage, root: string) => Promise<readonly OutputMessage[] | undefined>;

@@ -88,7 +88,7 @@ export const holdOfOperation = async (pool: pg.Pool, operation: string): Promise
 };
 
 /**
- * Returns those of `groups` that are held, with what holds each. Uses one query, because every
+ * Returns the groups among `groups` that are held, with their holder. Uses one query, because every
  * worker calls it every second.
  */
 export const heldAmong = async (pool: pg.Pool, groups: readonly string[]): Promise<ReadonlyMap<string, string>> => {

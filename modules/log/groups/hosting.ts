@@ -58,10 +58,10 @@ export const groupsOf = (topology: Topology, args: readonly string[]): readonly 
 };
 
 /**
- * The groups of all that `hosted` leaves out: each stage alone, the sinks of one topic together,
- * each copy alone. A group bears the name of its first sink, so a new sink stands in the topology
- * behind those of its topic: before them it would rename their group, which reads from the
- * beginning then.
+ * The groups of everything that `hosted` leaves out: each stage alone, the sinks of one topic
+ * together, each copy alone. A group bears the name of its first sink, so a new sink must come
+ * after the other sinks of its topic in the topology: before them it would rename their group,
+ * which would then read from the beginning.
  */
 export const groupsBeside = (topology: Topology, hosted: readonly string[]): readonly string[] => {
   const names = new Set(hosted.flatMap((arg) => arg.split(",")));

@@ -18,7 +18,7 @@ export interface Hop {
   readonly nodes: readonly string[];
 }
 interface Host extends Hop {
-  /** False: no worker has ever recorded it, so this is the group of its own name. */
+  /** False if no worker has ever recorded it; then this is the group with its own name. */
   readonly isRecorded: boolean;
 }
 export type Hosts = (node: Pick<AnyReader, "name">) => Host;

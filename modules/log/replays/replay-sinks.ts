@@ -1,5 +1,5 @@
-// Has the sinks of a replay write its batches through their own runner, and collects for each batch
-// what they withhold and refuse.
+// Lets the sinks of a replay write its batches through their own runner, and collects the records
+// that they withhold and refuse.
 import { classify } from "../../../infra/runtime/errors.ts";
 import type { AnySink, Topology } from "../../../stream/flow.ts";
 import type { InputBatch, Letter, ProcessBatch } from "../../../stream/messages.ts";
@@ -36,8 +36,8 @@ const sinkPortsOf = (
   retry: ports.retry,
   classify,
   log: ports.log,
-  // ClickHouse remembers insert tokens: a token that was used before would drop the very rows that
-  // have to be restored.
+  // ClickHouse remembers insert tokens: a token that was used before would drop exactly the rows
+  // that have to be restored.
   run: `${replay.replay_id}/${replay.attempts}`,
   withholds: async () => {
     const isWithheld = await ports.withholds();

@@ -8,7 +8,7 @@ import { type ReplaySinkPorts, replaySinks, type Unwritten } from "./replay-sink
 import { type OwnedReplay, placeOf, type Replay, type ReplayError, type Segment } from "./replays.ts";
 
 export interface WritePorts extends ReplaySinkPorts {
-  /** Returns those of the refused records that are dead letters since they first came. */
+  /** Returns the refused records that have been dead letters since they first arrived. */
   readonly knownRefusals: (letters: readonly Letter[]) => Promise<ReadonlySet<Letter>>;
 }
 

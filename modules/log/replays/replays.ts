@@ -99,7 +99,8 @@ export const requestReplay = (
   transaction(pool, null, (tx) => requestReplayWithin(tx, wanted));
 
 /**
- * The same inside the caller's transaction, which has to be short because it blocks other requests.
+ * Does the same inside the caller's transaction, which must be short because it blocks other
+ * requests.
  */
 export const requestReplayWithin = async (
   tx: PoolClient,
@@ -233,7 +234,7 @@ export const ownedReplay = (pool: Pool, replayId: string, owner: string): OwnedR
   };
 };
 
-/** Cancels a replay; what was written stays. Returns false when it has ended already. */
+/** Cancels a replay; rows that it has written stay. Returns false when it has ended already. */
 export const cancelReplay = async (pool: Pool, replayId: string): Promise<boolean> => {
   const { rowCount } = await pool.query(
     "update replays set state = 'cancelled', ended_at = clock_timestamp() where replay_id = $1 and " +

@@ -13,7 +13,10 @@ export const replayableSinks = ({ nodes }: Topology): readonly AnySink[] =>
   nodes.filter((node) => node.is === "sink").filter(writesRows);
 
 export interface ReplayReport {
-  /** The replay has ended and wrote everything again except what was refused the first time too. */
+  /**
+   * The replay has ended and wrote everything again except records that were refused the first time
+   * too.
+   */
   readonly ok: boolean;
   readonly replay_id: string;
   readonly state: ReplayState;

@@ -14,9 +14,9 @@ export interface Hold {
   readonly reason: string | null;
   readonly since: UnixMs;
   /**
-   * For a rewind: stored once the group has left. The same command run again uses these offsets and
-   * computes no others. For a relearn or a set-aside: stored from the start, without partitions;
-   * its `to` names what the same command must request.
+   * For a rewind: stored once all workers have left the group. The same command, run again, uses
+   * these offsets and computes no others. For a relearn or a set-aside: stored from the start,
+   * without partitions; its `to` names the request that the same command must repeat.
    */
   readonly plan: RewindPlan | null;
   /** When workers were allowed to join again; the hold stays until the group has caught up. */

@@ -87,7 +87,7 @@ const held = async (
       `${group} is held by ${found.operation} (${found.kind}); end that first, or: tributary groups release ${group}`,
     );
   const operation = await ports.begin(request, {});
-  // After a crash from here on the group stays left, and the same command continues.
+  // After a crash from here on the group stays on hold, and the same command continues.
   await ports.holds.take({
     group,
     operation,
@@ -99,7 +99,7 @@ const held = async (
   return { hold: (await ports.holds.of(group))!, isResumed: false };
 };
 
-/** Waits until every partition that went back remembers what it had committed. */
+/** Waits until the memory of every partition that went back has reached its commit again. */
 const follow = async (ports: RelearnPorts, plan: RewindPlan): Promise<void> => {
   const { clock = systemClock } = ports;
   const moves = movesOf(plan);

@@ -79,8 +79,7 @@ const otherRevision = async (
   for (const { name, revision: now = 1 } of stages)
     for (const { partition, target } of moves) {
       const row = known.find((one) => one.stage === name && one.topic === topic && one.partition === partition);
-      // Revisions were not recorded at first; what the code of that time decided counts as revision
-      // 1.
+      // The first releases did not record revisions; their decisions count as revision 1.
       const { revision, began, since } = row ?? { revision: 1, began: 0, since: null };
       const cure =
         `a rewind would let it reach what was decided before. Use: tributary reprocess --stage ${name} ` +

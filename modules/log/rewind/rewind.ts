@@ -44,7 +44,7 @@ export interface RewindRequest {
   readonly group: string;
   readonly topic: string;
   readonly to: RewindTo;
-  /** The target as it was typed; a command that is run again must repeat it. */
+  /** The target in the user's words; a command that is run again must repeat it. */
   readonly text: string;
   readonly actor: string;
   readonly reason?: string;

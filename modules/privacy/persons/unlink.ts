@@ -22,7 +22,10 @@ export interface IdentityLink {
 }
 const MOST_SHOWN = 100;
 
-/** Returns what is linked to a device (`did` of the log), the newest sighting first. */
+/**
+ * Returns the identifiers that are linked to a device (`did` of the log), the newest sighting
+ * first.
+ */
 export const linksOfDevice = async (
   tx: PoolClient,
   clientId: number,

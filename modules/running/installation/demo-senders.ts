@@ -20,7 +20,7 @@ interface Opening {
   readonly clientId: number;
 }
 
-/** The network uses field names of its own, which the mapping translates. */
+/** The network has its own field names, which the mapping translates. */
 const network: SourceSettings = {
   ...{ slug: "demo-network", name: "A network that calls", kind: "postback_network", mode: null, state: "active" },
   mapping: {

@@ -1,4 +1,5 @@
-// Lists what an installation lacks before people can use it, and what is left of the demonstration.
+// Lists the steps that are missing before people can use an installation, and the remains of the
+// demonstration.
 import type pg from "pg";
 import { demoUsers } from "../../../infra/embedded/demo-users.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";

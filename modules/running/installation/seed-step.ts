@@ -1,5 +1,5 @@
-// Runs the seed as a step of start-up: keeps its secrets beside the stack's own, and writes what it
-// made to run.json.
+// Runs the seed as a step of start-up: keeps its secrets beside the stack's own, and writes the
+// demonstration's data to run.json.
 
 import { openHome, readJson, writeJson } from "../../../infra/embedded/home.ts";
 import type { Step } from "../../../infra/embedded/supervisor.ts";

@@ -80,8 +80,7 @@ export const migrateAll = async (
   await migratePostgres(adminUrl, { appPassword: appPasswordOf(appUrl), log: tell });
   const clickhouse = openClickhouse(clickhouseUrl, { name: "tributary-migrate", timeoutMs: LONGEST_MS });
   try {
-    // ClickHouse has no locks of its own: two concurrent callers would rename and drop each other's
-    // tables.
+    // ClickHouse has no locks: two concurrent callers would rename and drop each other's tables.
     await withAdvisoryLock(adminUrl, "tributary.migrate.clickhouse", LONGEST_MS, () =>
       migrateClickhouse(clickhouse, { log: tell, cluster }),
     );

@@ -71,8 +71,8 @@ const planOf = async ({ pool, log }: MovePorts, move: Move): Promise<MovePlan> =
 };
 
 /**
- * What the job would do, and the token that carries it out for its user; without a token where it
- * is refused. Touches nothing. Throws RefusalError: invalid `bad_range`, `unknown` and
+ * Plans the job: its effects, and the token with which its user carries it out; there is no token
+ * if the plan is refused. Changes nothing. Throws RefusalError: invalid `bad_range`, `unknown` and
  * `unknown_target`.
  */
 export const planRequest = async (ports: MovePorts, read: ScopedRead, request: MoveRequest, user_id: number) => {
@@ -103,8 +103,8 @@ export interface MoveStart {
 }
 
 /**
- * Throws RefusalError: invalid `bad_plan_token`, also for the token of another user, since a plan
- * tells what its user wants.
+ * Throws RefusalError: invalid `bad_plan_token`, also for the token of another user, because a plan
+ * shows its user's intent.
  */
 export const planAgain = async (ports: MovePorts, text: string, { user_id }: Pick<User, "user_id">) => {
   const token = plannedIn(ports.planKeys, text);

@@ -25,7 +25,7 @@ export const readMove = async (tx: PoolClient, operation_id: string, fields: rea
   return rows[0] as MoveRow;
 };
 
-/** The row as it is shown to this user. */
+/** The row in the form that this user may see. */
 export const moveView = async (ports: MovePorts, row: MoveRow, user_id: number) => {
   const { plan, subject: _, ...shown } = row;
   return { ...shown, ...writingOf(ports, row, user_id), partitions: await partitionsOf(ports, row) };
@@ -33,7 +33,7 @@ export const moveView = async (ports: MovePorts, row: MoveRow, user_id: number) 
 
 const NO_TOKEN = { plan_token: null, expires_at: null };
 
-/** The plan that writes what a comparison has found, while the comparison is fresh. */
+/** The plan that writes the differences of a comparison, while the comparison is fresh. */
 const writingOf = (
   { planKeys }: Pick<MovePorts, "planKeys">,
   { id, request, finished_at, difference }: MoveRow,

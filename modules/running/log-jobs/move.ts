@@ -1,5 +1,5 @@
-// A job on the log (rewind, relearn, replay, reprocess) as it is requested, and the plan of what it
-// would do.
+// A job on the log (rewind, relearn, replay, reprocess) as it is requested, and the plan of its
+// effects.
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { ReprocessStage } from "../../money/reprocess/ports.ts";
 
@@ -24,7 +24,7 @@ export interface Reprocess {
   } | null;
 }
 
-/** A job as it is stored: the request has the same meaning whenever it is read. */
+/** A stored job: the request has the same meaning whenever it is read. */
 export type Move =
   | {
       readonly move: "rewind";
@@ -60,13 +60,13 @@ export interface MovePlan {
   /** Stages and sinks that read again. */
   readonly nodes: readonly string[];
   readonly records: number;
-  /** Null when no rate has been measured. */
+  /** Null if no rate has been measured. */
   readonly seconds: number | null;
   readonly partitions: readonly MovedPartition[];
-  /** What is written again and what stays, one sentence each. */
+  /** The effects of the job: what is written again and what stays, one sentence each. */
   readonly consequences: readonly string[];
   /** Why it is refused, one sentence; null when it is allowed. */
   readonly problem: string | null;
-  /** Changes when carrying out the job would no longer do what was planned. */
+  /** Changes when carrying out the job would have other effects than planned. */
   readonly digest: string;
 }

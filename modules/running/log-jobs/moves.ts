@@ -108,7 +108,7 @@ export interface TakenMove {
   readonly request: Move;
   readonly actor: string;
   readonly is_held: boolean;
-  /** For reprocessing: the decisions in progress; null: none. */
+  /** The decisions that reprocessing has begun to write; null if there are none. */
   readonly begun: readonly string[] | null;
   readonly fence: bigint;
 }
@@ -193,7 +193,7 @@ export const reportMove = (
     { role },
   );
 
-/** Another keeper has taken the job over and will end what is left. */
+/** Another keeper has taken the job over and will finish it. */
 class MoveLost extends Error {
   readonly verdict = "transient";
 }

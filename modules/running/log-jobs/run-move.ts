@@ -19,7 +19,7 @@ export interface RunPorts {
   readonly redis: Redis;
   /** The prefix of the memory keys of stages. */
   readonly memoryPrefix: string;
-  /** Aborted when this process must stop; the next process does what is left. */
+  /** Aborted when this process must stop; the next process does the rest. */
   readonly signal: AbortSignal;
   readonly onStep: (text: string) => void;
   readonly onProgress: (done: number, total: number) => void;

@@ -1,5 +1,5 @@
-// Carries out requested reprocessing: compares a window and stores the differences, or writes what
-// a comparison found.
+// Carries out requested reprocessing: compares a window and stores the differences, or writes the
+// differences of a comparison.
 import { CommandRefused } from "../../../infra/runtime/command-errors.ts";
 import { type Difference, differenceOf } from "../../money/reprocess/difference.ts";
 import { type Limits, TooMuch } from "../../money/reprocess/ports.ts";
@@ -69,8 +69,8 @@ export const runReprocess = async (taken: TakenMove, ports: ReprocessingPorts): 
 };
 
 /**
- * Begins to write exactly what was compared; a later run continues with what is left of it, and
- * nothing else.
+ * Begins to write exactly the compared differences; a later run continues with the rest of them,
+ * and nothing else.
  */
 const begin = async (
   { pool }: ReprocessingPorts,

@@ -1,4 +1,5 @@
-// The health of the stores: by a question to each now, and by what the keepers have probed.
+// Reports the health of the stores: asks each store now, and adds the results of the keepers'
+// probes.
 import type { Pool } from "pg";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { listProbes, type ProbeRow } from "./probe-states.ts";

@@ -7,7 +7,7 @@ import { isPostgresTable } from "../../../sinks/stores/postgres.ts";
 import { type Table, writesRows } from "../../../stream/flow.ts";
 import { pipeline } from "../../../topology.ts";
 
-/** A table of a sink, and those that its statements or views fill. */
+/** A table of a sink, and the tables that its statements or views fill. */
 export const filledWith = (table: Table<unknown>): readonly string[] => {
   const fills = isPostgresTable(table) || isClickhouseTable(table) ? table.fills : undefined;
   return [table, ...(fills ?? [])].map(({ name }) => name);

@@ -10,7 +10,7 @@ const tokenOf = (secret: string, seed: string): string =>
 
 export const hashOfNewToken = ({ newest }: Keyring, seed: string): Buffer => hashOf(tokenOf(newest, seed));
 
-/** Undefined if its secret is no longer accepted. */
+/** The token of an upload; undefined if its secret is no longer accepted. */
 export const tokenOfUpload = (
   { accepted }: Keyring,
   { seed, token_sha256 }: { readonly seed: string; readonly token_sha256: Buffer },

@@ -21,8 +21,8 @@ export const removePieces = async ({ pool, objects }: LeftOverPorts, importId: s
 };
 
 /**
- * Also covers killed processes. It first ends abandoned uploads, and removes erased people from
- * rejected rows.
+ * Removes the remains of imports, also of killed processes. It first ends abandoned uploads, and
+ * removes erased people from rejected rows.
  */
 export const removeLeftOver = async (ports: LeftOverPorts): Promise<void> => {
   const { pool, objects } = ports;

@@ -22,7 +22,8 @@ export interface DriverSettings {
 export interface PullDriver {
   /**
    * Fetches one page; the same window and cursor may be fetched again. Throws with the verdict
-   * `transient` when the same request may succeed later, else with what has to be changed.
+   * `transient` when the same request may succeed later, else with the setting that must be
+   * changed.
    */
   readonly fetch: (settings: DriverSettings, window: PullWindow, cursor: string | null) => Promise<PulledPage>;
 }

@@ -157,7 +157,7 @@ const parsedOf = (text: string, from?: number): unknown => {
   }
 };
 
-/** What the edge knows about the holder of the token. */
+/** The facts of an edge about the holder of the token. */
 export interface BatchFacts extends RequestFacts {
   /**
    * Visitors' own devices use this token, so the address and browser of the request are the

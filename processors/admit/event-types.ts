@@ -30,7 +30,7 @@ const TYPES: Readonly<Record<string, EventType>> = {
 const types = new Map(Object.entries(TYPES));
 export const eventTypes: readonly string[] = Object.keys(TYPES);
 
-/** Undefined for a custom event, and for a text that is no event name. */
+/** Undefined for a custom event, and for a text that is not a valid event name. */
 export const eventTypeOf = (t: string): EventType | undefined => types.get(t);
 
 /** Names that are accepted for custom events. */

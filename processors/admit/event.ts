@@ -227,8 +227,8 @@ const consentOf = (given: unknown, terms: Terms): number => {
 };
 
 /**
- * Keeps whatever was sent. An invalid click id gets the reason `bad_click_id` in the attribute
- * stage, and the event still counts.
+ * Keeps the sent value. An invalid click id gets the reason `bad_click_id` in the attribute stage,
+ * and the event still counts.
  */
 const clickIdOf = (given: unknown): string | null => {
   if (given === undefined || given === null || given === "") return null;

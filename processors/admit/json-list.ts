@@ -16,7 +16,9 @@ export interface Part {
   readonly isLarge: boolean;
 }
 export interface Layout {
-  /** The bytes `[from, to)` between the list's brackets. Null if there is no such list. */
+  /**
+   * The range `[from, to)` of the bytes between the list's brackets. Null if there is no such list.
+   */
   readonly list: { readonly from: number; readonly to: number } | null;
   readonly parts: readonly Part[];
   /** The number of objects and lists in the whole text. */
@@ -155,7 +157,7 @@ const beforeSpace = (bytes: Uint8Array, from: number): number => {
   return at;
 };
 
-/** Collects items into parts. A large item is a part of its own. */
+/** Collects items into parts. A large item becomes a separate part. */
 class Parts {
   found: Part[] = [];
   items = 0;

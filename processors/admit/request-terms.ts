@@ -48,7 +48,7 @@ export interface RequestUserAgent {
   readonly wasPlain: boolean;
 }
 
-/** What an edge knows about the client of a request. */
+/** The facts of an edge about the client of a request. */
 export interface RequestFacts {
   readonly clientId: number;
   /** The client's own segments, in addition to the six common ones. */
@@ -68,8 +68,8 @@ const RETENTION_MONTHS = 24;
 const COMMON_SEGMENTS = ["MX", "VD", "DA", "HA", "IT", "NW"] as const;
 
 /**
- * Written out field by field: V8 stores a spread followed by more fields as a slow object, which
- * cost a tenth of a single-event request.
+ * Written out field by field, because V8 stores a spread followed by more fields as a slow object,
+ * which cost a tenth of a single-event request.
  */
 export const requestTerms = (
   { texts, source, isClientSide, batchId, takesAnyName, takesBareSales, warnings }: OwnTerms,

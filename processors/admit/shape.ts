@@ -1,5 +1,5 @@
-// Rules for any JSON inside an event, whatever its fields mean: size, depth, keys, texts and
-// numbers; and how a text that is too long is cut.
+// Rules for any JSON inside an event, whatever the fields mean: size, depth, keys, texts and
+// numbers. Also cuts texts that are too long.
 import { isPersonalKey } from "../../domain/personal/personal-data.ts";
 import { refuse } from "./refuse.ts";
 

@@ -1,4 +1,4 @@
-// What the attribute stage remembers of a device: its last clicks. They earn nothing, but answer
+// The memory of the attribute stage about a device: its last clicks. They earn nothing, but answer
 // the question "I clicked, why did I get no credit?"
 import type { EventScored } from "../../schemas/generated.ts";
 import { type MemoryOf, type Recorded, remembers, type UnixMs } from "../../stream/flow.ts";

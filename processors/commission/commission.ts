@@ -104,7 +104,7 @@ const targetOf = (earnedMinor: bigint, { refunded_minor, line_value_minor }: Con
   line_value_minor === 0n ? earnedMinor : divideHalfEven(earnedMinor * refunded_minor, line_value_minor);
 
 /**
- * Reverses commission under the terms of the sale, whatever the contract says today, from the
+ * Reverses commission under the terms of the sale, even if the contract has changed, from the
  * account that it was booked to. The cap of the sale's period gets its room back.
  */
 const reverse = (change: Sale, memory: CommissionMemory): Emit<CommissionOutputs, CommissionMemory> => {
@@ -129,7 +129,10 @@ const reverse = (change: Sale, memory: CommissionMemory): Emit<CommissionOutputs
   );
 };
 
-/** Gives back what the sale used of a cap. A tiered sale does this through its volume instead. */
+/**
+ * Gives back the room of the cap that the sale used. A tiered sale does this through its volume
+ * instead.
+ */
 const returnRoom = (
   change: Conversion,
   sale: EarnedSale,

@@ -1,5 +1,4 @@
-// Applies a contract to a sale: what the sale earns, what changes elsewhere in the month, and what
-// to remember.
+// Applies a contract to a sale: its earnings, changes elsewhere in the month, and the new memory.
 
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
@@ -21,8 +20,8 @@ import {
 } from "./worth.ts";
 
 /**
- * The result of applying a contract to a sale: what it earns, what changes elsewhere in the month,
- * and what to remember.
+ * The result of applying a contract to a sale: its earnings, changes elsewhere in the month, and
+ * the new memory.
  */
 interface ContractAnswer {
   readonly answer: SaleWorth | NoWorth;
@@ -83,8 +82,8 @@ const worthOf = (
 };
 
 /**
- * Since when the customer buys. Earlier versions counted months by device and by the sale's own
- * type; the earliest of those counts continues here.
+ * The customer's first sale. Earlier versions counted months by device and by the sale's own type;
+ * the earliest of those counts continues here.
  */
 const buyerOf = (sale: Conversion, contract: Contract, memory: CommissionMemory): Customer | undefined => {
   const { customer, device, event_type } = sale;

@@ -31,7 +31,7 @@ const linesOf = (amountMinor: bigint, heldMinor: bigint): readonly EntryLine[] =
     { account: "payable:partner", amount_minor: heldMinor - amountMinor },
   ].filter(({ amount_minor }) => amount_minor !== 0n);
 
-/** Month and year are those of the sale in Mexico City. */
+/** Month and year of the entry are those of the sale in Mexico City. */
 export const entryFor = ({ id, data }: Recorded<Conversion>, terms: EntryTerms): LedgerEntry => {
   const { year, month } = monthOf(data.occurred_at);
   return {

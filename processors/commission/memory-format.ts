@@ -37,8 +37,8 @@ export interface EarnedSale {
    */
   readonly table: string | null;
   /**
-   * Only for sales without `table`: what the month earned through this sale while it is under
-   * review.
+   * Only for sales without `table`: the amount that the month earned through this sale while it is
+   * under review.
    */
   readonly won_held: bigint;
 }
@@ -52,8 +52,8 @@ export interface Volume {
   readonly sales_ppm: bigint;
 }
 /**
- * How a tiered contract pays. Units are minor units of value or millionths of a sale. Prices are
- * minor units for each million units.
+ * The terms of a tiered contract. Units are minor units of value or millionths of a sale. Prices
+ * are minor units for each million units.
  */
 export interface Scale {
   readonly mode: "marginal" | "retroactive";

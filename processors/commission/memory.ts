@@ -1,5 +1,5 @@
-// What commission remembers of one partner at one client, and under which keys: the earnings of
-// each conversion, the counts of each period, and the first sale of each customer.
+// The memory of commission about one partner at one client, and its keys: the earnings of each
+// conversion, the counts of each period, and the first sale of each customer.
 import { dayOf, monthOf } from "../../domain/calendar.ts";
 import { type CapPeriod, contractTypeOf } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
@@ -26,7 +26,7 @@ const PERIOD_NAMES: Readonly<Record<CapPeriod, (at: UnixMs) => string>> = {
   lifetime: () => "all",
 };
 
-/** The key of what one conversion earned. */
+/** The key of the earnings of one conversion. */
 export const conversionKey = (conversionId: string): string => `cnv:${part(conversionId)}`;
 /**
  * The key of the counts for the period of a sale. Tiers count by month, caps by their own period.
@@ -54,7 +54,7 @@ const subKeysOf = ({
   device,
 }: Conversion): readonly string[] => {
   const keys = [conversionKey(conversion_id)];
-  // Computed once, because every conversion passes here whatever its contract needs.
+  // Computed once, because every conversion passes here, even if its contract needs no period.
   const periods = [dayOf(occurred_at), monthName(occurred_at), PERIOD_NAMES.lifetime(occurred_at)];
   const countsAs = contractTypeOf(event_type);
   const own = part(countsAs);

@@ -1,5 +1,5 @@
-// Settles a month. After every change, each part of the volume has been paid what it earns within
-// the cap, and the held share is what the sales under review add.
+// Settles a month. After every change, each part of the volume has been paid its earnings within
+// the cap, and the held share is the amount that the sales under review add.
 
 import type { Conversion } from "../../schemas/generated.ts";
 import { earnsAt, type Place, reachedBy, volumeInputs, volumeWords } from "./contract-types/tiered.ts";
@@ -10,7 +10,8 @@ import { placeIn } from "./tier-volume.ts";
 import { capWords, type Inputs, LEDGER_MAX, larger, smaller } from "./worth.ts";
 
 /**
- * What a part of the month gains or loses in addition to the sale or refund that caused the change.
+ * The amount that a part of the month gains or loses in addition to the sale or refund that caused
+ * the change.
  */
 export interface Adjustment {
   readonly contract_id: number;
@@ -25,8 +26,8 @@ export interface Adjustment {
   readonly inputs: Inputs;
 }
 /**
- * Replaces a part of the month. `amountMinor` is added to what was paid for it and to what its cap
- * has used.
+ * Replaces a part of the month. `amountMinor` is added to the amount paid for it and to the amount
+ * that its cap has used.
  */
 export const withPart = (counted: SaleCounts, table: string, part: TierSales, amountMinor: bigint): SaleCounts => {
   const { cap } = part.scale;
@@ -41,11 +42,11 @@ export const withPart = (counted: SaleCounts, table: string, part: TierSales, am
     lifetime: isOf("lifetime") ? { ...lifetime, paid_minor: lifetime.paid_minor + amountMinor } : lifetime,
   };
 };
-/** How much of the part's cap is used, including the part's own payments. */
+/** The used amount of the part's cap, including the part's own payments. */
 const usedBy = ({ scale, paid_minor }: TierSales, { roomMinor }: Share): bigint =>
   scale.cap === null || roomMinor === null ? 0n : scale.cap.amount_minor - roomMinor + paid_minor;
 
-/** The most that a new sale may earn: what is left of the cap, and what a ledger entry can hold. */
+/** The most that a new sale may earn: the rest of the cap, and the limit of a ledger entry. */
 export const spareIn = (grown: SaleCounts, table: string, before: Count) => {
   const share = sharesOf(grown, before).get(table)!;
   const part = grown.month.sold[table]!;

@@ -14,8 +14,8 @@ const moved = (amountMinor: bigint): readonly EntryLine[] =>
       ];
 
 /**
- * Moves what reversals have left of the earning. Moves nothing if it is not held. Amounts are minor
- * units of the sale's currency.
+ * Releases the held rest of an earning: its amount less reversals. The amount is zero if the
+ * earning is not held. Amounts are minor units of the sale's currency.
  */
 export const releaseEntry = (change: Recorded<Conversion>, sale: EarnedSale | undefined): LedgerEntry => {
   const isHeld = sale?.held === true && sale.entry_id !== null;

@@ -1,5 +1,5 @@
-// Computes what each tier table of a month earns within its cap, and how much of it is payable. The
-// result depends on what was sold, not on the order of events.
+// Computes the earnings of each tier table of a month within its cap, and the payable part of them.
+// The result depends on the sold volume, not on the order of events.
 
 import { earnsAt } from "./contract-types/tiered.ts";
 import type { Count, TierSales } from "./memory-format.ts";
@@ -14,7 +14,7 @@ export interface SaleCounts {
 /** Amounts in minor units. `roomMinor` is null if there is no cap. */
 export interface Share {
   readonly amountMinor: bigint;
-  /** What the cap leaves for this part, including everything already paid for it. */
+  /** The room of the cap for this part, including everything already paid for it. */
   readonly roomMinor: bigint | null;
 }
 type Period = keyof SaleCounts;
@@ -22,8 +22,9 @@ type Period = keyof SaleCounts;
 const sumOf = (amounts: Iterable<bigint>): bigint => [...amounts].reduce((sum, one) => sum + one, 0n);
 
 /**
- * Earlier terms use a cap first. What other sales used of it (sales that earn one by one, or other
- * months of a lifetime cap) stays theirs, but does not reduce what these tables had `before`.
+ * Earlier terms use a cap first. The amounts that other sales used of it (sales that earn one by
+ * one, or other months of a lifetime cap) stay used, but do not reduce the amounts that these
+ * tables had `before`.
  */
 export const sharesOf = (
   counted: SaleCounts,
@@ -58,9 +59,9 @@ export const sharesOf = (
 };
 
 /**
- * How much of each part is payable. In total it is what the month would earn without the sales
- * under review, so that a rejected review takes back nothing that was payable. It never exceeds
- * what the part earns.
+ * The payable amount of each part. In total it equals the earnings of the month without the sales
+ * under review, so that a rejected review takes back nothing that was payable. It never exceeds the
+ * earnings of the part.
  */
 export const payableOf = (counted: SaleCounts, before: Count): ReadonlyMap<string, bigint> => {
   const whole = inOrder(counted.month).map(([table, { paid_minor }]) => [table, paid_minor] as const);

@@ -65,8 +65,8 @@ export const tableOf = (
 };
 
 /**
- * The parts ordered by their terms, earlier terms first. They fill the lower part of the month
- * whatever the order of events.
+ * The parts ordered by their terms, earlier terms first. They fill the lower part of the month in
+ * any order of events.
  */
 export const inOrder = ({ sold }: Count): readonly (readonly [string, TierSales])[] =>
   Object.entries(sold).toSorted(

@@ -95,13 +95,13 @@ const partOf = (change: Conversion, sale: EarnedSale, memory: CommissionMemory) 
   return { keys, before, table, part, counted, isTracked: sale.table !== null && sale.held };
 };
 
-/** How much of a sale's volume is gone once `refunded_minor` of its line is refunded. */
+/** The part of a sale's volume that is gone once `refunded_minor` of its line is refunded. */
 const backOf = (units: bigint, { refunded_minor, line_value_minor }: Conversion): bigint =>
   line_value_minor === 0n ? units : divideHalfEven(units * refunded_minor, line_value_minor);
 
 /**
- * Removes a refund from the volume of its sale's month, whatever the contract says today.
- * `partMinor` is what the refund itself reverses.
+ * Removes a refund from the volume of its sale's month, even if the contract has changed.
+ * `partMinor` is the amount that the refund itself reverses.
  */
 export const returnVolume = (
   change: Conversion,
@@ -127,7 +127,7 @@ export const returnVolume = (
   return { adjustments: step.adjustments, unitsBack, memory: kept(memory, keys, before, step) };
 };
 
-/** The sale leaves review, so what the month held because of it becomes payable. */
+/** The sale leaves review, so the amount that the month held because of it becomes payable. */
 export const releaseVolume = (change: Conversion, sale: EarnedSale, memory: CommissionMemory): VolumeStep => {
   const found = partOf(change, sale, memory);
   if (found === undefined || !sale.held) return { memory, adjustments: [] };

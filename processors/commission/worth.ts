@@ -1,5 +1,6 @@
-// What a contract gives for one sale: an amount with its receipt, or nothing with a reason; the
-// contract types that value each sale on its own; the limits of a sale and of a period.
+// Computes the result of a contract for one sale: an amount with its receipt, or nothing with a
+// reason. Holds the contract types that value each sale separately, and the limits of a sale and of
+// a period.
 import { divideHalfEven, toDecimal } from "../../domain/money.ts";
 import type { Cap, Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
@@ -56,7 +57,7 @@ export const percentOf = (ratePpm: bigint): string => `${plain(ratePpm, 4)} %`;
 /** Writes an amount as contracts do: "1234.50 MXN". */
 export const moneyOf = (minor: bigint, currency: string): string => `${toDecimal(minor, currency)} ${currency}`;
 
-/** A fixed amount for each sale, whatever its value. */
+/** A fixed amount for each sale, independent of its value. */
 export const flat: SaleType = ({ currency }, { amount_minor }) => {
   if (amount_minor === null) return nothing("incomplete_contract");
   return {
@@ -123,7 +124,7 @@ export const bounded = (
   return { kind: "worth", amountMinor: smaller(amountMinor, LEDGER_MAX), formula, inputs };
 };
 
-/** What is left of a cap once `paidMinor` of it is used, at least 0. */
+/** The rest of a cap once `paidMinor` of it is used, at least 0. */
 const roomOf = (cap: Cap, paidMinor: bigint): bigint => larger(cap.amount_minor - paidMinor, 0n);
 
 /** Describes a cap in the words of a receipt. */
@@ -137,7 +138,7 @@ export const capWords = (cap: Cap, currency: string, paidMinor: bigint) => ({
 });
 
 /**
- * Limits the amount to what the cap has left after `paidMinor`. If nothing is left, the sale earns
+ * Limits the amount to the rest of the cap after `paidMinor`. If nothing is left, the sale earns
  * nothing.
  */
 export const capped = (worth: SaleWorth, cap: Cap, currency: string, paidMinor: bigint): SaleWorth | NoWorth => {

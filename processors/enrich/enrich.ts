@@ -81,8 +81,8 @@ export const enrich: Processor<
 };
 
 /**
- * The person whom the event shows, the identity links that it proves, and what is remembered of its
- * device from now on.
+ * The person that the event shows, the identity links that it proves, and the new memory of its
+ * device.
  */
 const identityOf = (
   input: Recorded<EventReceived>,

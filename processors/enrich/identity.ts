@@ -1,5 +1,5 @@
-// Decides which person a device belongs to: the identifiers that its events contain, and what is
-// remembered of them.
+// Decides which person a device belongs to, from the identifiers in its events and the ones that
+// are remembered.
 
 import { propsOf } from "../../domain/conditions/props.ts";
 import type { Identify } from "../../domain/personal/identify.ts";

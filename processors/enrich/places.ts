@@ -7,8 +7,8 @@ import type { View } from "../../stream/flow.ts";
 import type { NetworkClass, Networks } from "./networks.ts";
 
 /**
- * What is known about an address, with null for unknown fields. `error` is the reason of a failure;
- * an address without a country is no failure.
+ * The known facts about an address; unknown fields are null. `error` is the reason of a failure; an
+ * address without a country is no failure.
  */
 export interface Place {
   /** ISO 3166-1 alpha-2 */

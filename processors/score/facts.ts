@@ -17,14 +17,14 @@ export interface HintAsked {
   readonly at: UnixMs;
   readonly did: string;
   readonly address: string | null;
-  /** Only a click id with a valid MAC. */
+  /** The click id of the event; null unless its MAC is valid. */
   readonly click_id: string | null;
 }
 
 export interface Hints {
   /**
-   * One bulk look-up for a batch. Returns hints by event id. The first answer for an event stays
-   * its answer for 8 days, whatever has arrived since (law R14).
+   * One bulk look-up for a batch. Returns hints by event id. The first answer for an event is kept
+   * for 8 days, even if new events arrive meanwhile (law R14).
    */
   readonly lookUp: (asked: readonly HintAsked[]) => Promise<ReadonlyMap<string, FraudHints>>;
 }

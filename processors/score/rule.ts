@@ -5,7 +5,7 @@ import type { Click } from "../../domain/click-id.ts";
 import type { EventEnriched, FraudHints } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 
-/** Everything that a rule may use. */
+/** The input of a fraud rule. */
 export interface RuleInput {
   readonly input: Recorded<EventEnriched>;
   /**

@@ -53,7 +53,8 @@ const isWorthTheSame = (line: Line, { event }: EventAttributed): boolean => {
 };
 
 /**
- * If the order is stored in parts, `lines` holds only those of the claim's product and the total.
+ * If the order is stored in parts, `lines` holds only the lines of the claim's product and the
+ * total.
  */
 export const meet = (
   { at, receivedAt, data }: Recorded<Claim>,

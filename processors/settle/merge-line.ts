@@ -1,4 +1,4 @@
-// Merges a further copy into the line that it is a copy of: what the line is worth then, why it is
+// Merges a further copy into the line that it is a copy of: the new value of the line, why it is
 // held, and which copies are remembered.
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Claim, EventAttributed } from "../../schemas/generated.ts";
@@ -54,9 +54,9 @@ const withCopy = (
 };
 
 /**
- * Merges a further copy, which never counts as a sale of its own. It fills fields that the first
- * copy lacked. A credited line keeps its partner, and is held for a decision if the copy credits
- * another partner.
+ * Merges a further copy, which never counts as a separate sale. It fills fields that the first copy
+ * lacked. A credited line keeps its partner, and is held for a decision if the copy credits another
+ * partner.
  */
 export const merged = (line: Line, copy: EventAttributed, order: OrderState): ChangedLine => {
   const first = rowOf(line);

@@ -1,4 +1,4 @@
-// What settle remembers of one order: its lines and who holds them, and the refunds and decisions
+// The memory of settle about one order: its lines and their partners, and the refunds and decisions
 // that may still change something.
 import type { Decision, EventAttributed } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -7,8 +7,8 @@ import type { UnixMs } from "../../stream/flow.ts";
 export const DEFAULT_CURRENCY = "MXN";
 
 /**
- * A line of an order, which is what one conversion key identifies. Fields share their names with
- * those of records.
+ * A line of an order, identified by one conversion key. Fields share their names with those of
+ * records.
  */
 export interface Line {
   /** The number of the line in order of arrival, starting at 0. */

@@ -18,8 +18,8 @@ interface RefundResult {
 }
 
 /**
- * Computes what the refunds take of each line, with the rows of those refunds that their sales
- * complete.
+ * Computes the amounts that the refunds take from each line, with the rows of those refunds that
+ * their sales complete.
  */
 const taken = (changes: Changes, order: OrderState, refunds: readonly Refund[], added?: Refund): RefundResult => {
   const lines = changeLines(changes, { lines: order.lines, refunds, added, before: order }, []);

@@ -10,7 +10,7 @@ import { idIn, namesCurrency, propsIn } from "./props.ts";
 import { copiesAmong, currencyOf, inDigitsOf, isOfLine, linesNamed } from "./spread.ts";
 
 /**
- * Reads what the refund asks for. A reason outside the fixed list (docs/design/contracts.md,
+ * Reads the request of a refund. A reason outside the fixed list (docs/design/contracts.md,
  * "Batch") becomes `other`. An amount without a currency is in the currency of the sale.
  */
 export const refundOf = ({ receivedAt, data }: Recorded<Claim>): Refund => {
@@ -60,8 +60,8 @@ const orderIn = ({ order_id }: EventReceived): string | null =>
   order_id === null || isWeakOrderId(order_id) ? null : order_id;
 
 /**
- * Adds what the refund lacks and its sale knows: the currency, and the goods of the line that it
- * names.
+ * Adds the fields that the refund lacks and its sale has: the currency, and the goods of the line
+ * that it names.
  */
 const filledIn = (event: EventReceived, refund: Refund, sold: readonly Line[]): EventReceived => {
   const currency = refund.amount_minor === null || refund.currency !== null ? null : currencyOf(refund, sold);

@@ -1,4 +1,4 @@
-// Lists what is still open in an order: items that wait for their sale or for a person, and refunds
+// Lists the open items of an order: items that wait for their sale or for a person, and refunds
 // that exceed it for good.
 
 import type { UnixMs } from "../../stream/flow.ts";

@@ -68,7 +68,7 @@ const identified = (
   return { saleHash, event: { ...event, event_id, sender_event_id, sale_hash: saleHash, partner_ref } };
 };
 
-/** What pulls write to the feed: an admitted event and the time of its admission. */
+/** The value that pulls write to the feed: an admitted event and the time of its admission. */
 export interface PulledEvent {
   readonly receivedAt: UnixMs;
   readonly event: EventReceived;

@@ -27,8 +27,8 @@ export const acceptsUpload = (body: unknown): UploadBody => body as UploadBody;
 /** Types that no file may contain: clicks come from tracking links only. */
 const NEVER: ReadonlySet<string> = new Set(["click", "click_filtered"]);
 /**
- * For these types, a row is identified by its order line, however often it is sent and whatever its
- * other cells say.
+ * For these types, a row is identified by its order line, even if it is sent several times or its
+ * other cells differ.
  */
 const SALES: ReadonlySet<string> = new Set(["purchase", "ext_purchase"]);
 

@@ -1,5 +1,5 @@
-// Computes what a month's volume earns: each part at its own tier (marginal), or all of it at the
-// highest tier reached (retroactive).
+// Computes the earnings of a month's volume: each part at its own tier (marginal), or all of it at
+// the highest tier reached (retroactive).
 import { divideHalfEven } from "../../../domain/money.ts";
 import type { Contract } from "../../../domain/reference/reference.ts";
 import type { Scale } from "../memory-format.ts";
@@ -46,15 +46,15 @@ const inTiers = (units: bigint, { steps }: Scale): bigint =>
 const rounded = (exact: bigint): bigint => divideHalfEven(exact, WHOLE_PPM);
 
 /**
- * What the part earns before caps, in minor units. In marginal mode it is the difference of two
- * rounded totals, so that the parts add up exactly.
+ * The earnings of the part before caps, in minor units. In marginal mode it is the difference of
+ * two rounded totals, so that the parts add up exactly.
  */
 export const earnsAt = ({ below, own, month }: Place, scale: Scale): bigint =>
   scale.mode === "retroactive"
     ? rounded(own * priceOf(month, scale))
     : rounded(inTiers(below + own, scale)) - rounded(inTiers(below, scale));
 
-/** What a sale adds to its part, priced at the tier that is reached with it. */
+/** The earnings that a sale adds to its part, priced at the tier that is reached with it. */
 export const addedBy = (before: Place, after: Place, scale: Scale): bigint => {
   if (scale.mode === "marginal") return earnsAt(after, scale) - earnsAt(before, scale);
   return earnsAt(after, scale) - earnsAt({ ...before, month: after.month }, scale);
@@ -82,7 +82,7 @@ export const volumeWords = (scale: Scale, place: Place): string =>
   `${scale.per === "value" ? "the month's volume" : "the month's number of sales"} ` +
   `(${tierWords(scale)})${hasOthers(place) ? ", for the part that was sold by these terms," : ""}`;
 
-/** Describes in words what a sale earns. */
+/** Describes the earnings of a sale in words. */
 export const saleFormula = (after: Place, scale: Scale): string => {
   const words = volumeWords(scale, after);
   if (scale.mode === "marginal")

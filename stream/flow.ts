@@ -216,7 +216,7 @@ export type Stage<In, Out, State, Facts, Reason extends string> = {
 } & NoInfer<Needs<"memory", State, MemoryOf<State>>> &
   NoInfer<Needs<"facts", Facts, FactsFor<In, Facts>>>;
 
-/** What an edge knows about a request apart from its body. Header names are lower-case. */
+/** The facts of an edge about a request apart from its body. Header names are lower-case. */
 export interface Arrival {
   readonly receivedAt: UnixMs;
   /** The authenticated sender: a client id for a token, otherwise an address. */

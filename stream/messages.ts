@@ -1,7 +1,7 @@
 // Messages as a log stores them, and the controls that a consumer gives the runner with each batch.
 import type { Position, UnixMs } from "./flow.ts";
 
-/** A message as it was read, from whatever source. */
+/** A message from the log or from any other source. */
 export interface InputMessage {
   readonly offset: number;
   readonly key: Buffer | null;

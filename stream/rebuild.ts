@@ -15,7 +15,7 @@ export interface LostRange {
   readonly isSilent: boolean;
 }
 
-/** What a rebuild needs to know about one batch. */
+/** The data of one batch that a rebuild needs. */
 export interface RebuildTurn {
   readonly chain: Chain;
   readonly ports: RunnerPorts;
@@ -81,8 +81,7 @@ const relearned = (
 ): void => ports.log.info("memory.relearned", { chain: chain.name, topic, partition, from, until, ...more });
 
 /**
- * Runs a batch during a rebuild. What the group had committed stays committed; the runner only
- * reads on up to there.
+ * Runs a batch during a rebuild, up to the offset that the group had committed. That commit stays.
  */
 export const runRebuilding = async <Turn extends RebuildTurn>(
   turn: Turn,

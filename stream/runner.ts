@@ -264,7 +264,7 @@ const runUpTo = async (turn: Turn): Promise<void> => {
   try {
     await run(turn);
   } catch (error) {
-    // The partition is revoked, so this is no stop at one of its messages.
+    // The partition was revoked, so the run did not stop at one of its messages.
     if (!control.isCurrent()) throw error;
     const offset = error instanceof ProcessorThrew ? error.offset : firstOf(batch);
     const messages = batch.messages.filter((message) => message.offset < offset);

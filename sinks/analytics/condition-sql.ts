@@ -91,8 +91,8 @@ const anyLeaf = (leaf: Leaf, value: AnyValue): Condition => {
 };
 
 /**
- * Values of different types are never equal, so each type in the list becomes a comparison of its
- * own.
+ * Values of different types are never equal, so each type in the list becomes a separate
+ * comparison.
  */
 const equalsAny = (leaf: Leaf, value: AnyValue): Condition => {
   const asked = Array.isArray(leaf.value) ? leaf.value : [leaf.value];

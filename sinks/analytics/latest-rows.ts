@@ -71,7 +71,7 @@ const rowsOf = (
   });
 };
 
-/** What stages found out about an event, as they wrote it. */
+/** The parts of an event that stages wrote. */
 export const rowParts = (row: Awaited<ReturnType<typeof rowsOf>>[number]): LatestRow => ({
   version: row.version,
   merged_into: row.merged_into,

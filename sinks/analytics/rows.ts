@@ -8,7 +8,7 @@ import { type EventRow, eventSources } from "./table.ts";
 
 const values = valuesOf(eventColumns, eventSources);
 
-/** Reads fields of the event only when they are asked for. */
+/** Reads fields of the event only when they are needed. */
 class Row implements EventRow {
   readonly event: Recorded<EventAttributed>;
   constructor(event: Recorded<EventAttributed>) {

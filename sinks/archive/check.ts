@@ -1,5 +1,5 @@
-// Checks law C11 on the data alone: the files of the archive cover what was committed, without gap,
-// overlap or damage. Also measures how far the archive is behind.
+// Checks law C11 on the data alone: the files of the archive cover all committed records, without
+// gap, overlap or damage. Also measures how far the archive is behind.
 import type { Admin } from "../../infra/kafka/kafka.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";

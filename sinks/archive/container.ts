@@ -38,7 +38,7 @@ export interface Contents {
   readonly sha256: string;
 }
 
-/** Thrown for a file that differs from what was written. The message says how. */
+/** Thrown for a file that differs from the written one. The message says how. */
 export class DamagedArchive extends Error {
   readonly verdict = "fatal";
   constructor(key: string, why: string) {

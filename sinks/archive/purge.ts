@@ -38,8 +38,8 @@ export interface PurgeSettings {
   /** Only reads and counts. */
   readonly isDry?: boolean;
   /**
-   * The hour where a run stopped that met a damaged file. Earlier hours are skipped, and no mark
-   * moves past them.
+   * The hour in which a run stopped at a damaged file. Earlier hours are skipped, and no mark moves
+   * past them.
    */
   readonly goOnAt?: UnixMs | null;
 }

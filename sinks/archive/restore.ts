@@ -1,4 +1,4 @@
-// Restores a window of the archive into a topic of its own: first a plan, then file by file. A
+// Restores a window of the archive into a separate topic: first a plan, then file by file. A
 // stopped restore continues where it stopped.
 import { createHash } from "node:crypto";
 import { hit } from "#failpoint";

@@ -112,7 +112,7 @@ const countFor = ({ place, announced }: OpenFile, messages: readonly Message[], 
   return end - at;
 };
 
-/** Everything that one process knows of the archive while it stores. */
+/** The state of one process while it stores into the archive. */
 interface Archive {
   readonly objects: Objects;
   readonly storeSchemas: ReturnType<typeof schemaStore>;
@@ -203,7 +203,8 @@ const keepBatch = async (
       return { stored: file.first, next: file.next };
     }
     next = await close(archive.objects, file);
-    // Another member has cut elsewhere: read on from there, and ask what it has stored.
+    // Another member has cut its files elsewhere: read on from there, and find out what it has
+    // stored.
     if (next !== file.next) return { stored: next, next };
     expected.set(place, next);
     file = undefined;

@@ -18,7 +18,7 @@ export const devicesOf = (rows: readonly ChosenDevice[]): readonly ChosenDevice[
   ...new Map(rows.map(({ client_id, did }) => [`${client_id}:${did}`, { client_id, did }])).values(),
 ];
 
-/** In the order in which `consentRows` lists the values. */
+/** Columns in the order in which `consentRows` lists the values. */
 const consentColumns = [
   { name: "client_id", type: "UInt32" },
   { name: "did", type: "String" },

@@ -16,8 +16,8 @@ import { postgresTable, type Statement } from "../stores/postgres.ts";
 import { fieldColumns } from "./generated.ts";
 
 /**
- * Only the newest version is kept, so two contents of an older one are not detected here. The
- * ledger entry of each version has its own hash.
+ * Only the newest version is kept, so two contents of an older one are not detected here. Each
+ * version's ledger entry has its own hash.
  */
 const refuseSecondContent = (contents: Columns): string => `
 select refuse_second_content('conversion', given.conversion_id || ' version ' || given.version)

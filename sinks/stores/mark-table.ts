@@ -15,10 +15,7 @@ import { postgresTable } from "./postgres.ts";
 /** A mark as written. */
 export type MarkOf<Key extends Columns> = { readonly client_id: number } & WrittenRow<Key>;
 
-/**
- * `key` names what a mark is about, in addition to its client. Columns that are not named here keep
- * their value.
- */
+/** `key` identifies a mark within its client. Columns that are not named here keep their value. */
 export const markTable = <Key extends Columns>(name: string, key: Key) => {
   const given = { ...key, client_id: int };
   const columns = { client_id: int, ...key, sequence: computed(bigint, "nextval('rollup_mark_sequence')") };

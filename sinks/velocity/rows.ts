@@ -8,9 +8,9 @@ import { sets, type VelocityRow } from "./table.ts";
 const conversions: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "lead_submit", "install"]);
 
 /**
- * Rows of clicks, conversions and known persons. None for a page view of an unknown person. A click
- * id counts only if attribute verified its MAC (then the credit has the time of the click), so
- * invented ids fill no set.
+ * Writes rows for clicks, conversions and known persons, but not for a page view of an unknown
+ * person. A click id counts only if attribute verified its MAC (then the credit has the time of the
+ * click), so invented ids fill no set.
  */
 export const velocityRows = ({ at, data }: Recorded<EventAttributed>): readonly VelocityRow[] => {
   const { event, enrichment, credit } = data;

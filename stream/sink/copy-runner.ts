@@ -10,7 +10,7 @@ import { countStop, logStop } from "../stop.ts";
  * 5 s are left for the partition's slot and the fetch.
  */
 const ROUND_MS = 55_000;
-/** How long to wait when records that another member has announced are not readable yet. */
+/** The pause when records that another member has announced are not readable yet. */
 const AGAIN_MS = 5_000;
 /**
  * Timers may fire this early. Without the margin, a partition could get two rounds for one slot.
@@ -24,7 +24,7 @@ const LONGEST_REST_MS = 30_000;
 /** A partition without a new failure for this long has moved to another member. */
 const FORGOTTEN_MS = 120_000;
 
-/** What a partition had waiting when its slot began, and the progress so far. */
+/** The records that a partition had waiting when its slot began, and the progress so far. */
 interface Round {
   readonly begunAt: UnixMs;
   readonly from: number;

@@ -33,7 +33,7 @@ Examples:
 
 Cycles:`;
 
-/** At most one broker is away in a cycle: without two of three nothing is promised. */
+/** At most one broker is away in a cycle, because nothing is promised without two of three. */
 const cycles: readonly (readonly string[])[] = [
   ["kill a broker"],
   ["stop a broker in order"],

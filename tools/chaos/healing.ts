@@ -3,7 +3,7 @@ import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { readGroups } from "./hosting.ts";
 import { type Target, urlsOf } from "./target.ts";
 
-/** L1 allows 60 s; the wait goes on beyond that, so that the other laws can be checked. */
+/** L1 allows 60 s; the wait continues beyond that, so that the other laws can be checked. */
 export const LONGEST_QUIET_MS = 180_000;
 const WELL_MS = 120_000;
 const CALM_MS = 60_000;

@@ -1,5 +1,5 @@
-// `tributary chaos`: breaks the stack that runs in a folder, or a stack of its own if none runs
-// there, and ends with a verdict for each law.
+// `tributary chaos`: breaks the stack that runs in a folder, or a new stack if none runs there, and
+// ends with a verdict for each law.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";

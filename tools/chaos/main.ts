@@ -1,5 +1,5 @@
-// `npm run test:guarantees` and `npm run soak`: break a stack of their own by seed, and check every
-// law after each cycle. `fuzz`, `running` and `cluster` are commands of their own.
+// `npm run test:guarantees` and `npm run soak`: break a separate stack by seed, and check every law
+// after each cycle. `fuzz`, `running` and `cluster` are commands of their own.
 import { execFileSync, spawn } from "node:child_process";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -61,7 +61,7 @@ const numberOf = (text: string | undefined, otherwise: number): number => {
   return number;
 };
 
-/** Runs the same command in a mount space of its own, where disks can be small. */
+/** Runs the same command in a separate mount namespace, where disks can be small. */
 const again = ([program, ...words]: readonly string[]): Promise<number> =>
   new Promise((resolve, reject) => {
     const child = spawn(program!, [...words, process.execPath, ...process.argv.slice(1), "--mounted"], {
@@ -95,7 +95,7 @@ const lengthOf = (values: Options): Pick<RunSettings, "cycles" | "until" | "goes
   return { cycles: Number.POSITIVE_INFINITY, until, goesOnAfterViolation: true };
 };
 
-/** Runs the suite on a stage of its own; returns the exit code. */
+/** Runs the suite on a new stage; returns the exit code. */
 const runSuite = async (values: Options): Promise<number> => {
   const commit = commitOf(repositoryRoot());
   const seed = numberOf(values.seed, Date.now() % 1_000_000);

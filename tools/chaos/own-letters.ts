@@ -1,4 +1,4 @@
-// Discards the dead letters of a run at its end, so that health shows what it did before.
+// Discards the dead letters of a run at its end, so that health shows the same as before.
 import { placeOf } from "../../infra/kafka/kafka.ts";
 import { discardLetters } from "../../modules/log/dead-letters/actions.ts";
 import { listLetters } from "../../modules/log/dead-letters/letter-reads.ts";

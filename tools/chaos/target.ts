@@ -41,7 +41,7 @@ export interface Target {
   readonly wire: Wire;
   readonly withAdmin: <T>(work: (admin: Admin) => Promise<T>) => Promise<T>;
   readonly pool: pg.Pool;
-  /** The address of that pool. */
+  /** The address of the pool of the owner. */
   readonly adminUrl: string;
   /**
    * Queries as the owner of the database, so that row-level security hides nothing. Retries for a

@@ -29,7 +29,7 @@ export interface Readings {
 const FRESHNESS_WINDOW_MS = 60_000;
 const seconds = (ms: number | null): string => (ms === null ? "-" : `${(ms / 1_000).toFixed(1)} s`);
 
-/** How many records each hosted group has not read yet. */
+/** The number of records that each hosted group has not read yet. */
 const lagsOf = async (admin: Admin, pool: ReturnType<typeof openPool>): Promise<ScreenView["lags"]> => {
   const { describeGroups } = admin;
   const hosts = await hostsNow({ topology: pipeline, recorded: () => hostings(pool), describeGroups });
@@ -44,7 +44,7 @@ const lagsOf = async (admin: Admin, pool: ReturnType<typeof openPool>): Promise<
   );
 };
 
-/** Opens connections of its own to the stores. */
+/** Opens separate connections to the stores. */
 export const openReadings = async (env: Readonly<Record<string, string>>, demo: Demo): Promise<Readings> => {
   const clickhouse = openClickhouse(env.CLICKHOUSE_URL!);
   const pool = openPool(env.POSTGRES_URL!, { name: "tributary-screen", max: 2 });

@@ -78,7 +78,7 @@ export const fitted = (
   { columns, rows }: { readonly columns: number; readonly rows: number },
 ): string => {
   const lines = text.split("\n").map((line) => (line.length > columns ? `${line.slice(0, columns - 1)}…` : line));
-  // The cursor stands in a line of its own.
+  // The cursor stays in a separate line.
   return [...lines.slice(0, Math.max(0, rows - 3)), "", LAST_LINE].slice(-(rows - 1)).join("\n");
 };
 

@@ -24,7 +24,7 @@ const networks = ["192.0.2", "198.51.100", "203.0.113"];
 const products = ["lamp", "chair", "rug", "shelf", "mirror", "desk", "stool", "vase"];
 const MINUTE_MS = 60_000;
 
-/** Draws from `random`. The order of the draws decides what a seed makes. */
+/** Draws from `random`. The order of the draws determines the result of a seed. */
 const openDraws = (random: () => number) => {
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
   const below = (most: number): number => Math.floor(random() * most);

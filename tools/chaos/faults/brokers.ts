@@ -16,7 +16,7 @@ const numberOf = (broker: Broker): number => brokers.indexOf(broker) + 1;
 
 /** The topic whose leaders are read: every event goes through it. */
 const LOOKED_AT = topics.eventsRaw.name;
-/** The broker that is asked may be the paused one. */
+/** The asked broker may be the paused one, which does not answer. */
 const ANSWER_MS = 3_000;
 /** A session is 4 s; a busy machine needs longer. */
 const MOVED_MS = 60_000;

@@ -147,7 +147,8 @@ export const processFaults: readonly Fault[] = [
   kill("redis", "F-06"),
   kill("registry", "F-07"),
   killStores,
-  // Beyond the session of stages (10 s), so that the group goes on without the paused member.
+  // Longer than the session of stages (10 s), so that the group continues without the paused
+  // member.
   stop("worker-chain", 3_000, 14_000),
   stop("worker-money", 3_000, 12_000),
   stop("ingest", 2_000, 8_000),

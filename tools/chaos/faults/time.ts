@@ -1,5 +1,5 @@
 // Faults that repeat the past: replays, rewinds, and deleted rows and partitions that a replay
-// restores. The state hash before and after is the proof and the law.
+// restores. The state hash must be the same before and after.
 
 import { execFile } from "node:child_process";
 import { rollupTables } from "../../../modules/figures/rollups/table.ts";

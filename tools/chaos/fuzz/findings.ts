@@ -35,7 +35,7 @@ export const acceptedIn = ({
       .filter(({ accepted }) => accepted > 0),
   );
 
-/** How often each status was answered. */
+/** The number of answers with each status, as text. */
 export const statusText = (statuses: ReadonlyMap<number, number>): string =>
   [...statuses]
     .sort(([a], [b]) => a - b)

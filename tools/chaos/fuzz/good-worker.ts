@@ -1,5 +1,5 @@
-// The good tenants on a thread of their own, so that the time for making hostile bodies is not in
-// their times.
+// Runs the good tenants on a separate thread, so that their times do not include the making of
+// hostile bodies.
 import { parentPort, workerData } from "node:worker_threads";
 import { type Sender, startGood } from "./senders.ts";
 

@@ -1,4 +1,4 @@
-// Sends hostile bodies one after the other, so that each has a figure of its own.
+// Sends hostile bodies one after the other, so that each is measured separately.
 import { print, table } from "../../../infra/runtime/output.ts";
 import { randomFrom } from "../../../infra/runtime/random.ts";
 import type { Target } from "../target.ts";

@@ -1,4 +1,4 @@
-// Good tenants that send at a steady rate, with timed answers, and hostile ones.
+// Senders of a fuzz run: good tenants with a steady rate and timed answers, and hostile ones.
 import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -105,7 +105,7 @@ export interface GoodReport {
   /** Number of accepted events. */
   readonly accepted: number;
 }
-/** Starts all good tenants on a thread of their own. */
+/** Starts all good tenants on a separate thread. */
 export const startGoods = (senders: readonly Sender[], prefix: string) => {
   const worker = new Worker(new URL("./good-worker.js", import.meta.url), { workerData: { senders, prefix } });
   const ask = async (what: "times" | "stop"): Promise<GoodReport> => {

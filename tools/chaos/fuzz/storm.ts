@@ -1,4 +1,4 @@
-// The storm: ten tenants, of which four are good and measured, and six hostile.
+// The storm: ten tenants, of which four are good and are measured, and six are hostile.
 import { setTimeout as sleep } from "node:timers/promises";
 import { print } from "../../../infra/runtime/output.ts";
 import type { Target } from "../target.ts";

@@ -1,5 +1,5 @@
-// Clients of a run: copies of the demo shops with names of their own, archived at the end, so that
-// no figure of another client changes.
+// Clients of a run: copies of the demo shops with new names, archived at the end, so that no figure
+// of another client changes.
 import type pg from "pg";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import type { ReferenceChanges } from "../../../modules/catalog/reference/entities.ts";

@@ -1,4 +1,4 @@
-// The senders of a run: clients of its own, with tokens that the edge accepts until the run ends.
+// The senders of a run: separate clients, with tokens that the edge accepts until the run ends.
 import { openPool } from "../../../infra/postgres/sql.ts";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { createToken, revokeToken } from "../../../modules/access/tokens/tokens.ts";

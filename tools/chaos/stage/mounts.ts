@@ -12,7 +12,7 @@ const FILLER = "filler-of-the-disk";
 const MIB = 1024 * 1024;
 
 /**
- * The words before a command that run it in a mount space of its own; null if the system does not
+ * The words before a command that run it in a separate mount namespace; null if the system does not
  * permit that, or has none.
  */
 export const ownMountSpace = (): readonly string[] | null => {

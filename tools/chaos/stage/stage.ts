@@ -24,7 +24,7 @@ interface StageSettings {
   readonly random: () => number;
   /** Gets every line of the supervisor. */
   readonly tell: (text: string) => void;
-  /** The process is in a mount space of its own, so disks may be small. */
+  /** The process is in a separate mount namespace, so disks may be small. */
   readonly isMounted?: boolean;
   /** Three brokers, and two workers a group. */
   readonly isCluster?: boolean;

@@ -28,7 +28,7 @@ export interface Weather {
   /** When one side ends the connection, the other side sees it only after this time. */
   readonly slowCloseMs?: number;
 }
-/** Counts of what the weather has done since it changed: the proof that it took effect. */
+/** Counts the effects of the weather since it changed, as proof that it took effect. */
 export interface Damage {
   readonly delayed: number;
   readonly swallowed: number;

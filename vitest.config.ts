@@ -15,7 +15,7 @@ const measures = "tests/bench/**/*.test.ts";
 /** A file that asks for the shared stack says so by its imports; the rest bring their servers. */
 const sharesStack = (file: string): boolean =>
   /\/(shared-stack|fresh-database|api-suite|canary-world)\.ts"/.test(readFileSync(file, "utf8"));
-/** So does a file that joins the installation of the project `product`. */
+/** True for a file that uses the installation of the project `product`. */
 const joinsProduct = (file: string): boolean => readFileSync(file, "utf8").includes('/joined-product.ts"');
 const files = readdirSync("tests", { recursive: true, encoding: "utf8" })
   .map((file) => join("tests", file))
@@ -44,7 +44,7 @@ const own = needServers.filter((file) => file !== suite && !sharesStack(file) &&
 const within = (folder: string) => own.filter((file) => file.startsWith(`tests/${folder}/`));
 const guarantees = within("guarantees");
 const e2e = within("e2e");
-/** What runbooks and pages say, typed: `npm run drills`, not part of `npm test`. */
+/** Runs the commands of runbooks and pages: `npm run drills`, not part of `npm test`. */
 const drills = within("drills");
 const servers = own.filter((file) => ![...guarantees, ...e2e, ...drills].includes(file));
 const ownServers = { guarantees, e2e, suite: [suite], servers, drills };

@@ -1,8 +1,8 @@
 // The contract suites on the images of docker-compose.yml; started by scripts/test-containers.mjs.
 import { defineConfig } from "vitest/config";
 
-// These start, stop and kill embedded servers of their own: what they prove holds for any broker,
-// but not on any broker.
+// These files start, stop and kill embedded servers. Their results hold for any broker, but they
+// cannot run against containers.
 const ownServers = ["kafka", "registry", "tls"].map((name) => `tests/contracts/${name}.test.ts`);
 
 export default defineConfig({

@@ -339,7 +339,7 @@ describe("the system", () => {
     await settleRollups(stores);
     const { status, body, text } = await read(`/api/admin/fraud-dashboard?client_id=${foreign.client}&${range}`);
     expect(status, text).toBe(200);
-    // 24 of these events, and the line that was sold.
+    // The sums cover these 24 events and the sold line.
     expect(body.bands.map((one: any) => [one.band, one.events])).toEqual([
       ["ok", 13],
       ["review", 6],

@@ -1,5 +1,5 @@
-// The first admin of an own installation, with the commands of docs/operate.md only: no user of the
-// demonstration is made or comes back.
+// The first admin of a separate installation, made with the commands of docs/operate.md only: no
+// user of the demonstration exists or comes back.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

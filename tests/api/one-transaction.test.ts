@@ -161,7 +161,10 @@ test("so does an onboarding: no client, no partner, no secret, no token, no invi
 });
 
 type HeldTable = "users" | "audit" | "clients";
-/** Blocks writes to this table until it is called; for `users`, which answers show, also reads. */
+/**
+ * Blocks writes to this table until the returned function is called; for `users`, which answers
+ * show, also reads.
+ */
 const holdUp = async (table: HeldTable): Promise<() => Promise<void>> => {
   const owner = await database.adminPool.connect();
   await owner.query("begin");

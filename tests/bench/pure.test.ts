@@ -18,8 +18,8 @@ const SLACK = 0.15;
 const ATTEMPTS = 5;
 
 /**
- * The slow steps of a process of its own. It runs the compiled code, because here every import
- * would be a look-up of the test runner.
+ * The slow steps, measured in a separate process. It runs the compiled code, because the test
+ * runner would turn every import into a look-up.
  */
 const slowSteps = (): ReadonlyMap<string, string> => {
   const node = ["--max-old-space-size=512", "--max-semi-space-size=64"];

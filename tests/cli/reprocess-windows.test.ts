@@ -14,7 +14,7 @@ const everybody: Partial<ReferenceRows> = {
   contracts: [one, other].map((partner_id) => contract({ contract_id: 40 + partner_id, partner_id })),
 };
 const mistaken = [partnerOf(51, "TEN", one), partnerOf(52, "FIVE", one), partnerOf(53, "SIX", other)];
-/** TEN belongs to the other partner. */
+/** The coupon TEN belongs to the other partner. */
 const corrected = [...mistaken, { ...mistaken[0]!, version: 2, recorded_at: noon + 7 * dayMs, ...crediting(other) }];
 const before: Partial<ReferenceRows> = { ...everybody, rules: mistaken };
 const after: Partial<ReferenceRows> = { ...everybody, rules: corrected };

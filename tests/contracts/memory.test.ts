@@ -262,7 +262,7 @@ describe("fast memory in Redis", () => {
     await redis.del(await redis.keys(`${prefix}*`));
     expect(await remember({ mark: 9, changes: [change("k", "f", 6, "B")] })).toBe("lost");
     expect(await load(["k"])).toMatchObject({ mark: null });
-    // Learnt again from the beginning, the memory is whole.
+    // After everything is learnt again from the beginning, the memory is complete.
     expect(await remember({ mark: 9, changes: [change("k", "e", 1, "A"), change("k", "f", 6, "B")] })).toBe(
       "remembered",
     );

@@ -1,5 +1,5 @@
 // The only legal move forward: a record that stops its reader becomes a dead letter, and the group
-// goes on after it. If the command is killed at any step, the same command continues.
+// continues after it. If the command is killed at any step, the same command continues.
 import { Redis } from "ioredis";
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";

@@ -200,7 +200,7 @@ const world = (random: () => number) => {
         },
       ]);
     },
-    /** The same bytes as earlier records; each record is still a letter of its own. */
+    /** The same bytes as earlier records; each record is still a separate letter. */
     garbage: (isNull: boolean) =>
       log.append([{ topic: "events.raw", key: "g", value: isNull ? null : Buffer.from("garbage") }]),
     resend: (n: number) => {
@@ -316,7 +316,7 @@ test(
             .all()
             .flatMap(({ state, event_id }) => (state === "discarded" && event_id !== null ? event_id : [])),
         );
-        // Every fault is fixed, and the keeper goes on by itself.
+        // Every fault is fixed, and the keeper continues without help.
         for (const set of Object.values(made.refused)) set.clear();
         for (
           let rounds = 0;
@@ -379,8 +379,8 @@ test("a retried letter is not called passed while a reader, or the index, is beh
   for (let n = 0; n < 4; n += 1) {
     await made.steps.see();
     expect(made.index.all()[0]!.state).toBe("retrying");
-    // The raw log is read, then the sink refuses the event again; only then does the index read of
-    // it.
+    // The raw log is read, then the sink refuses the event again. Only then does the index read the
+    // first failure.
     if (n === 0) for (const partition of [0, 1]) await made.steps.read("enrich", partition, null);
     if (n === 1) for (const partition of [0, 1]) await made.steps.read("analytics", partition, null);
   }

@@ -29,7 +29,9 @@ const broken: Answer = (_, { socket }) => void socket.destroy();
 const taken: Answer = (response) =>
   void response.writeHead(200).end('{"accepted":1,"rejected":0,"errors":[],"batch_id":"bat_test"}');
 
-/** Answers in order, by the first part of the path; after the last one everything is accepted. */
+/**
+ * Answers in order, by the first part of the path; when none is left, every request is accepted.
+ */
 const plans = new Map<string, Answer[]>();
 const came = new Map<string, Came[]>();
 const server = createServer(async (request, response) => {

@@ -20,8 +20,8 @@ import { type RunningApi, startApi } from "../support/api.ts";
 import { spawned } from "../support/e2e-product.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
-// These are minutes in the product. A probe that hangs for this long has failed, which limits how
-// busy the machine may be.
+// In the product these are minutes. A probe that hangs for this long has failed, so the machine
+// must not be too busy.
 const TIMING = { intervalMs: 500, recheckMs: 1_500, probeMs: 4_000 };
 const { env } = sharedStack();
 const folder = mkdtempSync(join(tmpdir(), "tributary-repair-"));

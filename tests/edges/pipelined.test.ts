@@ -33,7 +33,7 @@ const post = (body: string): string => `${head(`Content-Length: ${Buffer.byteLen
 const chunked = (body: string): string =>
   `${head("Transfer-Encoding: chunked")}${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n0\r\n\r\n`;
 
-/** The wait for one answer too many. */
+/** How long the test waits for a second answer that must not come. */
 const QUIET_MS = 500;
 
 /** Everything that comes back until the connection ends, or is quiet after `count` answers. */

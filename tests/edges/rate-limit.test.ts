@@ -36,7 +36,8 @@ test("a limit of a key that changes holds from the next request on, and says whe
   for (let now = 0; now < 8; now += 1) expect(take(now, 8).isAllowed).toBe(true);
   expect(take(8, 8)).toEqual({ isAllowed: false, remaining: 0, resetMs: 992 });
   expect(take(9, 9)).toEqual({ isAllowed: true, remaining: 0, resetMs: 991 });
-  // Nine were taken, so seven must leave the window before three more fit; the seventh came at 6.
+  // Nine were accepted, so seven must leave the window before three more fit; the seventh came at
+  // 6.
   expect(take(10, 3)).toEqual({ isAllowed: false, remaining: 0, resetMs: 996 });
   expect(take(1_006, 3).isAllowed).toBe(false);
   expect(take(1_007, 3).isAllowed).toBe(true);

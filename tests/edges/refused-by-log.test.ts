@@ -77,7 +77,7 @@ const until = async (isSo: () => boolean): Promise<void> => {
   for (const deadline = Date.now() + 20_000; !isSo(); await new Promise((resolve) => setTimeout(resolve, 5)))
     if (Date.now() > deadline) throw new Error("waited in vain");
 };
-/** Too large for the log, as is its dead letter. */
+/** An event that is too large for the log, like its dead letter. */
 const HUGE = `x${"y".repeat(2_000)}`;
 
 test("a batch with one record that the log refuses is stored all the same, around it, in its order", async () => {

@@ -198,7 +198,7 @@ test("a restore shows what it would do, brings back the very bytes to the same p
   expect(restored).toMatchObject({ files: plan.files, events: inLog.length, suppressed: 0 });
 
   const back = await product.read("events.restored");
-  // The file under way at the kill came twice; its records are in order both times.
+  // The file that was being restored at the kill came twice; its records are in order both times.
   expect(back.length).toBeGreaterThan(inLog.length);
   const byPlace = new Map(inLog.map((record) => [`${archiving.topic}/${record.partition}@${record.offset}`, record]));
   const seen = new Set<string>();
@@ -281,7 +281,7 @@ test("a journey that Redis has lost and the log no longer holds is relearnt from
   expect(second.log()).toContain('"read":"past"');
   expect(second.log()).not.toContain("memory.truncated");
   const after = await memory();
-  // The late events add fields; the ones of before stay.
+  // The late events add fields; earlier fields stay.
   for (const [key, fields] of Object.entries(before)) expect(after[key]).toMatchObject(fields as object);
   expect((await product.read("events.attributed")).length - written).toBeLessThanOrEqual(late.length);
   redis.disconnect();

@@ -74,7 +74,7 @@ const play = async (
       );
     if (one.does === "wake") await asleep.splice(one.which, 1)[0]?.();
     if (one.does === "overlap") {
-      // The second owner takes over the whole partition while the first one stands at one of its
+      // The second owner takes over the whole partition while the first one is paused at one of its
       // effects and does not notice.
       let effects = 0;
       const around = async () => {
@@ -122,8 +122,8 @@ const hasOneContent = (made: World, topic: keyof typeof toys): void => {
 };
 
 /**
- * The sums of an order form one sequence: the n-th adds to the one before, none is missing and none
- * is repeated.
+ * The sums of an order form one sequence: each adds to the one before, none is missing and none is
+ * repeated.
  */
 const tellsOneStory = (made: World): void => {
   const orders = byOrder(distinct(made, "sums"));

@@ -263,7 +263,8 @@ test("an edge that is killed within 50 ms of its answer has stored what it answe
   // Into the log.
   await sendAndKill();
   await whileFrozen(async () => {
-    // Onto the disk, where each next process finds the files and adds to them.
+    // Both times the events go to the disk, where each later process finds the files and adds to
+    // them.
     for (let n = 0; n < 2; n += 1) await sendAndKill();
     expect((await failoverOf(url)).spooled_events).toBe(40);
     // A log that hangs does not delay the stop of a process.
@@ -282,7 +283,7 @@ test("an edge that is killed within 50 ms of its answer has stored what it answe
   await product.stack.start(edges.find(({ name }) => name === "ingest")!);
   await drained(urlOf("ingest"));
   const { again } = await expectStored();
-  // Sent before the kill, and again after it.
+  // These events were sent before the kill and again after it.
   expect(again).toBeGreaterThanOrEqual(20);
 }, 180_000);
 

@@ -1,4 +1,5 @@
-// When Redis is full, hints stop and give way, stages go on, and the money is the same.
+// When Redis is full, hints are no longer written and are dropped, stages continue, and the money
+// is the same.
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Product, until } from "../support/e2e-product.ts";

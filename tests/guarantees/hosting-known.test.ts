@@ -90,7 +90,7 @@ const saleAlert = async (): Promise<string | null> => {
   return answerOf(look, 20_000);
 };
 
-/** New events come, and come again; no group is behind, and no alert is raised. */
+/** Sends events twice; then no group is behind, and no alert is raised. */
 const goesThrough = async (): Promise<void> => {
   const events = newEvents();
   await receiptBecomes(await send(events), { stored: 3, duplicate: 0, in_flight: 0 });

@@ -83,7 +83,7 @@ test("relearning goes on where it stopped when the worker dies meanwhile", async
   const dying = worker(emptied, { hosting: journey });
   await dying.step(partition, 4);
   await dying.step(partition, 4);
-  // The next owner begins at the commit in the log, not where the dead one was reading.
+  // The next owner begins at the commit in the log, not at the position of the dead one.
   for (const [place, offset] of committed) emptied.committed.set(place, offset);
   emptied.effects.length = 0;
   await run(emptied, journey);

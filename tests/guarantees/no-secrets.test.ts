@@ -22,8 +22,8 @@ const canaries = {
   token: `trb_admin_cAnary10${"x".repeat(35)}`,
 };
 /**
- * Unchanged, and in the forms in which a program may write them: percent-encoded, escaped, and in
- * base64.
+ * Each canary unchanged, and in the forms in which a program may write it: percent-encoded,
+ * escaped, and in base64.
  */
 const forms = Object.values(canaries).flatMap((value) => [
   value,

@@ -21,7 +21,7 @@ beforeAll(async () => {
   product = await joinProduct("poison");
 });
 afterAll(async () => {
-  // Or the keeper would send it again while other files run.
+  // Otherwise the keeper would send it again while other files run.
   for (const code of ["not_framed", "unknown_schema", "unreadable_body", "content_hash_mismatch"])
     await product.tributary("dlq", "discard", "--code", code, "--reason", "garbage of a test", "--yes").done;
   await product?.clear();
@@ -124,7 +124,7 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
   await producer.close();
   await product.quiet(60_000);
 
-  // Without letters that the keeper sent again meanwhile, a minute after each failure: they carry
+  // Excludes letters that the keeper sent again meanwhile, a minute after each failure: they carry
   // the id of their letter.
   const letters = (await product.read("s2s.dlq")).filter(
     ({ headers }) => headers[letterHeaders.letter] === undefined && headers.sent !== undefined,

@@ -246,7 +246,7 @@ test("calls of overlapping windows share one lane, and one that is killed midway
   await holder.query("rollback");
   holder.release();
   const reports = (await Promise.all((await Promise.all(calls)).map((response) => response.json()))) as ReplayReport[];
-  // The calls get the rows that were written before they came once more, and the rest once.
+  // Each call gets the rows that were written before it a second time, and the others once.
   expect(new Set(reports.map(({ replay_id }) => replay_id)).size).toBe(1);
   const { replay_id, events_requeued, events_skipped_duplicate } = reports[0]!;
   expect(reports[0]).toMatchObject({ ok: true, hours: 6 });

@@ -76,7 +76,7 @@ test("an edge stopped under load answers what is under way, and what it has ackn
   await until("some of them are in the log", 20_000, async () => {
     if ((await lengthOf("events.raw")) === before) throw new Error("not yet");
   });
-  // Else the test would prove nothing.
+  // Otherwise the test would prove nothing.
   expect(answered).toBeLessThan(requests.length);
   const ms = await stopped("ingest");
   for (const answer of await Promise.all(requests))

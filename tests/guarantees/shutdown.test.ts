@@ -92,7 +92,8 @@ test("a worker that is asked to stop finishes its batch, commits it and leaves; 
     const load = (async () => {
       while (!isOver) await publish(200);
     })();
-    // At another moment of the batch each time, after this many more events were published.
+    // Each round stops at another moment of the batch, because more events were published before
+    // it.
     const enough = published + 400 * (round + 1);
     await expect.poll(() => published, { timeout: 30_000, interval: 1 }).toBeGreaterThan(enough);
     const at = performance.now();

@@ -23,7 +23,10 @@ afterAll(() => product?.clear());
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const urlOf = (name: HostName): string => product.stack.run.apps[name]!.url;
 
-/** By the number of the visitor. 0: no answer came, so the event may be stored or not. */
+/**
+ * Statuses by the number of the visitor. 0 means that no answer came, so the event may be stored or
+ * not.
+ */
 interface Answers {
   readonly posts: Map<string, number>;
   readonly images: Map<string, number>;
@@ -105,7 +108,7 @@ test("a log that stands still for a minute, and both hosts killed in it: every 2
   } finally {
     product.stack.kill("kafka", "SIGCONT");
   }
-  // Visitors go on meanwhile.
+  // Visitors keep sending meanwhile.
   for (const name of HOSTS)
     await until(`nothing waits at ${name}`, 60_000, async () => expect(await waitingAt(name)).toBe(0));
   for (const { stop } of going) await stop();
@@ -125,7 +128,7 @@ test("a log that stands still for a minute, and both hosts killed in it: every 2
     expect(answered.length).toBeGreaterThan(50);
     expect(answered.filter((id) => (stored.get(id)?.size ?? 0) > 1)).toEqual([]);
     missing.push(...answered.filter((id) => !stored.has(id)));
-    // Both hosts died meanwhile; an event without an answer is there once or not at all.
+    // Both hosts died meanwhile; an event without an answer is stored once or not at all.
     const unanswered = [...of].filter(([, said]) => said !== status);
     expect(unanswered.length).toBeGreaterThan(0);
     expect(unanswered.filter(([id]) => (stored.get(id)?.size ?? 0) > 1)).toEqual([]);

@@ -17,7 +17,7 @@ const recalled = ({ counts }: Shop, stage: string): number =>
   counts
     .flatMap(({ stages }) => stages.filter((counted) => counted.stage === stage))
     .reduce((sum, counted) => sum + counted.recalled, 0);
-/** The final amount that the partner is owed. */
+/** The amount that the partner is owed in the end. */
 const balance = ({ entries }: Shop): bigint => entries().reduce((sum, { amount_minor }) => sum + amount_minor, 0n);
 
 const clicked = clickBefore(hourMs);

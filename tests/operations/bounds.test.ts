@@ -18,7 +18,8 @@ const FOLDERS = [
   "sinks",
 ];
 /**
- * Empty at first, at the level of a module, of a class, or of the function that opens something.
+ * Collections that are empty at first, at the level of a module, of a class, or of the function
+ * that opens something.
  */
 const GROWS =
   /^(?: {2})?(?:readonly )?(?:const |let )?(#?\w+)(?:: [^\n]+?)? = (?:new (?:Map|Set|\w+List)(?:<.*>)?\(\)|\[\]);$/gm;
@@ -45,7 +46,7 @@ const found = [...FOLDERS, "stream"].flatMap((folder) =>
     }),
 );
 
-/** Lives as long as the process, or as the thing that it belongs to. */
+/** These live as long as the process, or as the object that they belong to. */
 const lasting: Readonly<Record<string, string>> = {
   "apps/ingest/edges/external.ts names": "names of one query, which is 16 KiB at most; gone with the request",
   "apps/ingest/edges/upload.ts underWay": "MOST_AT_ONCE uploads; gone when they end",
@@ -119,8 +120,8 @@ const lasting: Readonly<Record<string, string>> = {
   "stream/sink/sink-runner.ts waiting": "batches of one fetch: no further one comes before they are written",
 };
 /**
- * Ends with the request, the batch, the snapshot of reference data, or the list that it helps to
- * build.
+ * These end with the request, the batch, the snapshot of reference data, or the list that they help
+ * to build.
  */
 const passing: ReadonlySet<string> = new Set([
   "apps/api/docs-page.ts areas",

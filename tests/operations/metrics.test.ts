@@ -1,5 +1,5 @@
-// Metrics are a promise to every dashboard: they are listed on a page, named by one convention, and
-// every panel and alert only uses metrics that exist.
+// Dashboards rely on metrics: they are listed on a page, named by one convention, and every panel
+// and alert only uses metrics that exist.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";

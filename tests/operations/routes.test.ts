@@ -20,7 +20,7 @@ interface Row {
   readonly method: string;
   readonly path: string;
   readonly auth: string;
-  /** Decided but not served yet. */
+  /** True for a route that is decided but not served yet. */
   readonly later?: true;
 }
 const { routes: specified, extra } = parse(readFileSync("apps/api/routes.yaml", "utf8")) as {

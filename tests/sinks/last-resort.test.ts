@@ -57,7 +57,7 @@ test("what could not be sent stays, and a later process of the same name finds i
   const { texts, send } = collecting();
   await after.drain(send);
   expect(texts).toEqual(["a"]);
-  // A reader that still has it in its list finds that it is gone.
+  // A reader that still has the object in its list finds that it is gone.
   await before.drain(send);
   expect(texts).toEqual(["a"]);
 });

@@ -13,7 +13,7 @@ const bytesOf = (type: NativeType, ...values: readonly unknown[]) => {
     values.map((value) => [value]),
     new Block(1),
   );
-  // After the counts of columns and rows, the name and the type.
+  // The bytes after the counts of columns and rows, the name and the type.
   return [...bytes.subarray(2 + 3 + 1 + type.length)];
 };
 

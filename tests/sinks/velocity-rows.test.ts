@@ -1,4 +1,4 @@
-// The rows that the velocity sink keeps of an event, for the hints of later events.
+// The rows that the velocity sink writes for an event, for the hints of later events.
 import { expect, test } from "vitest";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { velocityRows } from "../../sinks/velocity/rows.ts";

@@ -10,7 +10,7 @@ import { type Chunk, Requests } from "../../infra/kafka/requests.ts";
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
-/** Connects, and is silent from then on. */
+/** A client that connects and then stays silent. */
 class SilentRequests extends Requests {
   constructor() {
     super((() => ({})) as never);

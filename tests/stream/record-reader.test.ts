@@ -32,7 +32,7 @@ test("any record is the same value, and cut short it is unreadable alike", () =>
   );
 });
 
-/** Without lists: avsc reads a list whose count was altered to billions item by item. */
+/** Excludes lists: avsc reads a list whose count was altered to billions item by item. */
 const single = kinds.filter(({ type }) => !JSON.stringify(type).includes("array"));
 
 test("altered bytes are the same value, or unreadable alike", () => {

@@ -90,7 +90,7 @@ const world = (
     },
     ended: async (operation, _, phase) => void audit.push(`${operation} ${phase}`),
   };
-  /** The effect with number `death` dies, before or after it happens. */
+  /** The process dies at the effect with number `death`, before or after it happens. */
   const dyingAt = (death: number): RewindPorts => {
     let count = 0;
     let isDead = false;

@@ -83,7 +83,7 @@ describe("a host on node:http", () => {
 
   test.each(["PUT", "DELETE", "constructor", "TRACE"])("%s is 405 and says what the path takes", async (method) => {
     const answer = await raw(`${method} /c/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
-    // The parser refuses a word that is no HTTP method.
+    // The parser refuses a word that is not an HTTP method.
     expect(answer).toMatch(
       method === "constructor" ? /^HTTP\/1\.1 400 / : /^HTTP\/1\.1 405 .*Allow: GET, HEAD, OPTIONS\r/s,
     );

@@ -65,7 +65,7 @@ const contractOf = (saved: ContractSaved, n: number, apart: number, currency: st
   });
 };
 
-/** The facts for the stages of all these histories; the first history has the number `from`. */
+/** The facts for the stages of all these histories, which have the numbers from `from` on. */
 export const knownTo = (histories: readonly History[], from = 0): Read => {
   const clients = histories.flatMap((history, n) =>
     history.clients.map((one) =>

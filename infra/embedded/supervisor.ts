@@ -44,8 +44,8 @@ export interface Stack {
   readonly stop: (name?: string) => Promise<void>;
 }
 
-// For a first start on a cold disk: the broker loads 50 MB of classes, the engine maps 566 MB. It
-// is twice the time of the slowest machine that was tried.
+// The limit for a first start on a cold disk: the broker loads 50 MB of classes, the engine maps
+// 566 MB. It is twice the time of the slowest machine that was tried.
 const SERVICE_READY_MS = 60_000;
 // A process that is restarted because it hangs rarely ends by itself; ten seconds let a store that
 // is only slow flush its data.

@@ -64,8 +64,8 @@ export const unavailable = (detail: string, retryAfterSec: number): Problem =>
   new Problem("unavailable", detail, { headers: { "Retry-After": String(retryAfterSec) } });
 
 /**
- * For an error of a store: 503 while the store is away. An unexpected error is thrown on, and so
- * logged and answered 500.
+ * Handles an error of a store: 503 while the store is away. An unexpected error is thrown on, and
+ * so logged and answered 500.
  */
 export const orUnavailable =
   (detail: string, retryAfterSec: number) =>

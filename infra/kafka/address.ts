@@ -50,7 +50,7 @@ export const connectionOf = ({ brokers, ssl }: LogAddress): Pick<KafkaConfig, "b
   };
 };
 
-/** The PEM files that an address names, read. */
+/** The contents of the PEM files that an address names. */
 const tlsFilesIn = (query: URLSearchParams): NonNullable<KafkaConfig["ssl"]> | undefined => {
   const read = (name: string) => query.getAll(name).map((file) => readFileSync(file, "utf8"))[0];
   const [ca, cert, key] = [read("ca"), read("cert"), read("key")];

@@ -58,8 +58,8 @@ export interface Admin {
   /** Committed offsets by partition; a partition without one is left out. */
   readonly committed: (group: string, topic: string) => Promise<ReadonlyMap<number, number>>;
   /**
-   * All or nothing. Throws when the group has members: it must be Empty. Read back and compare all
-   * the same (infra/kafka/README.md K10).
+   * Sets all offsets or none. Throws when the group has members, because it must be Empty. Callers
+   * must still read the offsets back and compare them (infra/kafka/README.md K10).
    */
   readonly setOffsets: (group: string, topic: string, offsets: ReadonlyMap<number, number>) => Promise<void>;
   readonly describeGroups: (groups: readonly string[]) => Promise<readonly GroupState[]>;

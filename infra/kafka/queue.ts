@@ -97,7 +97,7 @@ export class Queue {
       this.#waitingBytes += bytes;
       if (this.#pumpIsDue) return;
       this.#pumpIsDue = true;
-      // After this turn of the loop, so that requests which arrived together share one send.
+      // Sends after this turn of the loop, so that requests which arrived together share one send.
       setImmediate(() => this.#pump());
     });
   }

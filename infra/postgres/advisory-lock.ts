@@ -11,8 +11,8 @@ export const lockUntilCommit = async (tx: Transaction, name: string): Promise<vo
 };
 
 /**
- * Excludes exclusive holders of the lock until the commit, after waiting for them; many
- * transactions may share it.
+ * Takes the lock in shared mode until the commit. Many transactions may share it, but none may hold
+ * it exclusively meanwhile.
  */
 export const shareUntilCommit = async (tx: Transaction, name: string): Promise<void> => {
   await tx.query(sql`select pg_advisory_xact_lock_shared(hashtext(${name}))`);

@@ -33,7 +33,7 @@ export const sql = (strings: TemplateStringsArray, ...parts: readonly unknown[])
   return { text, values };
 };
 
-/** A table or column name in a query, quoted, so that any name is only a name. */
+/** A quoted name of a table or column for a query, so that no name can be read as SQL. */
 export const named = (name: string): Sql => ({ text: `"${name.replaceAll('"', '""')}"`, values: [] });
 
 type Parse = (text: string) => unknown;

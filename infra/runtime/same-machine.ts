@@ -25,9 +25,10 @@ const isHere = (text: string | undefined): boolean => {
 };
 
 /**
- * Why a request is refused; undefined if it is not. A foreign `Host` is a name that was pointed at
- * the loopback, so that a web page passes for one of this machine. Only browsers send `Origin`: no
- * request may have one, or with `pages: "of this machine"` only that of a loopback address.
+ * Returns the reason why a request is refused; undefined if it is allowed. A foreign `Host` may be
+ * a name that was pointed at the loopback, so that a web page looks like a page of this machine.
+ * Only browsers send `Origin`: by default no request may have one, and with `pages: "of this
+ * machine"` it must be a loopback address.
  */
 export function refusalOf(
   { host, origin }: Pick<IncomingHttpHeaders, "host" | "origin">,

@@ -171,7 +171,7 @@ class HeldMessages {
     else this.labels.set(label, left);
   }
 
-  /** Gives back a round that was sent. */
+  /** Removes the records of a round from the counts once they were sent. */
   forget(records: readonly SizedRecord[]): void {
     for (const { record, size } of records) this.count(record.label, -record.messages.length, -size);
     this.oldestAt = this.messages === 0 ? undefined : records.at(-1)!.record.at;
@@ -238,7 +238,8 @@ class Appends {
   }
 
   async #write(): Promise<void> {
-    // After this turn of the loop, so that appends which arrived together share one sync.
+    // Waits until this turn of the loop has ended, so that appends which arrived together share one
+    // sync.
     await new Promise(setImmediate);
     while (this.#queue.length > 0) {
       await this.#writeGroup(this.#queue.splice(0, firstWithin(this.#queue, GROUP_BYTES)));

@@ -51,8 +51,8 @@ const asNamed = (refund: Refund, event: EventReceived, { lines }: OrderState): R
 };
 
 /**
- * Moves a refund whose line was looked up: it leaves the key where it waited and takes from its
- * line.
+ * Moves a refund to the line that the look-up found: it stops waiting under its old key and is
+ * deducted from the line.
  */
 export const moveRefund = (changes: Changes, order: OrderState): RefundResult => {
   const asked = asNamed(refundOf(changes.cause), changes.cause.data.attributed.event, order);

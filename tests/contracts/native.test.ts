@@ -63,7 +63,7 @@ test("whatever a row holds, the store reads it back", async () => {
     fc.asyncProperty(
       fc.uniqueArray(row, { minLength: 1, maxLength: 20, selector: (values) => values[1] }),
       async (rows) => {
-        // All in one month, because an insert takes parts of at most a hundred.
+        // All rows are in one month, because an insert may have parts in at most a hundred.
         const ts = Date.UTC(2026, 6, 1) + round++;
         const given = rows.map((values) => values.map((value, n) => (names[n]![0] === "ts" ? ts : value)));
         // The rows have no event, so they are written by their values.

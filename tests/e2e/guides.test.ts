@@ -19,7 +19,7 @@ beforeAll(async () => {
   [product, measured] = await Promise.all([joinProduct(), startSource()]);
 }, 180_000);
 afterAll(async () => {
-  // A paused source is not pulled, so health does not miss it.
+  // A paused source is not pulled, so the health report does not complain about it.
   await product?.rows("update sources set state = 'paused' where slug = 'measured'");
   await measured?.close();
   await product?.clear();

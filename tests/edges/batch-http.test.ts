@@ -565,8 +565,8 @@ describe("servers that are away", () => {
         await whileFrozen(pidOf(stack, "kafka"), async () => {
           const began = performance.now();
           expect((await send(bodyOf(event({ event_id: ids[0] })))).status).toBe(200);
-          // The first request waits for the log; the others go to the disk at once, because an
-          // event waits there.
+          // The first request waits for the log; the others are written to the disk at once,
+          // because an event waits there.
           expect(performance.now() - began).toBeGreaterThan(1_900);
           for (const id of ids.slice(1)) expect((await send(bodyOf(event({ event_id: id })))).status).toBe(200);
           const health = await fetch(`${ingest.url}/health`);

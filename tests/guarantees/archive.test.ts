@@ -53,8 +53,8 @@ const load = async (run: string, seed: number, batches: number) => {
 };
 
 /**
- * Starts a worker outside of the supervisor; at a failpoint it kills itself when it passes for the
- * n-th time.
+ * Starts a worker outside of the supervisor. With a failpoint, the worker kills itself when it
+ * passes the failpoint for the n-th time.
  */
 const worker = async (group: string, failpoint?: string, passing = 1) => {
   workers += 1;

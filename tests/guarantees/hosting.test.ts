@@ -18,7 +18,7 @@ const host = async (hosting: readonly (readonly string[])[], steps: readonly Ste
   );
   return made;
 };
-/** Each partition of a topic in its order; partitions have no order among each other. */
+/** The messages of each partition in their order; partitions have no order among each other. */
 const lying = (made: World, topic: string): readonly string[] =>
   made.log
     .all(topic)

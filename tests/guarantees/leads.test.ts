@@ -83,7 +83,7 @@ test("a lead whose processes die at each step is one lead, one event and one cre
   );
   expect(rows).toEqual([{ t: "lead_submit", source: "lead", credit_status: "attributed" }]);
 
-  // Another lead id of the same person is another lead; the browser's copy has no lead id and
+  // Another lead id of the same person is another lead. The browser's copy has no lead id and
   // belongs to the first one.
   expect((await pushAt(api, { ...ana(), client_lead_id: "L-2" })).body.status).toBe("created");
   const copy = {

@@ -30,7 +30,7 @@ const reading: Readonly<Record<string, readonly (readonly [group: string, topic:
 
 /** The longest wait for a group to catch up at all. */
 const LONGEST_MS = 120_000;
-/** On a busy machine a bound may be missed, so it may be met by a second kill. */
+/** The attempts to meet a bound: on a busy machine the first kill may miss it. */
 const KILLS = 2;
 
 /** Kills both workers; returns the groups that missed their bound, and all times. */

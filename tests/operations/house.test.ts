@@ -64,7 +64,7 @@ describe("imports", () => {
     expect(loadedBy(tree, ["domain/f.ts"])).toEqual(["domain/a.ts", "domain/b.ts", "domain/e.ts", "domain/f.ts"]));
 
   test("areas that import a later one are named, where the areas are ours", () => {
-    /** An import of another area's file. */
+    /** An import of a file of another area. */
     const from = (path: string): string => `import "../${path}";\n`;
     const areas = treeWith({
       "modules/base/x.ts": `${from("money/y.ts")}import { z } from "../../domain/z.ts";`,

@@ -53,8 +53,8 @@ export function workshop(): Workshop {
     clear: async () => {
       for (const stack of stacks) await stack.stop();
       const data = join(home, "postgres");
-      // The folder of a test is private to its owner, so if root runs it the data are where the
-      // server's user can read them.
+      // The folder of a test is private to its owner. If root runs it, the data are in a folder
+      // that the server's user can read.
       if (lstatSync(data, { throwIfNoEntry: false })?.isSymbolicLink())
         rmSync(dirname(realpathSync(data)), { recursive: true, force: true });
       rmSync(home, { recursive: true, force: true });

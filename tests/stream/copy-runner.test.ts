@@ -33,7 +33,7 @@ const batchOf = (first: number, count: number, highWatermark: number): FetchedBa
 });
 
 type Kept = Awaited<ReturnType<CopyPorts["keep"]>>;
-/** Stores everything below `stored`; the copy reads on from there. */
+/** Stores everything below `stored`; the copy continues from there. */
 const upTo =
   (stored: number, next = stored) =>
   async (): Promise<Kept> => ({ stored, next });

@@ -29,7 +29,7 @@ const partitions: fc.Arbitrary<PartitionFound> = fc
   .map(({ low, length, read, at, isCommitted, lowAt }) => ({
     partition: 0,
     low,
-    // A group may have any lag, and may stand before the oldest record of the log.
+    // A group may have any lag, and its commit may be before the oldest record of the log.
     committed: isCommitted ? Math.min(low + length, read) : null,
     atTime: Math.min(Math.max(low, at), low + length),
     lowAt,

@@ -242,7 +242,7 @@ export interface Settlement {
  */
 export const settled = (...claims: readonly Recorded<Claim>[]): Settlement => settledBy(order, claims);
 
-/** The same with another form of the order memory. */
+/** Does the same as `settled` with another form of the order memory. */
 export const settledBy = (memory: MemoryOf<OrderState>, claims: readonly Recorded<Claim>[]): Settlement => {
   const conversions: Recorded<Conversion>[] = [];
   const rows: EventAttributed[] = [];

@@ -22,7 +22,7 @@ export interface Contract<
   readonly status: 200 | 201 | 202 | 204;
   /** A second status of success with the same shape, e.g. 200 where the row existed before. */
   readonly otherStatus?: 200 | 202;
-  /** For a list: its rows by role, its sorts, and its CSV file. */
+  /** The shape of a list: its rows by role, its sorts, and its CSV file. */
   readonly list?: ListShape;
   /** The route honours `Idempotency-Key`. */
   readonly isIdempotent: boolean;

@@ -65,7 +65,9 @@ export const recordSecrets = (pool: pg.Pool, instance: string, keyring: Keyring)
   });
 };
 
-/** For commands: throws WrongPepper if the installation has another pepper. Writes nothing. */
+/**
+ * A check for commands: throws WrongPepper if the installation has another pepper. Writes nothing.
+ */
 export const refuseOtherPepper = (pool: pg.Pool, keyring: Keyring): Promise<void> =>
   transaction(
     pool,
@@ -78,8 +80,9 @@ export const refuseOtherPepper = (pool: pg.Pool, keyring: Keyring): Promise<void
   );
 
 /**
- * For processes that verify click ids of others: throws CommandRefused if this process was started
- * before the newest secret, because it would take links signed with that secret for forgeries.
+ * A check for processes that verify click ids of others: throws CommandRefused if this process was
+ * started before the newest secret, because it would take links signed with that secret for
+ * forgeries.
  */
 export const refuseWithoutNewest = async (pool: pg.Pool, keyring: Keyring): Promise<void> => {
   const newest = (await knownSecrets(pool)).secrets.at(-1);

@@ -7,7 +7,9 @@ import { clientOf, type ShownRow } from "./client-reads.ts";
 
 /** A screen waits no longer than this for the newest events. */
 const NEWEST_MS = 1_000;
-/** After a change has its moment, its transaction has half a second left. */
+/**
+ * A change has a time limit of half a second once its moment is set, so this query must be short.
+ */
 const NEWEST_OF_CHANGED_MS = 250;
 
 /**

@@ -172,8 +172,8 @@ export interface ReferenceChanges {
   readonly campaigns?: readonly RecordInput<"campaign_id", typeof campaignRecord>[];
   readonly links?: readonly RecordInput<"link_id", typeof linkRecord>[];
   /**
-   * Without an id: the contract with this partner, client, segment, event type and effective_from,
-   * or a new one.
+   * A contract without an id is the one with this partner, client, segment, event type and
+   * effective_from, or a new one.
    */
   readonly contracts?: readonly (Omit<RecordInput<"contract_id", typeof contractRecord>, "contract_id"> & {
     readonly contract_id?: number;

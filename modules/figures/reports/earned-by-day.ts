@@ -20,7 +20,7 @@ from ledger_entries
 where client_id = any ($1) and occurred_at >= $2 and occurred_at < $3 and amount_minor <> 0
 group by 1, 2, 3 order by 1, 2, 3`;
 
-/** From the first millisecond of `from` (inclusive) to `to` (exclusive). */
+/** Reads the money of sales from `from` (inclusive) to `to` (exclusive). */
 export const earnedByDay = (
   pool: Pool,
   clientIds: readonly number[],

@@ -13,7 +13,7 @@ export interface ShopOrder {
   readonly order_id: string;
   readonly currency: string;
   readonly amount: bigint | null;
-  /** Its line in the file; the header is line 1. */
+  /** The line of the order in the file; the header is line 1. */
   readonly line: number;
 }
 export interface OurOrder {

@@ -28,7 +28,7 @@ beforeAll(async () => {
   );
   const cursorKeys = [Buffer.alloc(32)];
   const ports = {
-    // The name of a person replaces its token.
+    // The bearer token of a request is the name of a person.
     identify: async ({ headers }: { headers: { authorization: string } }) =>
       rows.find(({ name }) => name === `${headers.authorization.slice("Bearer ".length)}-0`),
     limit: async () => ({ isAllowed: true, remaining: 1, resetMs: 0 }),

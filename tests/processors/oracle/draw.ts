@@ -86,7 +86,7 @@ const happensTo = (random: Random, scene: Scene, place: Place): Sent => {
 
 /**
  * An order with one of its products. With the focus on room, mostly a line that was sold, or one
- * that was not; of the latter often one that a decision waits for.
+ * that was not; an unsold line is often one that a decision waits for.
  */
 const lineIn = (random: Random, { focus, soFar, orders, products }: Scene, isSold: boolean) => {
   const { chance, pick } = random;

@@ -120,7 +120,7 @@ export interface Line {
   readonly payableFrom: number | null;
 }
 export interface Answers {
-  /** By client and the id of the event that made the line. */
+  /** Lines by client and by the id of the event that made the line. */
   readonly lines: Readonly<Record<string, Line>>;
   /**
    * The earnings of the partner by line (or `tiers`), partner, account, currency and month; zeros

@@ -48,7 +48,7 @@ const allInSync = (places: Places): Promise<string> => {
 const ledBy = async (places: Places, broker: Broker): Promise<readonly number[]> =>
   (await places.ask()).flatMap(({ partition, leader }) => (leader === numberOf(broker) ? [partition] : []));
 
-/** Returns how long it took. */
+/** Waits until other brokers lead these partitions; returns how long that took. */
 const othersLead = (places: Places, broker: Broker, led: readonly number[]): Promise<string> => {
   const began = performance.now();
   return until(`others lead what ${broker} led`, MOVED_MS, async () => {

@@ -289,7 +289,7 @@ const takenBackSection = (found: Explanation, partner: Name): readonly string[] 
   );
 };
 
-/** For a refund: the other entries of its order. */
+/** The other entries of a refund's order. */
 const ledgerSection = (found: Explanation, partner: Name): readonly string[] => {
   const { entries, taken_back: taken } = found;
   const others = entries.filter(({ entry_id }) => taken?.entries.includes(entry_id) !== true);

@@ -44,7 +44,7 @@ interface ReprocessOptions {
   readonly json?: boolean;
 }
 
-/** From this many on, a step is announced, because it takes a while without any progress. */
+/** With this many changes a step is announced, because it takes a while without any progress. */
 const MANY = 1_000;
 const COMPUTED = {
   lines: "orders are settled again",

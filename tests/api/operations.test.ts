@@ -116,7 +116,7 @@ test("a plan says what would be read again, and touches nothing", async () => {
   expect((await owner.query("select from moves")).rowCount).toBe(0);
 });
 
-test("what is planned is taken, held, read again and written down with who asked for it", async () => {
+test("a planned job is accepted, held, read again and recorded with the user who requested it", async () => {
   const { body: planned } = await plan();
   const asked = await apply(planned.plan_token);
   expect([asked.status, asked.body.status]).toEqual([202, "queued"]);

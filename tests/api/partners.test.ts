@@ -108,7 +108,7 @@ describe("a partner", () => {
     });
   });
 
-  test("is owed what clients owe together, and keeps its currency until that is nothing", async () => {
+  test("is owed the sum over its clients, and keeps its currency until the sum is zero", async () => {
     const [one, two] = [await newClient(), await newClient()];
     const { id } = await newPartner([one, two]);
     await owe(owner, { client: one, partner: id, payable: 12_345n, held: 500n, currency: "MXN" });

@@ -75,7 +75,7 @@ const hourOf = async (tenant: number) => {
   return [counted?.clicks ?? 0, counted?.repeats ?? 0, all?.events ?? 0];
 };
 
-test("minutes are counted before their hour is, and what the hour knew of repeats stays meanwhile", async () => {
+test("minutes are counted before their hour, and the repeats of the hour stay until it is counted", async () => {
   const tenant = nextTenant();
   await store(click(tenant, HOUR), click(tenant, HOUR + 60_000));
   await minutes();

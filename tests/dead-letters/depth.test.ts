@@ -112,7 +112,7 @@ describe("events that wait for a store", () => {
     expect(await waitingForStores(apart, { cache: true, analytics: false }, noon)).toEqual({ clicks: 40, s2s: 0 });
     expect(await waitingForStores(apart, { cache: true, analytics: true }, noon)).toEqual({ clicks: 0, s2s: 40 });
   });
-  test("are not asked for while both are well", async () => {
+  test("are not looked up while both stores are healthy", async () => {
     const asked = () => Promise.reject(new Error("asked"));
     expect(await waitingForStores({ admin: asked, hosts: asked }, { cache: false, analytics: false }, noon)).toEqual(
       {},

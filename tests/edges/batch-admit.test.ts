@@ -263,8 +263,9 @@ describe("types", () => {
     expect(named).toMatchObject({ t: "custom", custom_name: t, warnings: ["unknown_type_taken_as_custom"] });
     expect(nearTypeOf(t)).toBe(near);
   });
-  test.each(["signup", "video_play", "brick", "payout", "login", "form"])("%s is like no type, and bears none", (t) =>
-    expect(taken(event({ t })).warnings).toEqual([]),
+  test.each(["signup", "video_play", "brick", "payout", "login", "form"])(
+    "%s resembles no known type, so there is no warning",
+    (t) => expect(taken(event({ t })).warnings).toEqual([]),
   );
   test.each(["", "Signup", "1st", "a b", "x".repeat(65), 5, null, undefined, "constructor "])("%j is no type", (t) =>
     expect(code(event({ t }))).toBe("unknown_type"),

@@ -168,7 +168,7 @@ describe("data-freshness", () => {
   });
 });
 
-test("a viewer is not shown the evidence of fraud, which names addresses, and a partner none of fraud", () => {
+test("a viewer does not see the evidence of fraud, which names addresses, and a partner no fraud field", () => {
   for (const contract of [listCampaignOrders, listPartnerOrders]) {
     const paths = (role: "admin" | "viewer" | "client_manager" | "partner") =>
       shownTo(contract, role).map((one) => one.path);

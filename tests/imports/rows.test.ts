@@ -126,7 +126,7 @@ test("a head may have a BOM, any order, any case, other columns, quotes, and nam
   await expect(headOf(`${head}\n`, { did: "customer" })).rejects.toThrow(/columns that the file has not: customer/);
 });
 
-test("what a file says that a row is worth is also known of a row that is refused", () => {
+test("the stated amount of a row is also read if the row is refused", () => {
   const columns: Columns = { names: ["revenue", "currency"], hasDecimalComma: true };
   const of = (...cells: string[]) => statedAmount({ line: 2, cells }, columns);
   expect([of("12,5", ""), of("3", "jpy"), of("x", "MXN"), of("1", "XXY"), of("")]).toEqual([

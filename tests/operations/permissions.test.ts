@@ -48,7 +48,7 @@ test("fields are found in lists, in what may be null, and in shapes that are ope
   expect(shownTo(own, "viewer")).toContainEqual({ path: "detail", isMasked: true });
 });
 
-test("a row says whom it lets in, what a role is not shown, and who is shown what needs care", () => {
+test("a row names who may call, the fields hidden from a role, and who sees personal data and secrets", () => {
   expect(ofThings()).toEqual([
     {
       ...{ method: "GET", path: "/api/things/:id", state: "served", auth: "user" },

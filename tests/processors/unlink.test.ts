@@ -60,7 +60,7 @@ describe("a device from which an e-mail was taken", () => {
     expect(afterEvents(shows(ana), buys).last.person).toBe(`email:${ana}`);
     expect(afterEvents(shows(ana), decided(ana), buys).last.person).toBeNull();
   });
-  test("does not get it back by showing it again, in a sale neither", () => {
+  test("does not get the e-mail back by showing it again, not even in a sale", () => {
     const again = { ...buys, props: JSON.stringify({ email: ana }) };
     expect(afterEvents(decided(ana), shows(ana)).last).toMatchObject({ person: null, edges: [] });
     expect(afterEvents(shows(ana), decided(ana), again).last).toMatchObject({ person: null, edges: [] });

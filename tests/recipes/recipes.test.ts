@@ -170,7 +170,7 @@ test("a property and a sink take four files by hand, a route three and a row, ea
     expect(filesOfRecipe(page, recipe)).toEqual(files.filter((file) => !file.startsWith("tests/")).sort());
 });
 
-test("a stage is its own files beside topics and the pipeline", () =>
+test("a stage takes its own files, topics.yaml and topology.ts", () =>
   expect(filesOf("A stage and its topic")).toEqual([
     ...["schemas/bonus-earned.avsc", "topics.yaml", "processors/loyalty/loyalty.ts", "topology.ts"],
     "tests/processors/loyalty.test.ts",

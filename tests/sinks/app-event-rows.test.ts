@@ -34,7 +34,7 @@ test("an install, an order of the app and each event named ext_ are a row; nothi
   ]);
 });
 
-test("only the type install is one: a custom event of that name is none", () => {
+test("only the type install is an install: a custom event of that name is not", () => {
   expect(typesOf(attributed({ t: "custom", custom_name: "install" }))).toEqual([]);
   expect(typesOf(attributed({ t: "custom", custom_name: "ext_open" }))).toEqual(["ext_open"]);
   expect(typesOf(attributed({ t: "install" }))).toEqual(["install"]);

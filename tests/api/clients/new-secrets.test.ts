@@ -112,7 +112,7 @@ describe("an upload token", () => {
     expect(await mailsTo(people[0], 2)).toHaveLength(2);
   });
 
-  test("of a partner without users is mailed about to the partner's own address", async () => {
+  test("of a partner without users is announced to the partner's own address", async () => {
     const email = `${unique()}@secrets.example`;
     await rotate(await newPartner([shop], email));
     expect((await mailsTo(email, 1)).map(({ subject }) => subject)).toEqual(["Su token de carga ha cambiado"]);

@@ -175,7 +175,7 @@ describe("cookies that a page and our hosts share", () => {
     expect(cookiesIn(undefined, "_svc_cid")).toEqual([]);
   });
 
-  test("are set for the parent that two hosts share, and never with what would need encoding", () => {
+  test("are set for the common parent of two hosts, and never with a value that would need encoding", () => {
     expect(setCookie({ name: "_svc_cid", value: "a-b", maxAgeSec: 60, domain: "shop.example", isSecure: true })).toBe(
       "_svc_cid=a-b; Max-Age=60; Path=/; Domain=shop.example; SameSite=Lax; Secure",
     );

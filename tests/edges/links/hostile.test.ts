@@ -75,7 +75,7 @@ describe("where a visitor may be sent", () => {
     expect([statusOf(answer), headerOf(answer, "x-y")]).toEqual([302, []]);
   });
 
-  test("a query that is longer than any page carries is left behind, and stored with the visit", async () => {
+  test("a query that is longer than any page's is left out of the target, and stored with the visit", async () => {
     const answer = await get(`/c/promo?a=${"x".repeat(5_000)}`);
     expect(headerOf(answer, "location")[0]!.length).toBeLessThan(100);
     expect(host.stored.at(-1)!.url!.length).toBeGreaterThan(5_000);

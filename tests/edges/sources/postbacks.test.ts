@@ -100,7 +100,7 @@ describe("POST /postback/generic", () => {
     ["no JSON", "{"],
     ["a forbidden key", '{"__proto__":{"id":"1"}}'],
     ["an empty body", ""],
-  ])("%s is refused with a letter, and nothing inherits anything", async (_, text) => {
+  ])("%s is refused with a letter, and pollutes no prototype", async (_, text) => {
     const { host, send } = await opened([{ source_id: 1, mapping }]);
     expect((await send(generic, text)).status).toBe(400);
     expect(host.letters).toHaveLength(1);

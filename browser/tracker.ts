@@ -12,7 +12,7 @@ const NAME = /^[a-z][a-z0-9_.:-]{0,63}$/;
 const MAX_NAME = 64;
 /** Reserved for clicks on tracking links, which earn credit. */
 const LINK_CLICK = "click";
-/** A visitor causes fewer; without a limit a broken page could send for ever. */
+/** A limit that no visitor reaches; without it a broken page could send for ever. */
 const MOST_SIGNALS = 400;
 const BURST = 10;
 const REFILL_MS = 3_000;

@@ -159,8 +159,8 @@ const openConnections = (server: Server) => {
       if (connection.newest?.complete === true) connection.newest = undefined;
     },
     /**
-     * Cuts the connections that have been without a request for a second: in that time one may be
-     * on its way.
+     * Cuts connections that have had no request for a second. On younger ones a request may be on
+     * its way.
      */
     cutIdle: (): void => {
       for (const { socket, requests, since } of open.values())

@@ -30,12 +30,12 @@ interface MemoryQuestion {
 }
 
 export interface LoadedMemory {
-  /** By key, oldest first. Durable memory holds only the newest. */
+  /** Versions by key, oldest first. Durable memory holds only the newest. */
   readonly versions: ReadonlyMap<string, readonly Version[]>;
-  /** By event id. Empty in fast memory. */
+  /** Recorded outcomes by event id. Empty in fast memory. */
   readonly outcomes: ReadonlyMap<string, Uint8Array>;
   /**
-   * By key: the highest offset whose versions were deleted. Older events see less than they first
+   * The highest offset by key whose versions were deleted. Older events see less than they first
    * did. Empty in durable memory.
    */
   readonly truncated: ReadonlyMap<string, number>;

@@ -192,7 +192,8 @@ const eventsOf = (client_id: number, n: number): readonly EventAttributed[] =>
         client_id,
         event_id: uuid(i + 1),
         did: `d${i % 7}`,
-        // Over three days, in two hours on both sides of midnight in Mexico City (06:00Z).
+        // The events lie on three days, in two hours on both sides of midnight in Mexico City
+        // (06:00Z).
         ts: noon + (i % 3) * 11 * hourMs + (i % 13) * 60_000 + (i % 60) * 1_000,
         t: (["page_view", "click", "purchase", "refund", "lead_submit"] as const)[i % 5]!,
         order_id: `o${i}`,

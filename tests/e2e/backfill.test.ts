@@ -286,7 +286,7 @@ test("a keeper that is killed in the middle of a backfill leaves it to the next 
   await product.replaced("keeper", 60_000);
   const left = await read();
   expect([left.status, left.progress.done < left.progress.total]).toEqual(["running", true]);
-  // Ends the lease, as a minute would.
+  // Ends the lease, as if a minute had passed.
   await product.rows(`update jobs set lease_until = now() - interval '1 second' where job_id = '${body.job_id}'`);
   const job = await ended(body.job_id);
   expect(job).toMatchObject({ status: "completed", result: { truncated: false } });

@@ -92,7 +92,7 @@ test("eleven stalled bodies of one token leave room for every other sender", asy
   const trickle = setInterval(() => {
     for (const socket of stalled) if (socket.writable) socket.write(Buffer.alloc(16_384));
   }, 1_000);
-  // Ten of them fit into the share of a token; the next body is refused.
+  // Ten such bodies fit into the share of a token; the next body is refused.
   await expect.poll(async () => (await send(Buffer.alloc(8 * MIB), "greedy")).status, { timeout: 20_000 }).toBe(429);
   const other = await send(Buffer.alloc(25 * MIB), "modest");
   expect([other.status, await other.text()]).toEqual([200, String(25 * MIB)]);

@@ -116,7 +116,7 @@ test("killed at every step, with its rule edited and archived meanwhile, it is a
     expect(hits()).toContain(`${death.replace("=", " ")} killed`);
     if (n === 0) await send("PUT", `/api/rules/${rule}`, ruleFor(partners[1]!, "ABRIL"));
     if (n === 1) await send("DELETE", `/api/rules/${rule}`);
-    // Ends the lease, as a minute would.
+    // Ends the lease, as if a minute had passed.
     await product.rows(`update jobs set lease_until = now() - interval '1 second' where job_id = '${job_id}'`);
   }
   await keeper();

@@ -7,7 +7,7 @@ import { dayMs, noon } from "../support/builders.ts";
 import { type Happening, history, sumOf, takenBack, written } from "../support/contract-builders.ts";
 import { committed, terms } from "../support/money-builders.ts";
 
-/** `contractOf` chooses by the index of the happening, as facts choose by time. */
+/** `contractOf` returns the contract for the n-th happening, as facts return it for a time. */
 const entriesOf = (happenings: readonly Happening[], contractOf: (n: number) => Contract): readonly LedgerEntry[] =>
   committed(history(happenings), ({ data }) => terms({ contract: contractOf(Number(data.change_id.slice(4))) }));
 const amountsOf = (happenings: readonly Happening[], contractOf: (n: number) => Contract): readonly bigint[] =>

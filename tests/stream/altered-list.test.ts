@@ -8,7 +8,7 @@ import { topics } from "../../topics.ts";
 import { attributed, recorded } from "../support/builders.ts";
 
 const BILLIONS = 2 ** 40;
-/** Longer than any read takes, and shorter than a read that does not stop. */
+/** A time limit that every honest read meets, and that a read without an end does not. */
 const SOON_MS = 2_000;
 const long = typeOf("long" as never);
 const record = (...fields: readonly object[]) => typeOf({ type: "record", name: "R", fields } as never);

@@ -115,7 +115,7 @@ export const volumeEarns = (units: bigint, { tiers, tier_mode }: Pick<Contract, 
 };
 
 const big = (text: string | undefined): bigint => BigInt(text ?? "0");
-/** "2.25" sales in millionths. */
+/** Parses a number of sales such as "2.25" into millionths. */
 const millionths = (text: string): bigint => {
   const [whole, fraction = ""] = text.split(".");
   return BigInt(whole + fraction.padEnd(6, "0"));

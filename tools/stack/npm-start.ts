@@ -82,7 +82,7 @@ export async function npmStart({ apps, steps, show = {} }: Product, flags: Flags
     const shown = show.whenReady?.(stack, flags, leaving.signal) ?? Promise.resolve();
     await Promise.race([shown, aborted(leaving.signal)]);
     if (!flags.isOnce) await aborted(leaving.signal);
-    // Traffic ends before the apps that receive it, but a show that does not end is not waited for.
+    // Traffic ends before the apps that receive it. A show that does not end is abandoned.
     await Promise.race([shown, aborted(AbortSignal.timeout(LAST_SCENE_MS))]);
     return 0;
   } catch (error) {

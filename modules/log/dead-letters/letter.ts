@@ -66,7 +66,7 @@ export interface Letter {
   readonly last_failed_at: UnixMs;
   /** Set while it is waiting. */
   readonly next_attempt_at: UnixMs | null;
-  /** Set while it is being sent: no other process claims it until then. */
+  /** The end of the lease while the letter is being sent; no other process claims it before. */
   readonly lease_until: UnixMs | null;
   /** When the log took it again. */
   readonly sent_at: UnixMs | null;

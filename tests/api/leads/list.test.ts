@@ -161,7 +161,7 @@ describe("an erasure", () => {
     );
   const nothing = { first_name: null, last_name: null, email: null, phone: null, extra: null, erased: true };
   const person = (over: object = {}) => ({ client_lead_id: fresh("e"), first_name: "Eva", product: "kept", ...over });
-  /** Everything that could open a lead, as a backup has it. */
+  /** The row that can decrypt a lead, as a backup holds it. */
   const backup = async (lead_id: string) => {
     const { rows } = await owner.query(sql`select * from lead_people where lead_id = ${lead_id}`);
     return rows[0];

@@ -120,7 +120,7 @@ test.each(STEPS)("a kill -9 at import-%s loses no row and counts none twice", as
     id = (await put(`${client}/${partner}/${name}.csv`, fileOf(name, 2_500, 100))).body.import_id;
     expect(await dying.died).toBe("SIGKILL");
     expect(dying.hits()).toContain(" killed");
-    // Ends the lease, as 15 minutes would.
+    // Ends the lease, as if 15 minutes had passed.
     await owner.query(
       "update imports set lease_until = now() - interval '1 second' where import_id = $1 and lease_until is not null",
       [id],

@@ -35,7 +35,10 @@ interface Scene {
   readonly currencies: ReadonlyMap<string, string | undefined>;
   readonly hasWorthless: boolean;
   readonly hasTotals: boolean;
-  /** The most frequent happenings, so that rare ones meet each other; null for a mixture. */
+  /**
+   * The kind of happenings that is drawn most often, so that rare ones meet each other; null for a
+   * mixture.
+   */
   readonly focus: "refunds" | "caps" | "room" | "totals" | null;
   /** Nearly all happenings are leads. */
   readonly ofLeads: boolean;

@@ -10,8 +10,8 @@ import { openProducers, type Producer, type ProducerSettings } from "./producer.
 import { pick } from "./records.ts";
 import { type LogReplay, replay, type Sources } from "./replay.ts";
 
-export { connectionOf } from "./address.ts";
 export { type Admin, type GroupState, type Lag, type LastingAdmin, lastingAdmin } from "./admin.ts";
+export { connectionOf } from "./clients.ts";
 export type { Consumer, ConsumerSettings } from "./consumer.ts";
 export { LogGap, LogUnavailable, MembershipLost, Overloaded } from "./errors.ts";
 export { copyReading, durableReading, sinkReading, stageReading } from "./fetch-settings.ts";

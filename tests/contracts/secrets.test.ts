@@ -11,13 +11,13 @@ import {
   saveClientSecret,
   sealedCounts,
 } from "../../modules/access/secrets/client-secrets.ts";
+import { refuseOtherPepper } from "../../modules/access/secrets/command-secrets.ts";
 import {
   fingerprintOf,
   isSilent,
   knownSecrets,
   openInstallationSecrets,
   recordSecrets,
-  refuseOtherPepper,
   ruleOut,
 } from "../../modules/access/secrets/installation-secrets.ts";
 import { rotationFacts, rotationOf } from "../../modules/access/secrets/rotation.ts";

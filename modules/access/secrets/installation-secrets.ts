@@ -3,7 +3,6 @@
 import type pg from "pg";
 import { derive } from "../../../domain/hmac.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
-import { CommandRefused } from "../../../infra/runtime/command-errors.ts";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
@@ -17,7 +16,7 @@ export const fingerprintOf = (secret: string): string => derive(secret, "fingerp
  * The pepper of this process differs from the installation's. Every device would get a new
  * identity.
  */
-class WrongPepper extends Error {
+export class WrongPepper extends Error {
   readonly verdict = "fatal";
   constructor(given: string, kept: string) {
     super(
@@ -32,7 +31,7 @@ class WrongPepper extends Error {
 /** Limits the list of processes, because container names change; the longest silent go first. */
 const HOLDERS_KEPT = 500;
 
-const pepperIn = async (tx: pg.PoolClient): Promise<string | undefined> =>
+export const pepperIn = async (tx: pg.PoolClient): Promise<string | undefined> =>
   (await tx.query<{ fingerprint: string }>("select fingerprint from installation_secrets where is_pepper")).rows[0]
     ?.fingerprint;
 
@@ -63,35 +62,6 @@ export const recordSecrets = (pool: pg.Pool, instance: string, keyring: Keyring)
       (select instance from secret_holders order by seen_at desc offset ${HOLDERS_KEPT})
       and instance <> ${instance}`);
   });
-};
-
-/**
- * A check for commands: throws WrongPepper if the installation has another pepper. Writes nothing.
- */
-export const refuseOtherPepper = (pool: pg.Pool, keyring: Keyring): Promise<void> =>
-  transaction(
-    pool,
-    null,
-    async (tx) => {
-      const [given, kept] = [fingerprintOf(keyring.pepper), await pepperIn(tx)];
-      if (kept !== undefined && kept !== given) throw new WrongPepper(given, kept);
-    },
-    { isReadOnly: true },
-  );
-
-/**
- * A check for processes that verify click ids of others: throws CommandRefused if this process was
- * started before the newest secret, because it would take links signed with that secret for
- * forgeries.
- */
-export const refuseWithoutNewest = async (pool: pg.Pool, keyring: Keyring): Promise<void> => {
-  const newest = (await knownSecrets(pool)).secrets.at(-1);
-  const own = [...keyring.accepted, keyring.pepper].map(fingerprintOf);
-  if (newest !== undefined && !own.includes(newest.fingerprint))
-    throw new CommandRefused(
-      `TRIBUTARY_SECRET: another process uses the secret ${newest.fingerprint}, which this one does not know: start ` +
-        "it again with the list of all secrets (docs/runbooks/rotate-secrets.md)",
-    );
 };
 
 export interface InstallationSecrets {

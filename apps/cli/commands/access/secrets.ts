@@ -3,12 +3,8 @@ import type { Command } from "commander";
 import { CommandRefused, UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { resealClientSecrets } from "../../../../modules/access/secrets/client-secrets.ts";
-import {
-  isSilent,
-  knownSecrets,
-  refuseOtherPepper,
-  ruleOut,
-} from "../../../../modules/access/secrets/installation-secrets.ts";
+import { refuseOtherPepper } from "../../../../modules/access/secrets/command-secrets.ts";
+import { isSilent, knownSecrets, ruleOut } from "../../../../modules/access/secrets/installation-secrets.ts";
 import { type Rotation, rotationFacts, rotationOf } from "../../../../modules/access/secrets/rotation.ts";
 import {
   actorOf,

@@ -22,7 +22,7 @@ import type { UnixMs } from "../../../../stream/flow.ts";
 import type { Produce } from "../../../../stream/messages.ts";
 import { topics } from "../../../../topics.ts";
 import { pipeline } from "../../../../topology.ts";
-import { refuseOtherPepper, refuseWithoutNewest } from "../../../access/secrets/installation-secrets.ts";
+import { refuseOtherPepper, refuseWithoutNewest } from "../../../access/secrets/command-secrets.ts";
 import { readPlaces } from "../../../catalog/facts/views.ts";
 import { openReference, readOf } from "../../../catalog/reference/reference.ts";
 import { openSuppressions, withholdsOf } from "../../../privacy/suppressions.ts";

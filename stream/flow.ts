@@ -53,12 +53,6 @@ export interface Topic<T> {
    * schema). Throws Unreadable for any other input.
    */
   readonly decode: (body: Buffer, read: Position, writer: object | null) => Recorded<T>;
-  /**
-   * Reads the body at `from` lazily: same result as `decode`, but each field is decoded in place on
-   * first access. Only for bodies written under this topic's own schema. Returns null when the
-   * caller must use `decode`, which may also refuse the bytes.
-   */
-  readonly view: (value: Buffer, from: number, read: Position) => Recorded<T> | null;
 }
 
 /**

@@ -1,8 +1,10 @@
-// How events are encoded in the log, as the runners need it. infra/avro/wire.ts implements it.
+// How events are encoded in the log: for edges (infra/avro/record-wire.ts implements it), and with
+// what the runners need besides (infra/avro/wire.ts).
 import type { Position, Recorded, Topic } from "./flow.ts";
 import type { OutputMessage } from "./messages.ts";
 
-export interface Wire {
+/** Writes records, and reads whole ones. */
+export interface RecordWire {
   /**
    * Encodes an event with its frame. The result is a slice of a larger buffer whose bytes are never
    * overwritten: you may keep it, but must not change it. Throws TooLarge.
@@ -14,15 +16,19 @@ export interface Wire {
    */
   readonly decode: <T>(topic: Topic<T>, value: Buffer | null, read: Position) => Recorded<T>;
   /**
-   * Like `decode`, with the same errors, but fields are decoded from `value` on first access where
-   * possible. The record then has getters and no own fields, so it cannot be spread.
-   */
-  readonly view: Wire["decode"];
-  /**
    * Fetches a schema by its id once. Afterwards `decode` can read messages written under it, or
    * throws Unreadable("unknown_schema") for good. Rejects while the registry is down.
    */
   readonly learn: (schemaId: number) => Promise<void>;
+}
+
+/** The wire of stages and sinks. */
+export interface Wire extends RecordWire {
+  /**
+   * Like `decode`, with the same errors, but fields are decoded from `value` on first access where
+   * possible. The record then has getters and no own fields, so it cannot be spread.
+   */
+  readonly view: RecordWire["decode"];
   readonly encodeOutcome: (outcome: RecordedOutcome) => Buffer;
   /**
    * Throws on bytes that this version cannot read, because a recorded decision must never be

@@ -4,7 +4,6 @@ import { hash } from "node:crypto";
 import type { Position, Recorded, Topic } from "../../stream/flow.ts";
 import { UnreadableRecord } from "../../stream/wire.ts";
 import { typeOf } from "./avro.ts";
-import { recordedViews } from "./recorded-view.ts";
 
 const HASH_BYTES = 16;
 const headFields = [
@@ -74,8 +73,6 @@ export const topic = <T>(declared: {
     return reader;
   };
 
-  /** Built on first use, because most processes read few topics this way. */
-  let views: ReturnType<typeof recordedViews<T>> | undefined;
   const schema = {
     type: "record",
     name: `Recorded${declared.record.name}`,
@@ -89,10 +86,6 @@ export const topic = <T>(declared: {
     schema,
     idOf: declared.idOf,
     keyOf: declared.keyOf,
-    view: (value, from, read) => {
-      views ??= recordedViews({ schema, idOf: declared.idOf, keyOf: declared.keyOf });
-      return views(value, from, read);
-    },
     encode: (event, origin, into, offset) => {
       const head = {
         at: event.at,

@@ -2,7 +2,8 @@
 import type { AnyTopic } from "../../stream/flow.ts";
 import type { Wire } from "../../stream/wire.ts";
 import { decodeOutcome, encodeOutcome } from "./outcome.ts";
-import { openWire, type SchemaIds } from "./wire.ts";
+import type { SchemaIds } from "./record-wire.ts";
+import { openWire } from "./wire.ts";
 
 export interface LateWire {
   /** Throws until `opened` has resolved once. */

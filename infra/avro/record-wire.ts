@@ -3,8 +3,7 @@
 
 import type { AnyTopic } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
-import { TooLarge, UnknownSchema, UnreadableRecord, type Wire } from "../../stream/wire.ts";
-import { decodeOutcome, encodeOutcome } from "./outcome.ts";
+import { type RecordWire, TooLarge, UnknownSchema, UnreadableRecord } from "../../stream/wire.ts";
 
 /** The parts of a topic by which a registry knows a schema. */
 export type SchemaTopic = Pick<AnyTopic, "name" | "schema">;
@@ -18,30 +17,31 @@ export interface SchemaIds {
   readonly schemaOf: (schemaId: number) => Promise<object | null>;
 }
 
-const HEADER_BYTES = 5;
+export const HEADER_BYTES = 5;
 // A buffer holds 2,000 events of 480 bytes: allocating then costs 0.5 ns a byte, and a value that
 // lives long keeps little else alive.
 const SLAB_BYTES = 1024 * 1024;
 // Twice message.max.bytes: the broker refuses larger values anyway.
 const LARGEST_BYTES = 32 * 1024 * 1024;
 
+/** The id of each topic's own schema. */
+export type OwnIds = ReadonlyMap<AnyTopic, number>;
+
 /**
  * Resolves the id of each topic's own schema; registers nothing.
  * Throws one sentence naming every topic whose schema is not registered.
  */
-export const openWire = async (topics: readonly AnyTopic[], registry: SchemaIds): Promise<Wire> => {
+export const ownIdsOf = async (topics: readonly AnyTopic[], registry: SchemaIds): Promise<OwnIds> => {
   const ids = await Promise.all(topics.map((topic) => registry.idOf(topic)));
   const missing = topics.filter((_, n) => ids[n] === null).map(({ name }) => name);
   if (missing.length > 0)
     throw new Error(`the schema of ${missing.join(", ")} is not registered; run: npx tributary schemas apply`);
-  return wireOf(new Map(topics.map((topic, n) => [topic, ids[n]!])), registry.schemaOf);
+  return new Map(topics.map((topic, n) => [topic, ids[n]!]));
 };
 
-/**
- * Numbers the topics 1 to n in the order given and knows no other schema: for tests and the bench.
- */
-export const inMemoryWire = (topics: readonly AnyTopic[]): Wire =>
-  wireOf(new Map(topics.map((topic, n) => [topic, n + 1])), async () => null);
+/** The wire of an edge. Throws like `ownIdsOf`. */
+export const openRecordWire = async (topics: readonly AnyTopic[], registry: SchemaIds): Promise<RecordWire> =>
+  recordWireOf(await ownIdsOf(topics, registry), registry.schemaOf);
 
 /** Replaces the id of the topic's own schema; registries count from 1. */
 const NO_ID = 0;
@@ -51,8 +51,8 @@ const NO_ID = 0;
  * without an id, and `withIds` adds the ids on the way to the log. Until then the schema must be
  * kept beside the values, because this release may be gone by then.
  */
-export const wireWithoutIds = (topics: readonly AnyTopic[]): Wire =>
-  wireOf(new Map(topics.map((topic) => [topic, NO_ID])), async () => null);
+export const wireWithoutIds = (topics: readonly AnyTopic[]): RecordWire =>
+  recordWireOf(new Map(topics.map((topic) => [topic, NO_ID])), async () => null);
 
 /** True for a value of a wire without ids, which is unreadable until it gets one. */
 export const lacksSchemaId = (value: Buffer | null): boolean =>
@@ -89,7 +89,7 @@ export const withIds = (idOf: (topic: SchemaTopic) => Promise<number>) => {
   };
 };
 
-const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaOf"]): Wire => {
+export const recordWireOf = (own: OwnIds, schemaOf: SchemaIds["schemaOf"]): RecordWire => {
   /** Schemas of other writers by id; null for an id that does not exist. */
   const writers = new Map<number, object | null>();
   const learning = new Map<number, Promise<void>>();
@@ -102,7 +102,7 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
     return id;
   };
 
-  const encode: Wire["encode"] = (topic, event, origin) => {
+  const encode: RecordWire["encode"] = (topic, event, origin) => {
     const id = idOf(topic);
     for (;;) {
       const start = at;
@@ -122,7 +122,7 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
     }
   };
 
-  const decode: Wire["decode"] = (topic, value, read) => {
+  const decode: RecordWire["decode"] = (topic, value, read) => {
     if (value === null || value.length <= HEADER_BYTES || value[0] !== 0)
       throw new UnreadableRecord(
         "not_framed",
@@ -137,13 +137,7 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
     return topic.decode(body, read, writer);
   };
 
-  const view: Wire["view"] = (topic, value, read) => {
-    const isOwn =
-      value !== null && value[0] === 0 && value.length > HEADER_BYTES && value.readUInt32BE(1) === idOf(topic);
-    return (isOwn ? topic.view(value, HEADER_BYTES, read) : null) ?? decode(topic, value, read);
-  };
-
-  const learn: Wire["learn"] = (schemaId) => {
+  const learn: RecordWire["learn"] = (schemaId) => {
     if (writers.has(schemaId)) return Promise.resolve();
     const asked =
       learning.get(schemaId) ??
@@ -156,5 +150,5 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
     return asked;
   };
 
-  return { encode, decode, view, learn, encodeOutcome, decodeOutcome };
+  return { encode, decode, learn };
 };

@@ -77,14 +77,14 @@ const SLAB_PLACES = 64 * 1024;
 const slotOf = ({ fields }: RecordPlace, name: string): number => fields.get(name)!.slot;
 
 /** Null for an event that cannot be read this way. */
-type View<T> = (value: Buffer, from: number, read: Position) => Recorded<T> | null;
+export type View<T> = (value: Buffer, from: number, read: Position) => Recorded<T> | null;
 
 /**
  * Returns a function that answers null for events that it does not read, valid or not: bytes that
  * are cut, that were written with another schema, or that carry a hash of their content. Every
  * other event reads as `decode` has it; its `data` is a view (infra/avro/view.ts).
  */
-export const recordedViews = <T>(topic: TopicRecord<T>): View<T> => {
+const recordedViews = <T>(topic: TopicRecord<T>): View<T> => {
   const layout = layoutOf(topic.schema);
   if (layout === null) return () => null;
   const { width, root, scan } = layout;
@@ -115,4 +115,17 @@ export const recordedViews = <T>(topic: TopicRecord<T>): View<T> => {
     next += width;
     return new EventView(known, value, slab, first, read);
   };
+};
+
+/** All wires of a process share the view of a topic, and its array of places. */
+const views = new WeakMap<object, View<any>>();
+
+/**
+ * Reads bodies that begin at `from` and were written under the topic's own schema; see
+ * `recordedViews` for those that it answers null for.
+ */
+export const viewOf = <T>(topic: TopicRecord<T>): View<T> => {
+  const known = views.get(topic) ?? recordedViews<T>(topic);
+  views.set(topic, known);
+  return known;
 };

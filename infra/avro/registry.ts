@@ -2,7 +2,7 @@
 // an event.
 import { COMPATIBILITY, SchemaRegistry, SchemaType } from "@kafkajs/confluent-schema-registry";
 import { retry } from "../runtime/timing/retry.ts";
-import type { SchemaIds, SchemaTopic } from "./wire.ts";
+import type { SchemaIds, SchemaTopic } from "./record-wire.ts";
 
 export interface RegistrySettings {
   readonly url: string;

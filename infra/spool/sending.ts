@@ -1,8 +1,8 @@
 // Sends stored events to the log: around a record that the log refuses, and with the schema ids
 // that were unknown when the events were stored.
 import type { OutputMessage, Produce } from "../../stream/messages.ts";
+import { withIds } from "../avro/record-wire.ts";
 import type { Registry } from "../avro/registry.ts";
-import { withIds } from "../avro/wire.ts";
 import { classify } from "../runtime/errors.ts";
 import type { Schemas } from "./spool-format.ts";
 

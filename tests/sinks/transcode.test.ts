@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MAX_MINOR } from "../../domain/money.ts";
+import { viewOf } from "../../infra/avro/recorded-view.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { Block } from "../../infra/clickhouse/block.ts";
 import { type NativeColumn, NotOfColumn, nativeBlocks } from "../../infra/clickhouse/native.ts";
@@ -94,7 +95,7 @@ test("events that were altered become the same block, or none", () => {
   fc.assert(
     fc.property(storable, damage, (value, harm) => {
       const bytes = Buffer.concat([value.subarray(0, HEAD), damaged(value.subarray(HEAD), harm)]);
-      if (eventsAttributed.view(bytes, HEAD, read) === null) return;
+      if (viewOf(eventsAttributed)(bytes, HEAD, read) === null) return;
       const block = fast([bytes]);
       if (block !== null) expect(block).toEqual(slow([bytes]));
     }),

@@ -2,14 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { topic } from "../../infra/avro/codec.ts";
-import {
-  inMemoryWire,
-  openWire,
-  type SchemaIds,
-  type SchemaTopic,
-  wireWithoutIds,
-  withIds,
-} from "../../infra/avro/wire.ts";
+import { type SchemaIds, type SchemaTopic, wireWithoutIds, withIds } from "../../infra/avro/record-wire.ts";
+import { inMemoryWire, openWire } from "../../infra/avro/wire.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { UnknownSchema, UnreadableRecord } from "../../stream/wire.ts";
 

@@ -2,8 +2,8 @@
 // secrets, the path into the log, and the record of the path's state.
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { openRecordWire, wireWithoutIds } from "../../../infra/avro/record-wire.ts";
 import { openRegistry, type Registry } from "../../../infra/avro/registry.ts";
-import { openWire, wireWithoutIds } from "../../../infra/avro/wire.ts";
 import { openProducers } from "../../../infra/kafka/producer.ts";
 import type { Objects } from "../../../infra/objects/objects.ts";
 import { openObjects } from "../../../infra/objects/open.ts";
@@ -18,7 +18,7 @@ import { sendWithSchemaIds } from "../../../infra/spool/sending.ts";
 import { openSpool } from "../../../infra/spool/spool.ts";
 import type { AnyTopic, Topology } from "../../../stream/flow.ts";
 import { edgesOf } from "../../../stream/topology.ts";
-import type { Wire } from "../../../stream/wire.ts";
+import type { RecordWire } from "../../../stream/wire.ts";
 import { openInstallationSecrets } from "../../access/secrets/installation-secrets.ts";
 import { openPath } from "./path.ts";
 import { openPathChecks, recordIngestPath } from "./path-checks.ts";
@@ -148,14 +148,14 @@ const resolving = (
   registry: Registry,
   written: readonly AnyTopic[],
   log: Log,
-): { value: { readonly wire: () => Wire; readonly isNamed: () => boolean }; stop: () => Promise<void> } => {
+): { value: { readonly wire: () => RecordWire; readonly isNamed: () => boolean }; stop: () => Promise<void> } => {
   const stopped = new AbortController();
   let wire = wireWithoutIds(written);
   let isNamed = false;
   const ask = async (): Promise<void> => {
     while (!isNamed && !stopped.signal.aborted) {
       try {
-        wire = await openWire(written, registry);
+        wire = await openRecordWire(written, registry);
         isNamed = true;
       } catch (error) {
         log.warn("wire.not_open", { error });

@@ -17,11 +17,11 @@ import type {
 } from "../../../stream/flow.ts";
 import type { OutputMessage } from "../../../stream/messages.ts";
 import { type EdgeIn, edgesOf } from "../../../stream/topology.ts";
-import { TooLarge, type Wire } from "../../../stream/wire.ts";
+import { type RecordWire, TooLarge } from "../../../stream/wire.ts";
 import type { Path } from "./path.ts";
 
 export interface HostPorts {
-  readonly wire: () => Wire;
+  readonly wire: () => RecordWire;
   readonly path: Pick<Path, "store">;
   /** Monotonic milliseconds; defaults to the clock of the process. */
   readonly now?: () => number;

@@ -1,7 +1,7 @@
 // Stores an edge's events before it answers: in the log, else on its own disk, else in object
 // storage. Later moves them from there into the log.
 import { setTimeout as sleep } from "node:timers/promises";
-import { lacksSchemaId } from "../../../infra/avro/wire.ts";
+import { lacksSchemaId } from "../../../infra/avro/record-wire.ts";
 import { Overloaded } from "../../../infra/kafka/producer.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";

@@ -8,13 +8,13 @@ import type { SetAside } from "../../../infra/spool/sending.ts";
 import { deadLetterOf } from "../../../stream/dead-letters.ts";
 import type { AnyTopic, Position, Recorded, UnixMs } from "../../../stream/flow.ts";
 import type { Letter, OutputMessage, Produce } from "../../../stream/messages.ts";
-import type { Wire } from "../../../stream/wire.ts";
+import type { RecordWire } from "../../../stream/wire.ts";
 
 export interface RefusedPorts {
   /** Appends to the log in order and awaits it. */
   readonly send: Produce;
   readonly objects: Pick<Objects, "put">;
-  readonly wire: () => Wire;
+  readonly wire: () => RecordWire;
   /** The topics that this process writes. */
   readonly written: readonly AnyTopic[];
   readonly log: Pick<Log, "error">;

@@ -1,7 +1,7 @@
 // Opens the resources for trials of rules, when the first rule is tried.
 import type { Pool } from "pg";
 import { lateWire } from "../../../infra/avro/late-wire.ts";
-import type { SchemaIds } from "../../../infra/avro/wire.ts";
+import type { SchemaIds } from "../../../infra/avro/record-wire.ts";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import { postgresMemory } from "../../../infra/postgres/durable-memory.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";

@@ -11,7 +11,7 @@ import type { UploadFacts } from "../../../../processors/admit/upload/upload.ts"
 import type { EventReceived } from "../../../../schemas/generated.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
 import type { OutputMessage } from "../../../../stream/messages.ts";
-import type { Wire } from "../../../../stream/wire.ts";
+import type { RecordWire } from "../../../../stream/wire.ts";
 import type { AskClientFacts } from "../../path/facts.ts";
 import { hostEdge } from "../../path/host-edge.ts";
 import type { Path } from "../../path/path.ts";
@@ -25,7 +25,7 @@ import { claimRows } from "./claimed-rows.ts";
 export interface ImportPorts {
   readonly pool: Pool;
   readonly objects: Objects;
-  readonly wire: () => Wire;
+  readonly wire: () => RecordWire;
   readonly path: Pick<Path, "store">;
   readonly facts: AskClientFacts;
   readonly clock: () => UnixMs;

@@ -44,6 +44,11 @@ export interface Topic<T> {
   readonly idOf: (data: T) => string;
   readonly keyOf: (data: T) => string;
   /**
+   * Builds what `encode` and `decode` need, which takes milliseconds and throws on a bad schema. A
+   * wire does it for its topics when it opens, so that a process builds no others.
+   */
+  readonly prepare: () => void;
+  /**
    * Writes the Avro body into `into` at `offset`. Returns the end, or a negative number when the
    * body does not fit. Throws if the data is not a valid T.
    */

@@ -1,6 +1,7 @@
 // Makes a topic constant from an Avro schema. An envelope (times, origin, content hash) is in front
 // of the record; both are read and written synchronously.
 import { hash } from "node:crypto";
+import type { Type } from "avsc";
 import type { Position, Recorded, Topic } from "../../stream/flow.ts";
 import { UnreadableRecord } from "../../stream/wire.ts";
 import { typeOf } from "./avro.ts";
@@ -56,7 +57,11 @@ export const topic = <T>(declared: {
   readonly idOf: (data: T) => string;
   readonly keyOf: (data: T) => string;
 }): Topic<T> => {
-  const dataType = typeOf(declared.record);
+  let built: Type | undefined;
+  const typeOfData = (): Type => {
+    built ??= typeOf(declared.record);
+    return built;
+  };
   const readers = new WeakMap<object, (body: Buffer, offset: number) => { value: unknown; offset: number }>();
 
   /**
@@ -66,6 +71,7 @@ export const topic = <T>(declared: {
   const readerFor = (writer: any) => {
     const known = readers.get(writer);
     if (known !== undefined) return known;
+    const dataType = typeOfData();
     const written = typeOf(writer.fields.at(-1).type);
     const resolver = dataType.createResolver(written);
     const reader = (body: Buffer, offset: number) => dataType.decode(body, offset, resolver);
@@ -86,6 +92,7 @@ export const topic = <T>(declared: {
     schema,
     idOf: declared.idOf,
     keyOf: declared.keyOf,
+    prepare: () => void typeOfData(),
     encode: (event, origin, into, offset) => {
       const head = {
         at: event.at,
@@ -95,7 +102,7 @@ export const topic = <T>(declared: {
       };
       const start = headType.encode(head, into, offset);
       if (start < 0) return start;
-      const end = dataType.encode(event.data, into, start);
+      const end = (built ?? typeOfData()).encode(event.data, into, start);
       if (end >= 0 && declared.checked) hashOf(into.subarray(start, end)).copy(into, start - HASH_BYTES);
       return end;
     },
@@ -107,7 +114,7 @@ export const topic = <T>(declared: {
       try {
         ({ value: head, offset: start } = headType.decode(body, 0) as { value: Head; offset: number });
         ({ value: data, offset: end } = (
-          writer === null ? dataType.decode(body, start) : readerFor(writer)(body, start)
+          writer === null ? (built ?? typeOfData()).decode(body, start) : readerFor(writer)(body, start)
         ) as {
           value: T;
           offset: number;

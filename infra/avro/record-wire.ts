@@ -90,6 +90,7 @@ export const withIds = (idOf: (topic: SchemaTopic) => Promise<number>) => {
 };
 
 export const recordWireOf = (own: OwnIds, schemaOf: SchemaIds["schemaOf"]): RecordWire => {
+  for (const topic of own.keys()) topic.prepare();
   /** Schemas of other writers by id; null for an id that does not exist. */
   const writers = new Map<number, object | null>();
   const learning = new Map<number, Promise<void>>();

@@ -113,6 +113,9 @@ function latestChange() {
   return latest;
 }
 
+/** Whether dist/ was compiled from the sources as they are now. */
+export const isCompiled = () => Number(read(at("dist", ".compiled")) ?? 0) >= latestChange();
+
 /** Compiles if a source is newer than the last complete compilation. */
 export function compile(say = () => undefined) {
   const stamp = at("dist", ".compiled");

@@ -1,5 +1,6 @@
 // Dashboards rely on metrics: they are listed on a page, named by one convention, and every panel
 // and alert only uses metrics that exist.
+// Reaches docs/: the alerts name its pages.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";

@@ -2,7 +2,8 @@
 // failed". They come last because the output of a remote run often shows only its end.
 import { relative } from "node:path";
 import { stripVTControlCharacters } from "node:util";
-import type { Reporter, SerializedError, TestCase, TestModule, TestSuite } from "vitest/node";
+import type { Reporter, SerializedError, TestCase, TestModule, TestSpecification, TestSuite } from "vitest/node";
+import { passRecorder } from "./pass-recorder.ts";
 import { longestWaits } from "./waits.ts";
 
 /** The most characters of a message, and of the lines of a diff. */
@@ -58,7 +59,13 @@ process.once("exit", (code) => {
 });
 
 export default class CountReporter implements Reporter {
-  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {
+  readonly #passes = passRecorder();
+
+  async onTestRunStart(specifications: readonly TestSpecification[]): Promise<void> {
+    await this.#passes.start(specifications);
+  }
+
+  async onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): Promise<void> {
     for (const error of unhandledErrors) fail(["outside of a test"], [error]);
     for (const module of modules) {
       for (const group of [module, ...module.children.allSuites()])
@@ -69,5 +76,6 @@ export default class CountReporter implements Reporter {
         else counts[state === "passed" ? "passed" : "skipped"] += 1;
       }
     }
+    await this.#passes.end(modules, unhandledErrors.length > 0);
   }
 }

@@ -1,0 +1,289 @@
+// What `npm run test:changed` runs: the reach of a test file, on small sources and on ours, and
+// what a run records.
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { commandFiles } from "../../apps/cli/commands.ts";
+import { apps } from "../../modules/running/installation/product.ts";
+
+interface Reach {
+  readonly files: readonly string[];
+  readonly unknown: readonly string[];
+}
+type Tree = ReadonlyMap<string, string>;
+const part = async <T>(name: string): Promise<T> =>
+  (await import(new URL(`../../scripts/test/${name}.mjs`, import.meta.url).href)) as T;
+const { reaches } = await part<{ readonly reaches: (tree: Tree) => (roots: readonly string[]) => Reach }>("reach");
+const { appsIn, commandsIn, handlersIn } = await part<{
+  readonly appsIn: (tree: Tree) => ReadonlyMap<string, string>;
+  readonly handlersIn: (tree: Tree) => readonly { readonly words: readonly string[] }[];
+  readonly commandsIn: (tree: Tree) => readonly { readonly file: string; readonly names: readonly string[] }[];
+}>("product");
+const { workingReach } = await part<{
+  readonly workingReach: () => { readonly tree: Tree; readonly reach: (roots: readonly string[]) => Reach };
+}>("sources");
+
+describe("the reach of a test file", () => {
+  /** What a test file of this text reaches in a tree of it and of some other files. */
+  const reachOf = (text: string, more: Readonly<Record<string, string>> = {}): Reach =>
+    reaches(new Map(Object.entries({ "tests/a.test.ts": text, ...more })))(["tests/a.test.ts"]);
+
+  test("has imports of values to their end, literal ones that come later, and no types", () => {
+    const { files } = reachOf('import { b } from "../domain/b.ts";\nimport type { T } from "../domain/t.ts";', {
+      "domain/b.ts": 'export const later = () => import("./c.ts");',
+      "domain/c.ts": "",
+      "domain/t.ts": "",
+      "domain/other.ts": "",
+    });
+    expect(files).toEqual(["domain/b.ts", "domain/c.ts", "tests/a.test.ts"]);
+  });
+
+  test("has pages and folders that it names, and does not run what is in them", () => {
+    const text = `import { readdirSync, readFileSync } from "node:fs";
+      readFileSync("docs/a.md"); readdirSync(join(root, "ops")); readFileSync(new URL("data.csv", import.meta.url));`;
+    const { files } = reachOf(text, {
+      "docs/a.md": "",
+      "docs/b.md": "",
+      "ops/run.ts": 'import "./more.mjs";',
+      "ops/more.mjs": "",
+      "tests/data.csv": "",
+      "domain/b.ts": "",
+    });
+    expect(files).toEqual(["docs/a.md", "ops/more.mjs", "ops/run.ts", "tests/a.test.ts", "tests/data.csv"]);
+  });
+
+  test("has the sources of a process that it starts, and the script that browsers get", () => {
+    const text = "spawn(process.execPath, [`$".concat("{root}/dist/apps/pixel/main.js`]);");
+    const { files } = reachOf(text, {
+      "apps/pixel/main.ts": 'import { readFileSync } from "node:fs";\nreadFileSync(join("dist/pixel", "r.js"));',
+      "apps/api/main.ts": "",
+      "browser/script.ts": "",
+      "scripts/pixel.mjs": "",
+    });
+    expect(files).toEqual(["apps/pixel/main.ts", "browser/script.ts", "scripts/pixel.mjs", "tests/a.test.ts"]);
+  });
+
+  describe("with apps of the product", () => {
+    const product = "modules/running/installation/product.ts";
+    const parts = {
+      [product]: `export const apps = [{ name: "ingest", module: "apps/ingest/main.js" },
+        { name: "api", module: "apps/api/main.js" }];`,
+      "apps/ingest/main.ts": "",
+      "apps/api/main.ts": "",
+    };
+    const startedBy = (call: string): readonly string[] =>
+      reachOf(`import { apps } from "../${product}";\nconst EDGES = ["ingest"];\n${call}`, parts).files.filter((file) =>
+        file.startsWith("apps/"),
+      );
+    const all = ["apps/api/main.ts", "apps/ingest/main.ts"];
+    test.each([
+      ['startProduct(apps.filter(({ name }) => name === "ingest"));', ["apps/ingest/main.ts"]],
+      ["startProduct(apps.filter(({ name }) => EDGES.includes(name)));", ["apps/ingest/main.ts"]],
+      ['startProduct(appsNamed("api"));', ["apps/api/main.ts"]],
+      ["", []],
+      ["startProduct();", all],
+      ["startProduct(apps);", all],
+      ['startProduct(apps.filter(({ name }) => name !== "api"));', all],
+      ["startProduct(apps.filter(isSmall));", all],
+    ])("%s starts %j", (call, expected) => expect(startedBy(call)).toEqual(expected));
+  });
+
+  describe("with the installation that files join", () => {
+    const parts = {
+      "modules/running/installation/product.ts": `export const apps = [
+        { name: "ingest", module: "apps/ingest/main.js" }, { name: "api", module: "apps/api/main.js" }];`,
+      "apps/ingest/main.ts": "",
+      "apps/api/main.ts": "",
+      "tests/support/joined-product.ts": "",
+    };
+    const join = 'import { joinProduct } from "./support/joined-product.ts";';
+    test("has its apps but for the platform API", () =>
+      expect(reachOf(join, parts).files).not.toContain("apps/api/main.ts"));
+    test.each(["fetch(stack.run.apps.api!.url);", 'product.without("api");', "for (const app of apps) stop(app);"])(
+      "has the platform API too if it says %s",
+      (text) => expect(reachOf(join + text, parts).files).toEqual(expect.arrayContaining(["apps/api/main.ts"])),
+    );
+  });
+
+  test("has the handlers of paths that it asks, or all where it calls the platform API itself", () => {
+    const importing = (path: string): string => `import { a } from "../${path}";`;
+    const route = (path: string): string => `export const a = listContract({ route: "GET /api/${path}" });`;
+    const parts = {
+      "apps/api/main.ts": 'import { api } from "./api.ts";',
+      "apps/api/api.ts": 'import { routes } from "./routes.ts";',
+      "apps/api/routes.ts":
+        'import { readdirSync } from "node:fs";\nawait import(new URL("./routes/", import.meta.url));',
+      "apps/api/routes/jobs.ts": importing("contract/jobs.ts"),
+      "apps/api/routes/sales.ts": importing("contract/sales.ts"),
+      "apps/api/contract/jobs.ts": route("jobs/:id"),
+      "apps/api/contract/sales.ts": route("sales"),
+    };
+    const handlersOf = (text: string): readonly string[] =>
+      reachOf(text, parts).files.filter((file) => file.startsWith("apps/api/routes/"));
+    const started = 'spawned(["dist/apps/api/main.js"]);';
+    const all = ["apps/api/routes/jobs.ts", "apps/api/routes/sales.ts"];
+    expect(handlersOf(started)).toEqual([]);
+    expect(handlersOf(`${started}ask("/api/jobs/7");`)).toEqual(["apps/api/routes/jobs.ts"]);
+    expect(handlersOf(`${started}ask(url + "/api");`)).toEqual(all);
+    expect(handlersOf('import { api } from "../apps/api/api.ts";')).toEqual(all);
+  });
+
+  describe("with the command line", () => {
+    const parts = {
+      "apps/cli/main.ts": 'import { commandFiles } from "./commands.ts";',
+      "apps/cli/commands.ts": `export const commandFiles = [
+        { load: async () => (await import("./commands/explain.ts")).explain, commands: { explain: known("") } },
+        { load: async () => (await import("./commands/dlq.ts")).dlq, commands: { dlq: known("") } }];`,
+      "apps/cli/commands/explain.ts": "",
+      "apps/cli/commands/dlq.ts": "",
+      "docs/a.md": "",
+    };
+    const commandsOf = (text: string): readonly string[] =>
+      reachOf(`spawned(["dist/apps/cli/main.js", ...args]);${text}`, parts).files.filter((file) =>
+        file.startsWith("apps/cli/commands/"),
+      );
+    const all = ["apps/cli/commands/dlq.ts", "apps/cli/commands/explain.ts"];
+    test.each([
+      ["", []],
+      ['product.tributary("explain", id);', ["apps/cli/commands/explain.ts"]],
+      ['import { commandFiles } from "../apps/cli/commands.ts";', all],
+      ['readFileSync("docs/a.md");', all],
+    ])("%s types %j", (text, expected) => expect(commandsOf(text)).toEqual(expected));
+  });
+
+  test("has what a comment says", () =>
+    expect(reachOf("// Reaches docs/: its pages are links.", { "docs/a.md": "" }).files).toContain("docs/a.md"));
+
+  test.each([
+    ["asks git", 'execFileSync("git", ["ls-files"]);'],
+    ["imports a path that it computes", "await import(path);"],
+    ["compiles", 'spawnSync(process.execPath, ["node_modules/typescript/bin/tsc"]);'],
+    ["cannot be parsed", "const a = ;"],
+  ])("is unknown when the file %s", (_, text) => expect(reachOf(text).unknown).toHaveLength(1));
+  test("is known when git lists paths that the file names", () =>
+    expect(reachOf('execFileSync("git", ["ls-files", "docs"]);', { "docs/a.md": "" }).unknown).toEqual([]));
+});
+
+describe("in this repository", () => {
+  const { tree, reach } = workingReach();
+  const tests = [...tree.keys()]
+    .filter((file) => file.endsWith(".test.ts"))
+    .map((file) => ({ file, files: new Set(reach([file]).files) }));
+  const reachedBy = (source: string): readonly string[] =>
+    tests.flatMap(({ file, files }) => (files.has(source) ? [file] : []));
+
+  test("a processor reaches its unit test and the whole product", () => {
+    const reached = reachedBy("processors/score/rules/visitor.ts");
+    expect(reached).toEqual(
+      expect.arrayContaining(["tests/processors/score.test.ts", "tests/guarantees/rewind.test.ts"]),
+    );
+    expect(reached).not.toContain("tests/processors/commission.test.ts");
+    expect(reach(["tests/support/start-product.ts"]).files).toContain("processors/score/rules/visitor.ts");
+  });
+
+  test("a handler of the platform API reaches its tests, and none of processors and workers", () => {
+    const reached = reachedBy("apps/api/routes/partners/partners.ts");
+    expect(reached).toContain("tests/api/partners.test.ts");
+    expect(reached.filter((file) => /^tests\/(processors|worker|stream|sinks)\//.test(file))).toEqual([]);
+    expect(reached).not.toContain("tests/guarantees/rewind.test.ts");
+  });
+
+  test("a page reaches the tests that read it", () => {
+    expect(reachedBy("docs/fraud.md")).toContain("tests/processors/fraud-guide.test.ts");
+    expect(reachedBy("docs/fraud.md")).not.toContain("tests/processors/score.test.ts");
+  });
+
+  test("a test file reaches itself, and those that read all tests", () => {
+    const [own, ...others] = ["tests/processors/score.test.ts", "tests/processors/commission.test.ts"];
+    expect(reachedBy(own!)).toContain(own);
+    expect(reachedBy(own!)).not.toContain(others[0]);
+  });
+
+  test("a migration reaches what starts servers", () =>
+    expect(reach(["tests/support/start-stack.ts"]).files).toContain("migrations/postgres/001_reference.sql"));
+
+  test("apps, commands and handlers are found by their names", () => {
+    expect(Object.fromEntries(appsIn(tree))).toEqual(
+      Object.fromEntries(apps.map(({ name, module }) => [name, module.replace(/\.js$/, ".ts")])),
+    );
+    expect(commandsIn(tree).map(({ names }) => names)).toEqual(
+      commandFiles.map(({ commands }) => Object.keys(commands)),
+    );
+    expect(commandsIn(tree).filter(({ file }) => !tree.has(file))).toEqual([]);
+    expect(handlersIn(tree).filter(({ words }) => words.length === 0)).toEqual([]);
+  });
+});
+
+describe("a run", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tributary-changed-test-"));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const write = (files: Readonly<Record<string, string>>): void => {
+    for (const [file, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(folder, file)), { recursive: true });
+      writeFileSync(join(folder, file), text);
+    }
+  };
+  const node = (...args: string[]) =>
+    spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8", env: { ...process.env, FORCE_COLOR: "0" } });
+  const runTests = (...more: string[]) => node("node_modules/vitest/vitest.mjs", "run", ...more);
+  /** Each file that would run, with the reason. */
+  const chosen = (): Readonly<Record<string, string>> => {
+    const { stdout, stderr } = node("scripts/test.mjs", "--changed", "--dry");
+    expect(stderr).toBe("");
+    return Object.fromEntries(
+      [...stdout.matchAll(/^ +\S+ s {2}fast +(\S+): (.*)$/gm)].map(([, file, reason]) => [file, reason]),
+    );
+  };
+  const one = (claim: string, more = ""): string =>
+    `import { expect, test } from "vitest";\n${more}\ntest("one", () => expect(${claim}).toBe(1));\n`;
+  const withSource = 'import { one } from "../domain/one.ts";';
+  const files = {
+    ".gitignore": "node_modules\n.tributary\n",
+    "package.json": '{ "type": "module" }',
+    "vitest.config.ts": `export default { test: { reporters: ["./tests/support/count-reporter.ts"],
+      projects: [{ extends: true, test: { name: "fast", include: ["tests/*.test.ts"] } }] } };`,
+    "domain/one.ts": "export const one = 1;\n",
+    "tests/passes.test.ts": one("one", withSource),
+    "tests/alone.test.ts": one("1"),
+    "tests/fails.test.ts": one("2"),
+    "tests/skips.test.ts": `${one("1")}test.skip("two", () => undefined);\n`,
+    "tests/unknown.test.ts": one("1", 'await import(["node", "fs"].join(":"));'),
+  };
+  beforeAll(() => {
+    write(files);
+    for (const path of ["scripts", "tests/support", "infra/runtime/timing"])
+      cpSync(path, join(folder, path), { recursive: true });
+    symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
+    execFileSync("git", ["init", "-q"], { cwd: folder });
+  });
+
+  test("leaves out what passed, until something that it reaches changes; the rest is run again", () => {
+    const without = {
+      "tests/fails.test.ts": "it failed with these contents",
+      "tests/skips.test.ts": "no pass of it is recorded",
+      "tests/unknown.test.ts": expect.stringMatching(/^its reach is unknown: /),
+    };
+    expect(Object.keys(chosen()).sort()).toEqual(
+      Object.keys(files)
+        .filter((file) => file.endsWith(".test.ts"))
+        .sort(),
+    );
+    expect(runTests().stdout).toMatch(/^4 passed, 1 failed, 1 skipped$/m);
+    expect(chosen()).toEqual(without);
+
+    write({ "domain/one.ts": "export const one = 2 - 1;\n", "tests/alone.test.ts": one("2 - 1") });
+    expect(chosen()).toEqual({
+      ...without,
+      "tests/passes.test.ts": "reaches domain/one.ts",
+      "tests/alone.test.ts": "reaches tests/alone.test.ts",
+    });
+
+    write({ "domain/one.ts": files["domain/one.ts"] });
+    runTests("-t", "no such test");
+    expect(chosen()).toEqual({ ...without, "tests/alone.test.ts": "reaches tests/alone.test.ts" });
+    runTests("tests/alone.test.ts");
+    expect(chosen()).toEqual(without);
+  }, 120_000);
+});

@@ -94,8 +94,8 @@ export interface Ask<C extends Contract = Contract> {
   readonly read: ScopedRead;
   /**
    * Runs a use case in one transaction with its audit rows, its outbox rows and the answer to its
-   * Idempotency-Key: all of it is saved, or nothing. `answer` is called when all is saved; without
-   * it the answer has no body.
+   * Idempotency-Key: all of it is saved, or nothing. `answer` is called last, in the same
+   * transaction; without it the answer has no body.
    */
   readonly write: Write;
   /**

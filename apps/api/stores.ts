@@ -2,8 +2,10 @@
 import type { Pool } from "pg";
 import { clickIdKey } from "../../domain/click-id.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { pingClickhouse } from "../../infra/clickhouse/ping.ts";
 import { openRateLimit } from "../../infra/http/rate-limit.ts";
 import { openObjects } from "../../infra/objects/open.ts";
+import { pingPostgres } from "../../infra/postgres/ping.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
@@ -49,10 +51,9 @@ export const openStores = async (config: Config, log: Log, scope: Scope) => {
     planOf: plans.of,
     leads: leadsOf(config, pool, pepper, reference),
     limit: rateLimit.take,
-    analytics: async () =>
-      void (await clickhouse.query({ query: "SELECT 1", format: "JSONCompact" }).then((answer) => answer.json())),
+    analytics: () => pingClickhouse(clickhouse),
     cache: rateLimit.ping,
-    relational: async () => void (await pool.query("select 1")),
+    relational: () => pingPostgres(pool),
     reportAlert: openDelivery(pool, mailer, log),
   };
 };

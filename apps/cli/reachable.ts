@@ -22,10 +22,13 @@ const ofUrl = (url: string): string => {
 };
 
 const askPostgres = async (): Promise<void> => {
-  const { openPool } = await import("../../infra/postgres/sql.ts");
+  const [{ openPool }, { pingPostgres }] = await Promise.all([
+    import("../../infra/postgres/sql.ts"),
+    import("../../infra/postgres/ping.ts"),
+  ]);
   const pool = openPool(addresses().postgresUrl, { name: "tributary-ops", max: 1, timeoutMs: ANSWER_MS });
   try {
-    await pool.query("select 1");
+    await pingPostgres(pool);
   } finally {
     await pool.end();
   }

@@ -28,7 +28,7 @@ export const openStores = async ({ scope, config, log }: Opening, { pool }: Pick
     clickhouse: await scope.open("clickhouse", () =>
       closing(openClickhouse(config.CLICKHOUSE_URL, { connections: 1, timeoutMs: 2_000 })),
     ),
-    admin: await scope.open("admin", () => lastingAdmin(config, log)),
+    admin: await scope.open("admin", () => openAdminOnce(config, log)),
     rateLimit: await scope.open("redis", () => closing(openRateLimit(config.REDIS_URL, MINUTE, log))),
   };
 };
@@ -36,8 +36,11 @@ export type Stores = Awaited<ReturnType<typeof openStores>>;
 
 const LEAVE_MS = 1_000;
 
-/** One connection for the health report, opened on first use and again after a failure. */
-const lastingAdmin = (
+/**
+ * One connection for what the edge asks of the log (health, receipts, hosts), opened by the first
+ * question. If it cannot be opened, the next question tries again.
+ */
+const openAdminOnce = (
   { INSTANCE_NAME: instance, KAFKA_BROKERS: brokers, KAFKA_TOPIC_PREFIX: topicPrefix }: Config,
   log: Log,
 ): Resource<() => Promise<Admin>> => {

@@ -20,8 +20,8 @@ const minorUnits = avro.types.LongType.__with({
 });
 
 /**
- * Makes an Avro type in which `minor-units` is a bigint. Building one costs about 90 us, so it is
- * built once a schema and never once a message.
+ * Makes an Avro type in which `minor-units` is a bigint. Building one takes up to milliseconds,
+ * so it is built once a schema and never once a message.
  */
 export const typeOf = (schema: object): avro.Type => {
   correct();

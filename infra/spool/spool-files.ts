@@ -106,13 +106,13 @@ interface SegmentSettings {
 /** The segments of a spool, oldest first. Only one that this process has begun is written to. */
 export class Segments {
   readonly #settings: SegmentSettings;
-  readonly #all: Segment[];
+  readonly #all: Segment[] = [];
   #next: number;
   /** The segment that this process writes. Segments of an earlier process are only read. */
   #active: Segment | undefined;
 
   constructor(found: readonly Segment[], settings: SegmentSettings) {
-    this.#all = [...found];
+    this.#all.push(...found);
     this.#settings = settings;
     this.#next = Math.max(settings.mark.at().segment, found.at(-1)?.number ?? 0) + 1;
   }

@@ -87,6 +87,7 @@ const lasting: Readonly<Record<string, string>> = {
   "infra/runtime/scope.ts opened": "what an app opens",
   "infra/spool/last-resort.ts queue": "64 MiB on their way (modules/intake/path/places.ts)",
   "infra/spool/last-resort.ts #all": "200,000 objects, 300 bytes each",
+  "infra/spool/spool-files.ts #all": "the size that a spool may have",
   "infra/spool/spool.ts #queue": "64 MiB on their way (modules/intake/path/places.ts)",
   "infra/spool/spool.ts labels": "the kinds of dead letters, which are three",
   "modules/access/secrets/fresh-answers.ts known": "10,000 clients",

@@ -5,6 +5,7 @@ import type { Redis } from "ioredis";
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Objects } from "../../../infra/objects/objects.ts";
+import { pingPostgres } from "../../../infra/postgres/ping.ts";
 import { within } from "../../../infra/runtime/timing/time-limit.ts";
 import type { ProbeName } from "./incident.ts";
 
@@ -78,7 +79,7 @@ export const openProbes = ({
     await objects.delete(key);
   },
   relational_store: async (alerted) => {
-    await pool.query("select 1");
+    await pingPostgres(pool);
     const seconds = await syncLag().catch(() => null);
     // The log has a probe of its own. While the log is unreachable the lag is unknown, so an alert
     // about it is neither raised nor resolved.

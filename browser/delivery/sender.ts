@@ -132,8 +132,9 @@ export const openSender = (host: PixelHost, envelope: (events: string) => string
       return held.length > 0;
     },
     open: () => {
-      for (const { event, json } of takeOver()) queue.add({ event, json, weight: weightOf(event.t), notBefore: 0 });
+      // First, so that a stored event that cannot be taken over does not hold back the others.
       open();
+      for (const { event, json } of takeOver()) queue.add({ event, json, weight: weightOf(event.t), notBefore: 0 });
     },
   };
 };

@@ -7,11 +7,17 @@ import { joinProduct } from "../support/joined-product.ts";
 
 let product: Product;
 let redis: Redis;
+let room: number;
+const FILLER = "tributary:velocity:7:filler";
 beforeAll(async () => {
   product = await joinProduct("full-redis");
   redis = new Redis(product.stack.env.REDIS_URL!);
+  room = await bytesOf("maxmemory");
 });
 afterAll(async () => {
+  // Other files find as much room as this one has found.
+  await redis.config("SET", "maxmemory", room);
+  await redis.unlink(...(await redis.keys(`${FILLER}:*`)), "none");
   redis.disconnect();
   await product.clear();
 });
@@ -85,7 +91,7 @@ test("hints are left out and counted, stages go on, and sales earn what they ear
   const fillTo = async (share: number): Promise<unknown> => {
     while ((await used()) < share) {
       const commands = redis.pipeline();
-      for (let n = 0; n < 500; n += 1) commands.sadd(`tributary:velocity:7:filler:${filled++}`, filler);
+      for (let n = 0; n < 500; n += 1) commands.sadd(`${FILLER}:${filled++}`, filler);
       const [error] = ((await commands.exec()) ?? []).flatMap(([failed]) => failed ?? []);
       if (error !== undefined) return error;
     }

@@ -108,12 +108,14 @@ const runSuite = async (values: Options): Promise<number> => {
     const obstacle = obstacleOf(fault, available);
     if (obstacle !== null) say(`not proven here: ${fault.id} ${fault.name}: ${obstacle}`);
   }
+  // Read before anything starts, so that a mistyped option costs nothing.
+  const length = lengthOf(values);
   const settings = { random: randomFrom(seed), tell: detail, isMounted: available.folders };
   return onStage(resolve(values.home ?? join(results, "home")), settings, async (target) => {
     const only = values.faults?.split(",") ?? [];
     const summary = await run(target, {
       ...{ seed, from, only, available, commit, results, detail, tell: say },
-      ...lengthOf(values),
+      ...length,
     });
     console.log(`\n${summaryText(summary)}`);
     return summary.violations === 0 ? 0 : 1;

@@ -11,20 +11,14 @@ import { pipeline } from "../../topology.ts";
 import { expectLaws } from "../support/e2e-laws.ts";
 import { eventsOf, newSeed, openJournal, post, type SentEvent } from "../support/e2e-load.ts";
 import type { Product, Stored } from "../support/e2e-product.ts";
-import { joinProduct } from "../support/joined-product.ts";
+import { type JoinedProduct, joinProduct } from "../support/joined-product.ts";
 
 const TOPICS = ["events.raw", "claims", "conversions", "events.attributed", "ledger.entries"];
 const MEBIBYTE = 1024 * 1024;
 
-let product: Product;
-/** Where the topics of letters ended when this file began. */
-const former = new Map<string, ReadonlyMap<number, number>>();
+let product: JoinedProduct;
 beforeAll(async () => {
   product = await joinProduct("poison");
-  for (const topic of ["s2s.dlq", "clicks.dlq", "pixel.dlq"]) {
-    const marks = await product.admin.watermarks(topic);
-    former.set(topic, new Map(marks.map(({ partition, high }) => [partition, high])));
-  }
 });
 afterAll(async () => {
   // Otherwise the keeper would send it again while other files run.
@@ -89,12 +83,6 @@ const readersOf = (topic: string): readonly string[] =>
     .filter(({ reads, is }) => reads.name === topic && is !== "copy")
     .map(({ name }) => name.replace("tributary.", ""));
 
-/** Letters that have come since the garbage. */
-const lettersSince = async (topic: string): Promise<readonly Stored[]> => {
-  const before = former.get(topic)!;
-  return (await product.read(topic)).filter(({ partition, offset }) => offset >= before.get(partition)!);
-};
-
 test("garbage in every topic becomes dead letters with its own bytes, and everything around it goes on", async () => {
   const random = randomFrom(newSeed("poison"));
   const { id, token } = product.client("aurora-music");
@@ -138,7 +126,9 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
 
   // Excludes letters of other files, and those that the keeper sent again meanwhile, a minute after
   // each failure: they carry the id of their letter.
-  const letters = (await lettersSince("s2s.dlq")).filter(({ headers }) => headers[letterHeaders.letter] === undefined);
+  const letters = (await product.letters("s2s.dlq")).filter(
+    ({ headers }) => headers[letterHeaders.letter] === undefined,
+  );
   const described = ({ headers, key, value }: Stored) => ({
     topic: headers[letterHeaders.topic],
     stage: headers[letterHeaders.stage],
@@ -176,7 +166,7 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
     expect(headers[letterHeaders.message]).not.toBe("");
     expect(headers[letterHeaders.firstFailedAt]).toMatch(/^20\d\d-.*Z$/);
   }
-  for (const topic of ["clicks.dlq", "pixel.dlq"]) expect(await lettersSince(topic)).toEqual([]);
+  for (const topic of ["clicks.dlq", "pixel.dlq"]) expect(await product.letters(topic)).toEqual([]);
 
   expect(workers.map((name) => product.stack.pid(name))).toEqual(pids);
   expect((await product.lags()).filter(({ lag }) => lag > 0)).toEqual([]);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import type pg from "pg";
 import { inject } from "vitest";
+import { letterTopics } from "../../edges/dead-letters.ts";
 import { demoToken } from "../../infra/embedded/servers/login.ts";
 import type { Run, Stack } from "../../infra/embedded/supervisor.ts";
 import { openPool, sql } from "../../infra/postgres/sql.ts";
@@ -17,7 +18,7 @@ import { tookTooLong } from "../../modules/catalog/reference/open-change.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { demoClients } from "../../modules/running/installation/demo-clients.ts";
 import { type Demo, untilInForce } from "../../modules/running/installation/seed.ts";
-import { openProduct, type Product, until } from "./e2e-product.ts";
+import { openProduct, type Product, type Stored, until } from "./e2e-product.ts";
 
 const READY_MS = 90_000;
 
@@ -118,6 +119,8 @@ const stackOf = (home: string, env: Stack["env"], demo: Partial<Demo>): Stack =>
 export interface JoinedProduct extends Product {
   /** A token of a user of the demonstration for the platform API. */
   readonly token: (email: string) => Promise<string>;
+  /** Records of a topic of dead letters that have come since the file joined. */
+  readonly letters: (topic: string) => Promise<readonly Stored[]>;
   /** Stops an app until the end of the file, which runs the app with failpoints itself. */
   readonly without: (name: string) => Promise<void>;
 }
@@ -149,8 +152,15 @@ export const joinProduct = async (name?: string): Promise<JoinedProduct> => {
       if (down.length > 0) throw new Error(`left behind: ${JSON.stringify(down)}`);
     },
   );
+  const former = new Map<string, ReadonlyMap<number, number>>();
+  for (const topic of Object.values(letterTopics)) {
+    const marks = await product.admin.watermarks(topic);
+    former.set(topic, new Map(marks.map(({ partition, high }) => [partition, high])));
+  }
   return {
     ...product,
+    letters: async (topic) =>
+      (await product.read(topic)).filter(({ partition, offset }) => offset >= former.get(topic)!.get(partition)!),
     without: async (app) => {
       stopped.push(app);
       await stack.stop(app);

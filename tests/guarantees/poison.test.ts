@@ -10,7 +10,7 @@ import { letterHeaders } from "../../stream/dead-letters.ts";
 import { pipeline } from "../../topology.ts";
 import { expectLaws } from "../support/e2e-laws.ts";
 import { eventsOf, newSeed, openJournal, post, type SentEvent } from "../support/e2e-load.ts";
-import type { Product, Stored } from "../support/e2e-product.ts";
+import type { Stored } from "../support/e2e-product.ts";
 import { type JoinedProduct, joinProduct } from "../support/joined-product.ts";
 
 const TOPICS = ["events.raw", "claims", "conversions", "events.attributed", "ledger.entries"];

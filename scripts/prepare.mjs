@@ -97,6 +97,11 @@ const SOURCES = [
   ...["tests", "bench"],
 ];
 
+const SINGLE_SOURCES = [
+  ...["tsconfig.json", "package.json", "topics.ts", "edges.ts", "topology.ts"],
+  "scripts/pixel.mjs",
+];
+
 /** The time of the latest change of any compiled source, in ms. */
 function latestChange() {
   let latest = 0;
@@ -108,8 +113,7 @@ function latestChange() {
     if (stat.isDirectory())
       for (const entry of readdirSync(path)) if (entry !== "node_modules") look(join(path, entry));
   };
-  for (const path of ["tsconfig.json", "package.json", "topics.ts", "edges.ts", "topology.ts", ...SOURCES])
-    look(at(path));
+  for (const path of [...SINGLE_SOURCES, ...SOURCES]) look(at(path));
   return latest;
 }
 

@@ -240,7 +240,7 @@ describe("a run", () => {
     `import { expect, test } from "vitest";\n${more}\ntest("one", () => expect(${claim}).toBe(1));\n`;
   const withSource = 'import { one } from "../domain/one.ts";';
   const files = {
-    ".gitignore": "node_modules\n.tributary\n",
+    ".gitignore": "node_modules\n.tributary\ndist\n",
     "package.json": '{ "type": "module" }',
     "vitest.config.ts": `export default { test: { reporters: ["./tests/support/count-reporter.ts"],
       projects: [{ extends: true, test: { name: "fast", include: ["tests/*.test.ts"] } }] } };`,
@@ -248,6 +248,7 @@ describe("a run", () => {
     "tests/passes.test.ts": one("one", withSource),
     "tests/alone.test.ts": one("1"),
     "tests/fails.test.ts": one("2"),
+    // This file is only text here: a run of it has a skipped test, so it must not count as passed.
     "tests/skips.test.ts": `${one("1")}test.skip("two", () => undefined);\n`,
     "tests/unknown.test.ts": one("1", 'await import(["node", "fs"].join(":"));'),
   };
@@ -271,6 +272,9 @@ describe("a run", () => {
         .sort(),
     );
     expect(runTests().stdout).toMatch(/^4 passed, 1 failed, 1 skipped$/m);
+    expect(chosen()["tests/alone.test.ts"], "dist/ is older than the sources").toBe("no pass of it is recorded");
+    write({ "dist/.compiled": String(Number.MAX_SAFE_INTEGER) });
+    runTests();
     expect(chosen()).toEqual(without);
 
     write({ "domain/one.ts": "export const one = 2 - 1;\n", "tests/alone.test.ts": one("2 - 1") });

@@ -11,7 +11,6 @@ interface Key {
   readonly file: string;
   readonly key: string;
   readonly contents: Readonly<Record<string, string>>;
-  readonly startsProcesses: boolean;
 }
 interface Result extends Pick<Key, "file" | "key" | "contents"> {
   readonly isPassed: boolean;
@@ -52,28 +51,27 @@ const configOf = (specification: TestSpecification | undefined): string =>
 export const passRecorder = () => {
   let tests: readonly Test[] = [];
   let before = new Map<string, Key>();
-  let wasCompiled = false;
   return {
     start: (specifications: readonly TestSpecification[]): Promise<void> =>
       orNothing(async () => {
-        if (!isOrdinary(specifications)) return;
+        // Any test may start a process from dist/, and an old one proves nothing about the sources.
+        if (!isOrdinary(specifications) || !(await isCompiled())) return;
         tests = specifications.map(({ moduleId, project: { config } }) => ({
           file: relative("", moduleId),
           setups: [config.globalSetup, config.setupFiles].flat().map((path) => relative("", path)),
         }));
         before = new Map((await keysOf(tests)).map((key) => [key.file, key]));
-        wasCompiled = await isCompiled();
       }, undefined),
 
-    /** A file whose contents changed during the run is not recorded, nor one on an old dist/. */
+    /** A file whose contents changed during the run is not recorded. */
     end: (modules: readonly TestModule[], isBroken: boolean): Promise<void> =>
       orNothing(async () => {
         if (tests.length === 0) return;
         const names = new Map(modules.map((module) => [relative("", module.moduleId), module]));
         const results: Result[] = [];
-        for (const { file, key, contents, startsProcesses } of await keysOf(tests)) {
+        for (const { file, key, contents } of await keysOf(tests)) {
           const module = names.get(file);
-          const isSame = before.get(file)?.key === key && (wasCompiled || !startsProcesses);
+          const isSame = before.get(file)?.key === key;
           if (module === undefined || !isSame || !/passed|failed/.test(module.state())) continue;
           const isPassed = !isBroken && isWhole(module);
           if (!isPassed && module.state() === "passed") continue;

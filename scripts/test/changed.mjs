@@ -9,7 +9,7 @@ const MOST_NAMED = 2;
 
 const inRoot = (path) => relative("", path);
 /** What vitest starts before a file of the project. */
-export const setupsOf = ({ globalSetup = [], setupFiles = [] }) => [...globalSetup, ...setupFiles].map(inRoot);
+const setupsOf = ({ globalSetup = [], setupFiles = [] }) => [...globalSetup, ...setupFiles].map(inRoot);
 
 /** Each test file with its project, as vitest.config.ts sorts them. */
 const testFiles = async () => {
@@ -23,12 +23,13 @@ const testFiles = async () => {
   }));
 };
 
-const reasonOf = ({ key, contents, unknown }, last, before) => {
+/** Why a file runs; null if it passed with these contents. */
+const reasonOf = ({ key, contents, unknown }, last) => {
   if (unknown.length > 0) return `its reach is unknown: ${unknown[0]}`;
-  if (last !== undefined && !last.isPassed) return "it failed with these contents";
-  if (before === undefined) return "no pass of it is recorded";
-  const changed = Object.entries(contents).flatMap(([file, hash]) => (before[file] === hash ? [] : [file]));
-  if (changed.length === 0) return `it reaches fewer files, or Node or the rules of reach changed (${key})`;
+  if (last === undefined) return "no pass of it is recorded";
+  if (last.key === key) return last.isPassed ? null : "it failed with these contents";
+  const changed = Object.keys(contents).filter((file) => last.contents[file] !== contents[file]);
+  if (changed.length === 0) return "it reaches fewer files, or Node or the rules of reach changed";
   const more = changed.length - MOST_NAMED;
   return `reaches ${changed.slice(0, MOST_NAMED).join(", ")}${more > 0 ? ` and ${more} more that changed` : ""}`;
 };
@@ -41,18 +42,13 @@ const timeOf = (tests) => {
   return `${sum} s in their last runs${unknown > 0 ? `, and ${unknown} without a recorded run` : ""}`;
 };
 
-/** `reason` is null for a file that passed with these contents, `seconds` are of its last run. */
+/** Each file of the projects with the reason to run it and the seconds of its last run. */
 const judgedIn = async (projects) => {
   const tests = (await testFiles()).filter(({ project }) => projects.includes(project));
-  const { byKey, byFile, seconds } = recorded();
   const keys = keysOf(tests);
   return tests.map(({ file, project }, n) => {
-    const last = byKey.get(keys[n].key);
-    const isKnown = keys[n].unknown.length === 0 && last?.isPassed === true;
-    return {
-      ...{ file, project, seconds: seconds.get(file) },
-      reason: isKnown ? null : reasonOf(keys[n], last, byFile.get(file)),
-    };
+    const last = recorded(file);
+    return { file, project, seconds: last?.seconds, reason: reasonOf(keys[n], last) };
   });
 };
 

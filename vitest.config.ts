@@ -1,8 +1,9 @@
 // The projects. `fast` and `apart` need no server and run within a minute; `thorough` needs none
 // either, but takes its time; `gate` measures, so nothing runs beside it. The rest runs one file at
-// a time: `shared` on one embedded stack of real servers, the others (`guarantees`, `e2e`, `suite`,
-// `servers`, `drills`) on servers of their own, which they kill. scripts/test.mjs runs two or three
-// of these side by side, and `drills` only when asked.
+// a time: `shared` on one embedded stack of real servers, `product` on one installation with all of
+// its apps, the others (`guarantees`, `e2e`, `suite`, `servers`, `drills`) on servers of their own,
+// which they kill. scripts/test.mjs runs two or three of these side by side, and `drills` only when
+// asked.
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";

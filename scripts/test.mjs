@@ -123,6 +123,13 @@ if (process.argv.includes("--help")) {
   console.log(usage);
   process.exit(0);
 }
+if (isChanged && rest.length > 0) {
+  console.error(
+    `npm run test:changed chooses the files itself and takes no other argument: ${rest.join(" ")}. ` +
+      `Leave it out, or run these files whether they changed or not: npm test -- ${rest.join(" ")}`,
+  );
+  process.exit(2);
+}
 if (!isDry) run(["scripts/prepare.mjs", ...(isFast ? ["--no-servers"] : [])]);
 if (isChanged) await runChanged();
 else if (isFast || rest.length > 0)

@@ -290,4 +290,10 @@ describe("a run", () => {
     runTests("tests/alone.test.ts");
     expect(chosen()).toEqual(without);
   }, 120_000);
+
+  test("refuses a path, and says how to run it", () => {
+    const { status, stdout, stderr } = node("scripts/test.mjs", "--changed", "tests/alone.test.ts");
+    expect([status, stdout]).toEqual([2, ""]);
+    expect(stderr).toMatch(/takes no other argument: tests\/alone.test.ts.* npm test -- tests\/alone.test.ts$/m);
+  });
 });

@@ -1,5 +1,5 @@
-// The files of the working tree with a hash of each content, and what their texts say, which is
-// read again only when a text has changed.
+// The files of the working tree with a hash of each content, what their texts say, which is read
+// again only when a text has changed, and the key of a test file.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
@@ -9,9 +9,9 @@ import { reaches } from "./reach.mjs";
 
 const SCANNED = ".tributary/mentions.json";
 const MOST_BYTES = 2 ** 30;
-const RULES = ["mentions.mjs", "places.mjs", "product.mjs", "reach.mjs"];
+const RULES = ["mentions.mjs", "product.mjs", "reach.mjs"];
 
-export const hashOf = (...parts) => {
+const hashOf = (...parts) => {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part).update("\0");
   return hash.digest("hex").slice(0, 16);
@@ -48,31 +48,19 @@ const workingFiles = () => {
   return { tree, hashes };
 };
 
-/** `mentionsOf` by the hash of a text, kept on disk. */
+/** `mentionsOf` with the hash of each text, kept on disk. */
 const scanned = (hashes) => {
   const before = readJson(SCANNED, {});
-  const known = before.rules === rules ? before.files : {};
-  const files = {};
-  let isNew = before.rules !== rules;
+  const files = before.rules === rules ? before.files : {};
+  let isNew = false;
   const mentions = (file, text) => {
-    const [hash, said] = known[file] ?? [];
-    if (hash === hashes.get(file)) files[file] = known[file];
-    else {
-      files[file] = [hashes.get(file), mentionsOf(file, text)];
+    if (files[file]?.hash !== hashes.get(file)) {
+      files[file] = { hash: hashes.get(file), said: mentionsOf(file, text) };
       isNew = true;
     }
-    return files[file]?.[1] ?? said;
+    return files[file].said;
   };
-  const keep = () => {
-    if (isNew) writeWhole(SCANNED, { rules, files: { ...known, ...files } });
-  };
-  return { mentions, keep };
-};
-
-/** Scripts of package.json decide nothing that a test does, unless it reads that file itself. */
-const withoutScripts = () => {
-  const { scripts: _, ...rest } = JSON.parse(readFileSync("package.json", "utf8"));
-  return hashOf(JSON.stringify(rest));
+  return { mentions, keep: () => isNew && writeWhole(SCANNED, { rules, files }) };
 };
 
 /** `reach` of the files in this folder; `keep` writes what their texts say for the next time. */
@@ -88,20 +76,11 @@ export const workingReach = () => {
  */
 export const keysOf = (tests) => {
   const { hashes, reach, keep } = workingReach();
-  const ofPackage = withoutScripts();
   const keys = tests.map(({ file, setups }) => {
-    const { files, by, unknown } = reach([file, ...setups]);
-    const contents = Object.fromEntries(
-      files.map((one) => [one, one === "package.json" && by.get(one) === null ? ofPackage : hashes.get(one)]),
-    );
+    const { files, unknown } = reach([file, ...setups]);
+    const contents = Object.fromEntries(files.map((one) => [one, hashes.get(one)]));
     const key = hashOf(process.version, rules, file, ...Object.entries(contents).flat());
-    return {
-      file,
-      key,
-      contents,
-      unknown,
-      startsProcesses: files.some((one) => /^(apps|tools)\/.*main\.ts$/.test(one)),
-    };
+    return { file, key, contents, unknown };
   });
   keep();
   return keys;

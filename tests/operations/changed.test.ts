@@ -16,9 +16,8 @@ type Tree = ReadonlyMap<string, string>;
 const part = async <T>(name: string): Promise<T> =>
   (await import(new URL(`../../scripts/test/${name}.mjs`, import.meta.url).href)) as T;
 const { reaches } = await part<{ readonly reaches: (tree: Tree) => (roots: readonly string[]) => Reach }>("reach");
-const { appsIn, commandsIn, handlersIn } = await part<{
-  readonly appsIn: (tree: Tree) => ReadonlyMap<string, string>;
-  readonly handlersIn: (tree: Tree) => readonly { readonly words: readonly string[] }[];
+const { appsIn, commandsIn } = await part<{
+  readonly appsIn: (tree: Tree) => readonly string[];
   readonly commandsIn: (tree: Tree) => readonly { readonly file: string; readonly names: readonly string[] }[];
 }>("product");
 const { workingReach } = await part<{
@@ -73,61 +72,36 @@ describe("the reach of a test file", () => {
       "apps/ingest/main.ts": "",
       "apps/api/main.ts": "",
     };
-    const startedBy = (call: string): readonly string[] =>
-      reachOf(`import { apps } from "../${product}";\nconst EDGES = ["ingest"];\n${call}`, parts).files.filter((file) =>
-        file.startsWith("apps/"),
-      );
+    const startedBy = (text: string, more: Readonly<Record<string, string>> = {}): readonly string[] =>
+      reachOf(text, { ...parts, ...more }).files.filter((file) => file.startsWith("apps/"));
     const all = ["apps/api/main.ts", "apps/ingest/main.ts"];
+    const importing = (path: string): string => `import { apps } from "../${path}";`;
     test.each([
-      ['startProduct(apps.filter(({ name }) => name === "ingest"));', ["apps/ingest/main.ts"]],
-      ["startProduct(apps.filter(({ name }) => EDGES.includes(name)));", ["apps/ingest/main.ts"]],
-      ['startProduct(appsNamed("api"));', ["apps/api/main.ts"]],
-      ["", []],
+      [importing(product), all],
       ["startProduct();", all],
-      ["startProduct(apps);", all],
-      ['startProduct(apps.filter(({ name }) => name !== "api"));', all],
-      ["startProduct(apps.filter(isSmall));", all],
-    ])("%s starts %j", (call, expected) => expect(startedBy(call)).toEqual(expected));
+      ['armed("dist/apps/api/main.js");', ["apps/api/main.ts"]],
+      ["", []],
+    ])("%s starts %j", (text, expected) => expect(startedBy(text)).toEqual(expected));
+    test("starts all that a helper of tests starts, and none that the product itself lists", () => {
+      const helper = { "tests/support/start.ts": `import { apps } from "../../${product}";` };
+      expect(startedBy('import { start } from "./support/start.ts";', helper)).toEqual(all);
+      const command = { "domain/doctor.ts": importing(product) };
+      expect(startedBy('import { doctor } from "../domain/doctor.ts";', command)).toEqual([]);
+    });
   });
 
-  describe("with the installation that files join", () => {
-    const parts = {
-      "modules/running/installation/product.ts": `export const apps = [
-        { name: "ingest", module: "apps/ingest/main.js" }, { name: "api", module: "apps/api/main.js" }];`,
-      "apps/ingest/main.ts": "",
-      "apps/api/main.ts": "",
-      "tests/support/joined-product.ts": "",
-    };
-    const join = 'import { joinProduct } from "./support/joined-product.ts";';
-    test("has its apps but for the platform API", () =>
-      expect(reachOf(join, parts).files).not.toContain("apps/api/main.ts"));
-    test.each(["fetch(stack.run.apps.api!.url);", 'product.without("api");', "for (const app of apps) stop(app);"])(
-      "has the platform API too if it says %s",
-      (text) => expect(reachOf(join + text, parts).files).toEqual(expect.arrayContaining(["apps/api/main.ts"])),
-    );
-  });
-
-  test("has the handlers of paths that it asks, or all where it calls the platform API itself", () => {
-    const importing = (path: string): string => `import { a } from "../${path}";`;
-    const route = (path: string): string => `export const a = listContract({ route: "GET /api/${path}" });`;
-    const parts = {
-      "apps/api/main.ts": 'import { api } from "./api.ts";',
-      "apps/api/api.ts": 'import { routes } from "./routes.ts";',
+  test("has all handlers of the platform API where it starts it", () => {
+    const { files } = reachOf('spawned(["dist/apps/api/main.js"]);', {
+      "apps/api/main.ts": 'import { routes } from "./routes.ts";',
       "apps/api/routes.ts":
         'import { readdirSync } from "node:fs";\nawait import(new URL("./routes/", import.meta.url));',
-      "apps/api/routes/jobs.ts": importing("contract/jobs.ts"),
-      "apps/api/routes/sales.ts": importing("contract/sales.ts"),
-      "apps/api/contract/jobs.ts": route("jobs/:id"),
-      "apps/api/contract/sales.ts": route("sales"),
-    };
-    const handlersOf = (text: string): readonly string[] =>
-      reachOf(text, parts).files.filter((file) => file.startsWith("apps/api/routes/"));
-    const started = 'spawned(["dist/apps/api/main.js"]);';
-    const all = ["apps/api/routes/jobs.ts", "apps/api/routes/sales.ts"];
-    expect(handlersOf(started)).toEqual([]);
-    expect(handlersOf(`${started}ask("/api/jobs/7");`)).toEqual(["apps/api/routes/jobs.ts"]);
-    expect(handlersOf(`${started}ask(url + "/api");`)).toEqual(all);
-    expect(handlersOf('import { api } from "../apps/api/api.ts";')).toEqual(all);
+      "apps/api/routes/jobs.ts": 'import { rows } from "./rows/jobs.ts";',
+      "apps/api/routes/sales.ts": "",
+      "apps/api/routes/rows/jobs.ts": "",
+    });
+    expect(files).toEqual(
+      expect.arrayContaining(["apps/api/routes/rows/jobs.ts", "apps/api/routes/jobs.ts", "apps/api/routes/sales.ts"]),
+    );
   });
 
   describe("with the command line", () => {
@@ -135,21 +109,25 @@ describe("the reach of a test file", () => {
       "apps/cli/main.ts": 'import { commandFiles } from "./commands.ts";',
       "apps/cli/commands.ts": `export const commandFiles = [
         { load: async () => (await import("./commands/explain.ts")).explain, commands: { explain: known("") } },
-        { load: async () => (await import("./commands/dlq.ts")).dlq, commands: { dlq: known("") } }];`,
+        { load: async () => (await import("./commands/dlq.ts")).dlq, commands: { dlq: known("") } },
+        { load: async () => (await import("./commands/chaos.ts")).chaos, commands: { chaos: known("") } }];`,
       "apps/cli/commands/explain.ts": "",
       "apps/cli/commands/dlq.ts": "",
+      "apps/cli/commands/chaos.ts": 'start("tools/chaos/main.js");',
+      "tools/chaos/main.ts": 'tell("tributary dlq");',
       "docs/a.md": "",
     };
     const commandsOf = (text: string): readonly string[] =>
       reachOf(`spawned(["dist/apps/cli/main.js", ...args]);${text}`, parts).files.filter((file) =>
         file.startsWith("apps/cli/commands/"),
       );
-    const all = ["apps/cli/commands/dlq.ts", "apps/cli/commands/explain.ts"];
+    const all = ["apps/cli/commands/chaos.ts", "apps/cli/commands/dlq.ts", "apps/cli/commands/explain.ts"];
     test.each([
       ["", []],
       ['product.tributary("explain", id);', ["apps/cli/commands/explain.ts"]],
       ['import { commandFiles } from "../apps/cli/commands.ts";', all],
       ['readFileSync("docs/a.md");', all],
+      ['run("chaos");', ["apps/cli/commands/chaos.ts", "apps/cli/commands/dlq.ts"]],
     ])("%s types %j", (text, expected) => expect(commandsOf(text)).toEqual(expected));
   });
 
@@ -157,13 +135,12 @@ describe("the reach of a test file", () => {
     expect(reachOf("// Reaches docs/: its pages are links.", { "docs/a.md": "" }).files).toContain("docs/a.md"));
 
   test.each([
-    ["asks git", 'execFileSync("git", ["ls-files"]);'],
+    ["asks git", 'execFileSync("git", ["ls-files", "docs"]);'],
+    ["computes paths from the root", "const at = (path) => new URL(`../$".concat("{path}`, import.meta.url);")],
     ["imports a path that it computes", "await import(path);"],
     ["compiles", 'spawnSync(process.execPath, ["node_modules/typescript/bin/tsc"]);'],
     ["cannot be parsed", "const a = ;"],
   ])("is unknown when the file %s", (_, text) => expect(reachOf(text).unknown).toHaveLength(1));
-  test("is known when git lists paths that the file names", () =>
-    expect(reachOf('execFileSync("git", ["ls-files", "docs"]);', { "docs/a.md": "" }).unknown).toEqual([]));
 });
 
 describe("in this repository", () => {
@@ -187,7 +164,7 @@ describe("in this repository", () => {
     const reached = reachedBy("apps/api/routes/partners/partners.ts");
     expect(reached).toContain("tests/api/partners.test.ts");
     expect(reached.filter((file) => /^tests\/(processors|worker|stream|sinks)\//.test(file))).toEqual([]);
-    expect(reached).not.toContain("tests/guarantees/rewind.test.ts");
+    expect(reached).not.toContain("tests/guarantees/decided-once.test.ts");
   });
 
   test("a page reaches the tests that read it", () => {
@@ -204,15 +181,12 @@ describe("in this repository", () => {
   test("a migration reaches what starts servers", () =>
     expect(reach(["tests/support/start-stack.ts"]).files).toContain("migrations/postgres/001_reference.sql"));
 
-  test("apps, commands and handlers are found by their names", () => {
-    expect(Object.fromEntries(appsIn(tree))).toEqual(
-      Object.fromEntries(apps.map(({ name, module }) => [name, module.replace(/\.js$/, ".ts")])),
-    );
+  test("apps are found, and commands by their names", () => {
+    expect(appsIn(tree)).toEqual(apps.map(({ module }) => module.replace(/\.js$/, ".ts")));
     expect(commandsIn(tree).map(({ names }) => names)).toEqual(
       commandFiles.map(({ commands }) => Object.keys(commands)),
     );
     expect(commandsIn(tree).filter(({ file }) => !tree.has(file))).toEqual([]);
-    expect(handlersIn(tree).filter(({ words }) => words.length === 0)).toEqual([]);
   });
 });
 

@@ -139,10 +139,6 @@ export const environmentOf = (home: string): Readonly<Record<string, string | un
 
 const SERVICES: readonly ServiceName[] = ["kafka", "postgres", "clickhouse", "redis", "registry"];
 
-/** A test that needs only some processes starts only those, because each costs a second of CPU. */
-export const appsNamed = (...names: readonly string[]): readonly App[] =>
-  names.map((name) => productApps.find((app) => app.name === name)!);
-
 /** Starts everything in a new folder. Call it in beforeAll, and `clear` in afterAll. */
 export const startProduct = async (
   apps: readonly App[] = productApps,

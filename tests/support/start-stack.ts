@@ -1,22 +1,11 @@
 // Starts one embedded stack of real servers for all suites that need one, with topics, schemas,
 // tables and demo clients but without apps.
 import type { TestProject } from "vitest/node";
-import { startStack } from "../../infra/embedded/supervisor.ts";
-import { steps } from "../../modules/running/installation/steps.ts";
+import { startInstallation } from "./e2e-product.ts";
 
-const HOME = ".tributary/test";
-
-/**
- * Vitest calls this once before all suites. Each run has a new home, so that it sees no data of an
- * earlier run.
- */
+/** Vitest calls this once before all suites. Each run starts from a new home. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const stack = await startStack({
-    home: HOME,
-    fresh: true,
-    services: ["kafka", "postgres", "clickhouse", "redis", "registry"],
-    steps,
-  });
+  const { stack, clear } = await startInstallation([], [], () => undefined);
   project.provide("stack", { env: stack.env, demo: stack.run.demo });
-  return () => stack.stop();
+  return clear;
 }

@@ -15,9 +15,15 @@ beforeAll(async () => {
   calls = routes
     .flatMap((route) => callsOf(route, world))
     .filter(({ person, expected }) => person !== undefined && expected !== "forbidden" && expected !== "faulty")
-    .filter(({ person }) => person!.rows.length < 3);
+    .filter(({ person, variant }) => person!.rows.length < 3 && !isBesidesRows(variant));
 }, 180_000);
 afterAll(() => world.close());
+
+/**
+ * A request without a body in its answer, or for rows that another request asks for in another
+ * order: `matrix.test.ts` sends these too.
+ */
+const isBesidesRows = (variant: string): boolean => variant === "head" || variant.startsWith("sort=");
 
 /** The condition with the clients of the reader. */
 const CONDITION = /(?: = any ?\(| && )(\$\d+)::int\[\]\)?/g;

@@ -1,5 +1,4 @@
-// Many histories by hand: node scripts/run.mjs tests/processors/oracle/run.js --histories 500000
-// --seed 1
+// `npm run test:oracle`: compares the money with the accountant, over as many histories as asked for.
 import { parseArgs } from "node:util";
 import { historyOf } from "./draw.ts";
 import { differencesOf, printed, shrunk } from "./run-histories.ts";
@@ -9,8 +8,21 @@ const { values } = parseArgs({
     histories: { type: "string" },
     seed: { type: "string" },
     show: { type: "string" },
+    help: { type: "boolean" },
   },
 });
+if (values.help === true) {
+  console.log(`Compares the money with an accountant who has read the rules but not the code, over random histories.
+Prints each difference at its smallest, and ends with 1 if there is one.
+
+  --histories <n>  how many (20000)
+  --seed <n>       the seed of the first history; the others follow (1)
+  --show <n>       how many differences are printed (3)
+
+For example, before a change of the money lands, at low priority:
+  nice -n 19 npm run --silent test:oracle -- --histories 100000 --seed 200001`);
+  process.exit(0);
+}
 const histories = Number(values.histories ?? "20000");
 const seed = Number(values.seed ?? "1");
 const show = Number(values.show ?? "3");

@@ -1,7 +1,7 @@
 // The reads of the platform API that are measured, and how one is sent and timed.
 import type { ServedRoute } from "../../apps/api/route.ts";
 import { routesOf } from "../../apps/api/routes.ts";
-import { hintsOf, namesIn, pathOf, queryFor, type Rows } from "../../tests/support/from-contract.ts";
+import { hintsOf, namesIn, pathOf, queryTextFor, type Rows } from "../../tests/support/from-contract.ts";
 import { type Kept, type PortalWorld, rule, SELLS } from "./portal-world.ts";
 
 export interface Read {
@@ -22,7 +22,7 @@ export const readsOf = async ({ clientId, partners, campaigns, ...kept }: Kept):
     .filter(({ method, auth }) => method === "GET" && auth === "user")
     .flatMap((route) => {
       const path = pathOf(route, rows);
-      const query = queryFor(route.contract.query, hintsOf(rows));
+      const query = queryTextFor(route.contract.query, hintsOf(rows));
       if (path === undefined || query === undefined) return [];
       const read = (name: string, ...queries: readonly string[]): Read => {
         const all = queries.filter((one) => one !== "").join("&");

@@ -74,7 +74,7 @@ export const bodyFor = (schema: z.ZodType, hints: Hints): unknown => {
 };
 
 /** A query that the schema accepts, without the leading `?`. */
-export const queryFor = (schema: z.ZodType, hints: Hints): string | undefined => {
+export const queryTextFor = (schema: z.ZodType, hints: Hints): string | undefined => {
   const root = jsonSchemaOf(schema);
   const made = sampleObject(root, root, hints) as Readonly<Record<string, unknown>>;
   const query = Object.fromEntries(Object.entries(made).map(([name, value]) => [name, String(value)]));

@@ -1,7 +1,7 @@
 // Requests that a contract must refuse, made from the contract: bodies, queries and paths of every
 // kind that has broken a server before.
 import type { ServedRoute } from "../../apps/api/route.ts";
-import { bodyFor, type Hints, namesIn, queryFor } from "./from-contract.ts";
+import { bodyFor, type Hints, namesIn, queryTextFor } from "./from-contract.ts";
 
 export interface Hostile {
   /** A description for the person who reads the failure. */
@@ -58,7 +58,7 @@ const cursors = ["x", "e30", "..", "AAAAAAAAAAAAAAAAAAAAAFsiMSIsIjEiXQ", "x".rep
 
 /** `pathTo` is a path of the route to a row that does not exist. */
 export const hostileAt = (route: ServedRoute, pathTo: string, hints: Hints): readonly Hostile[] => {
-  const query = queryFor(route.contract.query, hints) ?? "";
+  const query = queryTextFor(route.contract.query, hints) ?? "";
   const path = query === "" ? pathTo : `${pathTo}?${query}`;
   return [
     ...(route.method === "GET" ? [] : hostileBodies(route, path, hints)),

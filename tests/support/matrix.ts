@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ServedRoute } from "../../apps/api/route.ts";
 import type { Answer, Asked } from "./ask.ts";
 import { type CanaryWorld, leaksIn, type Owner, owners, type Person, people } from "./canary-world.ts";
-import { bodyFor, firstOf, hintsOf, namesIn, pathOf, pathOfNone, queryFor, type Rows } from "./from-contract.ts";
+import { bodyFor, firstOf, hintsOf, namesIn, pathOf, pathOfNone, queryTextFor, type Rows } from "./from-contract.ts";
 
 /** The expected kind of answer. */
 export type Expected =
@@ -65,7 +65,7 @@ const requestAt = (route: ServedRoute, rows: Rows, isGood: boolean) => {
   const path = rows.client === NONE ? pathOfNone(route, rows) : pathOf(route, rows);
   if (path === undefined) return undefined;
   const { method, contract } = route;
-  const query = queryFor(contract.query, hintsOf(rows)) ?? "";
+  const query = queryTextFor(contract.query, hintsOf(rows)) ?? "";
   const good = method === "GET" ? undefined : bodyFor(contract.body, hintsOf(rows));
   const body = isGood || method === "GET" ? good : { ...(good as object | undefined), [NO_SUCH]: 1 };
   return {

@@ -2,8 +2,9 @@
 // up in Postgres on every request.
 import type { IncomingMessage } from "node:http";
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from "jose";
-import { orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts";
+import { Problem, unavailable } from "../../infra/http/problem.ts";
 import { bearerOf, refusals } from "../../infra/http/tokens.ts";
+import { orUnavailable } from "../../infra/runtime/errors.ts";
 import { isLoopback } from "../../infra/runtime/same-machine.ts";
 import type { Identity } from "../../modules/access/users/identity.ts";
 import type { User } from "../../modules/access/users/users.ts";

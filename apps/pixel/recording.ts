@@ -3,9 +3,10 @@
 import { maskInForce } from "../../domain/personal/consent.ts";
 import { send, type Visit } from "../../infra/http/direct/direct-host.ts";
 import { perSecond } from "../../infra/http/direct/per-second.ts";
-import { orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts";
+import { Problem, unavailable } from "../../infra/http/problem.ts";
 import { withBody } from "../../infra/http/read-body.ts";
 import { senderOf } from "../../infra/http/sender.ts";
+import { orUnavailable } from "../../infra/runtime/errors.ts";
 import type { PixelSettings } from "../../modules/catalog/pixel/pixel-picture.ts";
 import type { AskClientFacts } from "../../modules/intake/path/facts.ts";
 import { type Chunk, chunkIn } from "../../modules/intake/recordings/chunk.ts";

@@ -2,7 +2,7 @@
 // the request's id.
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { BadBody } from "../../stream/flow.ts";
-import { classify, Unavailable } from "../runtime/errors.ts";
+import { Unavailable } from "../runtime/errors.ts";
 import type { Log } from "../runtime/log.ts";
 
 /**
@@ -62,17 +62,6 @@ export class Problem extends Error {
 
 export const unavailable = (detail: string, retryAfterSec: number): Problem =>
   new Problem("unavailable", detail, { headers: { "Retry-After": String(retryAfterSec) } });
-
-/**
- * Handles an error of a store: 503 while the store is away. An unexpected error is thrown on, and
- * so logged and answered 500.
- */
-export const orUnavailable =
-  (detail: string, retryAfterSec: number) =>
-  (error: unknown): never => {
-    if (error instanceof Problem || classify(error) !== "transient") throw error;
-    throw unavailable(detail, retryAfterSec);
-  };
 
 /** The sender has gone: no answer can reach it. */
 export class SenderGone extends Error {}

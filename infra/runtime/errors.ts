@@ -143,6 +143,18 @@ export const classify = (thrown: unknown): Verdict => {
   return "fatal";
 };
 
+const isTransient = (error: unknown): boolean => classify(error) === "transient";
+
+/**
+ * Handles an error of a store that is asked: throws Unavailable while the store is away, and throws
+ * every other error on. `isAway` tells which errors say so.
+ */
+export const orUnavailable =
+  (message: string, retryAfterSec: number, isAway: (error: unknown) => boolean = isTransient) =>
+  (error: unknown): never => {
+    throw isAway(error) ? new Unavailable(message, retryAfterSec) : error;
+  };
+
 const settlingTypes = new Set([
   "GROUP_LOAD_IN_PROGRESS",
   "GROUP_COORDINATOR_NOT_AVAILABLE",

@@ -15,6 +15,9 @@ export interface Days {
   readonly to?: string | undefined;
 }
 
+/** RFC 3339; null where there is no such moment. */
+export const isoOrNull = (at: UnixMs | null): string | null => (at === null ? null : new Date(at).toISOString());
+
 const USUAL_DAYS = 30;
 const MOST_DAYS = 366;
 const DAY_MS = 86_400_000;

@@ -3,6 +3,7 @@
 import type { PoolClient } from "pg";
 import type { UnixMs } from "../../stream/flow.ts";
 import { type Act, type AuditEntry, writeAudit } from "./audit/audit.ts";
+import { missing } from "./refusal.ts";
 
 /** The clients whose rows the caller sees. */
 export interface Scope {
@@ -10,6 +11,16 @@ export interface Scope {
   /** True for admins, the operator's command line, and viewers without assigned clients. */
   readonly isAll: boolean;
 }
+
+/**
+ * The clients of a filter; undefined: every client of the caller. Throws RefusalError: missing for
+ * an unknown client, and for one that the caller may not see.
+ */
+export const clientsAsked = ({ clients }: Pick<Scope, "clients">, clientId: number | undefined): readonly number[] => {
+  if (clientId === undefined) return clients;
+  if (!clients.includes(clientId)) throw missing();
+  return [clientId];
+};
 
 /** Reads in one snapshot that sees the clients of the caller and no others. */
 export type ScopedRead = <T>(work: (tx: PoolClient, scope: Scope) => Promise<T>) => Promise<T>;

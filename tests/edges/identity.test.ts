@@ -6,6 +6,7 @@ import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { afterEach, expect, test } from "vitest";
 import { AUDIENCE, type IdentityPorts, identify } from "../../apps/api/identity.ts";
 import { Problem } from "../../infra/http/problem.ts";
+import { Unavailable } from "../../infra/runtime/errors.ts";
 import type { User } from "../../modules/access/users/users.ts";
 
 const someone: User = {
@@ -55,9 +56,10 @@ const asking = (ports: Partial<IdentityPorts>) => {
       token === undefined
         ? { headers: {}, rawHeaders: [] }
         : { headers: { authorization }, rawHeaders: ["Authorization", authorization] };
-    return who(asked as unknown as IncomingMessage, address).catch((error: Error) =>
-      error instanceof Problem ? error.code : error.message,
-    );
+    return who(asked as unknown as IncomingMessage, address).catch((error: Error) => {
+      if (error instanceof Unavailable) return "unavailable";
+      return error instanceof Problem ? error.code : error.message;
+    });
   };
 };
 

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import kafkajs from "kafkajs";
 import { expect, test } from "vitest";
 import { LogGap, LogUnavailable, MembershipLost, Overloaded } from "../../infra/kafka/kafka.ts";
-import { classify, isSettling } from "../../infra/runtime/errors.ts";
+import { classify, isSettling, orUnavailable, Unavailable } from "../../infra/runtime/errors.ts";
 import { UnknownSchema, UnreadableRecord } from "../../stream/wire.ts";
 
 const like = (name: string, fields: object = {}, message = "something") =>
@@ -91,4 +91,12 @@ test("a broker that settles says so itself or inside of the client's wrappers, a
     1,
   ])
     expect(isSettling(other)).toBe(false);
+});
+
+test("a store that is away makes its reader unavailable, and every other error is thrown on", () => {
+  const thrownFor = (error: unknown, isAway?: () => boolean) => caught(() => orUnavailable("later", 2, isAway)(error));
+  expect(thrownFor(postgres("57P01"))).toMatchObject({ name: "Unavailable", message: "later", retryAfterSec: 2 });
+  for (const error of [postgres("42P01"), new Unavailable("sooner", 1), new Error("a fault")])
+    expect(thrownFor(error)).toBe(error);
+  expect(thrownFor(new Error("not in time"), () => true)).toBeInstanceOf(Unavailable);
 });

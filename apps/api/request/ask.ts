@@ -11,7 +11,10 @@ import { type AskPorts, away, type CheckedRequest, roleOf } from "./checked-requ
 import { behindOf, listReply } from "./list.ts";
 import { type Writing, writeReply } from "./write.ts";
 
-/** Throws Problem 400 for query and body, and RefusalError: missing for a path without an id. */
+/**
+ * Throws Problem 400 for a query, a cursor, a version or a body that is not valid, and
+ * RefusalError: missing for a path without an id. Its `user()` throws Problem 403 for a service.
+ */
 export const askOf = (ports: AskPorts, arrived: CheckedRequest): Ask => {
   const { caller, request } = arrived;
   const { contract } = arrived.route;

@@ -1,7 +1,7 @@
 // The parts that the steps of a request share: the request as it was checked, and its answer.
 
 import type { Request } from "express";
-import { orUnavailable } from "../../../infra/http/problem.ts";
+import { orUnavailable } from "../../../infra/runtime/errors.ts";
 import type { Role } from "../../../modules/access/users/users.ts";
 import { answerOf } from "../contract/contract.ts";
 import type { ApiPorts, Caller, Reply, ServedRoute } from "../route.ts";

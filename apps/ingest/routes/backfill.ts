@@ -4,11 +4,12 @@
 import { randomUUID } from "node:crypto";
 import type { Request, Response } from "express";
 import type { Pool } from "pg";
-import { orUnavailable, Problem, unavailable } from "../../../infra/http/problem.ts";
+import { Problem, unavailable } from "../../../infra/http/problem.ts";
 import { localWindow } from "../../../infra/http/rate-limit.ts";
 import { parseJson, readBytes } from "../../../infra/http/read-json.ts";
 import { problemOfRefusal } from "../../../infra/http/refusal-problem.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
+import { orUnavailable } from "../../../infra/runtime/errors.ts";
 import { enterEveryClient } from "../../../modules/access/scope.ts";
 import type { Token } from "../../../modules/access/tokens/tokens.ts";
 import type { Act } from "../../../modules/base/audit/audit.ts";

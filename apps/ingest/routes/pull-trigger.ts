@@ -3,9 +3,10 @@
 import type { Request, Response } from "express";
 import type { Pool } from "pg";
 import { z } from "zod";
-import { orUnavailable, Problem } from "../../../infra/http/problem.ts";
+import { Problem } from "../../../infra/http/problem.ts";
 import { localWindow } from "../../../infra/http/rate-limit.ts";
 import { parseJson, readBytes } from "../../../infra/http/read-json.ts";
+import { orUnavailable } from "../../../infra/runtime/errors.ts";
 import type { Token } from "../../../modules/access/tokens/tokens.ts";
 import { type RequestResult, requestPulls } from "../../../modules/intake/pulls/pulls.ts";
 

@@ -18,17 +18,27 @@ export const refuseOtherPartner = ({ role, partner_id }: Reader, partnerId: numb
 };
 
 /** Throws RefusalError: missing. */
-export const openPartnerFor = async (
+const openPartner = async (
   tx: PoolClient,
   { clients }: Pick<Scope, "clients">,
-  reader: Reader,
   partnerId: number,
-  names: readonly string[] = [],
+  fields: readonly string[],
 ) => {
-  refuseOtherPartner(reader, partnerId);
-  const found = await readPartner(tx, partnerId, clients, names);
+  const found = await readPartner(tx, partnerId, clients, fields);
   if (found === undefined) throw missing();
   return found;
+};
+
+/** Throws RefusalError: missing. */
+export const openPartnerFor = async (
+  tx: PoolClient,
+  scope: Pick<Scope, "clients">,
+  reader: Reader,
+  partnerId: number,
+  fields: readonly string[] = [],
+) => {
+  refuseOtherPartner(reader, partnerId);
+  return openPartner(tx, scope, partnerId, fields);
 };
 
 /**
@@ -37,16 +47,15 @@ export const openPartnerFor = async (
  */
 export const partnerDetail = async (
   tx: PoolClient,
-  { clients }: Pick<Scope, "clients">,
+  scope: Pick<Scope, "clients">,
   partnerId: number,
   fields: readonly string[],
 ): Promise<ShownRow> => {
-  const found = await readPartner(tx, partnerId, clients, fields);
-  if (found === undefined) throw missing();
-  const links = await linksOfPartner(tx, partnerId, clients);
+  const { shown, state } = await openPartner(tx, scope, partnerId, fields);
+  const links = await linksOfPartner(tx, partnerId, scope.clients);
   return {
-    ...found.shown,
-    clients: await clientsAmong(tx, found.state.client_ids, clients),
+    ...shown,
+    clients: await clientsAmong(tx, state.client_ids, scope.clients),
     links: links.map((link) => ({ ...link, url: `/c/${link.code}` })),
     ...(fields.includes("users") && (await readPartnerAccess(tx, partnerId))),
   };

@@ -263,10 +263,10 @@ export const draftSegments = (
 const segmentsOfNewClients = (
   drafted: readonly RecordDraft[],
   segments: readonly SegmentDraft[],
-): readonly SegmentDraft[] =>
-  drafted
-    .filter(({ entity, version }) => entity === "clients" && version === 1)
-    .filter(({ id }) => !segments.some(({ client_id }) => client_id === id))
+): readonly SegmentDraft[] => {
+  const given = new Set(segments.map(({ client_id }) => client_id));
+  return drafted
+    .filter(({ entity, id, version }) => entity === "clients" && version === 1 && !given.has(id))
     .flatMap(({ id, field, valid_from }) =>
       defaultSegments.map((code) => ({
         client_id: id,
@@ -276,6 +276,7 @@ const segmentsOfNewClients = (
         record: { code, name: code, active: true },
       })),
     );
+};
 
 const bookkeeping = ["version", "change_id", "valid_from"];
 const withoutKnown = (row: Columns, idField: string): Columns =>

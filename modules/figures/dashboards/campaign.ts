@@ -1,6 +1,6 @@
 // The figures of a campaign: in total, by partner, event type and segment, and by day.
 import type { Days } from "../../base/days.ts";
-import type { ScopedRead } from "../../base/work.ts";
+import { clientsAsked, type ScopedRead } from "../../base/work.ts";
 import { blockOf, CURRENT, deltasOf, type FiguresByPlace, ledgered, placeOf } from "../reads/blocks.ts";
 import { type ClickFigures, clickFigures, clientsTrackingClicks } from "../reads/click-figures.ts";
 import { clientsOfFigures, partnerNames } from "../reads/names.ts";
@@ -24,7 +24,7 @@ interface CampaignFigures {
   readonly frame: Frame;
 }
 
-/** Throws Unavailable, and RefusalError as `spanOf` does. */
+/** Throws Unavailable, and RefusalError as `spanOf` and `clientsAsked` do. */
 export const campaignStats = async (stores: FigureStores, read: ScopedRead, query: CampaignQuery) => {
   const figures = await figuresOf(stores, read, query, ["partner_id", "event_type", "segment"]);
   const { sold, clicks, currency } = figures;
@@ -53,7 +53,10 @@ const partnerBlocks = ({ sold, clicks, currency, names }: CampaignFigures) => {
     .sort((a, b) => a.partner_id - b.partner_id);
 };
 
-/** Every day of the span up to today. Throws Unavailable, and RefusalError as `spanOf` does. */
+/**
+ * Every day of the span up to today. Throws Unavailable, and RefusalError as `spanOf` and
+ * `clientsAsked` do.
+ */
 export const campaignDays = async (stores: FigureStores, read: ScopedRead, query: CampaignQuery) => {
   const { sold, clicks, stamp, currency, frame } = await figuresOf(stores, read, query, ["day"]);
   const data = daysOf(frame.periods.current, frame.now).map((day) => ({
@@ -71,12 +74,15 @@ const figuresOf = async (
 ): Promise<CampaignFigures> => {
   const frame = await frameOf(stores, days);
   const scope = { clients: [client_id], campaign_id, periods: frame.periods };
-  const stored = await read(async (tx) => ({
-    sold: ledgered(await soldFigures(tx, { ...scope, by, kinds: ["sold", "credited", "earned"] })),
-    client: (await clientsOfFigures(tx, [client_id]))[0]!,
-    states: await commissionStates(tx, { ...scope, by: [], kinds: [] }),
-    tracking: await clientsTrackingClicks(tx, [client_id]),
-  }));
+  const stored = await read(async (tx, caller) => {
+    const clients = clientsAsked(caller, client_id);
+    return {
+      sold: ledgered(await soldFigures(tx, { ...scope, by, kinds: ["sold", "credited", "earned"] })),
+      client: (await clientsOfFigures(tx, clients))[0]!,
+      states: await commissionStates(tx, { ...scope, by: [], kinds: [] }),
+      tracking: await clientsTrackingClicks(tx, clients),
+    };
+  });
   const groups = by.filter((name) => name === "day" || name === "partner_id");
   const clicksAsked = { ...scope, by: groups, tracking: stored.tracking, mostMs: FIGURES_MS };
   const [clicks, stamp] = await Promise.all([

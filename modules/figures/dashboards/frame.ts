@@ -2,13 +2,12 @@
 // are.
 import { dayOf, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
-import { Unavailable } from "../../../infra/runtime/errors.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { type Days, spanOf } from "../../base/days.ts";
 import { type Periods, periodsOf } from "../reads/periods.ts";
 import type { PositionReads } from "../reads/positions.ts";
 import { type Stamp, stampOf } from "../reads/stamp.ts";
-import { FIGURES_MS, orAway } from "../reads/time-limit.ts";
+import { FIGURES_MS, figuresAway, orAway } from "../reads/time-limit.ts";
 import { newestEvents } from "../rollups/rollup-reads.ts";
 
 export interface FigureStores {
@@ -26,9 +25,7 @@ export interface Frame {
 /** Throws Unavailable, and RefusalError as `spanOf` does. */
 export const frameOf = async ({ positions }: Pick<FigureStores, "positions">, days: Days): Promise<Frame> => {
   const now = Date.now();
-  const asOf = await positions.asOf().catch(() => {
-    throw new Unavailable("how fresh the figures are is not known now", 2);
-  });
+  const asOf = await positions.asOf().catch(figuresAway("how fresh the figures are is not known now"));
   return { now, periods: periodsOf(spanOf(days, now), asOf ?? now, now), asOf };
 };
 

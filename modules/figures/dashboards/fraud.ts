@@ -3,7 +3,7 @@
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import type { Days } from "../../base/days.ts";
-import type { Scope, ScopedRead } from "../../base/work.ts";
+import { clientsAsked, type Scope, type ScopedRead } from "../../base/work.ts";
 import {
   type Bands,
   codesOf,
@@ -35,7 +35,7 @@ const MOST_REASONS = 10;
 const PARTNERS = { least: 20, most: 50 };
 const NO_EVENT: Bands = { ok: 0, review: 0, reject: 0 };
 
-/** Throws Unavailable, and RefusalError as `spanOf` does. */
+/** Throws Unavailable, and RefusalError as `spanOf` and `clientsAsked` do. */
 export const fraudDashboard = async (stores: FigureStores, read: ScopedRead, query: FraudQuery) => {
   const { clickhouse } = stores;
   const frame = await frameOf(stores, query);
@@ -70,7 +70,7 @@ const storedMoney = async (
   { client_id, partner_id, currency }: FraudQuery,
   span: Span,
 ) => {
-  const clients = client_id === undefined ? scope.clients : [client_id];
+  const clients = clientsAsked(scope, client_id);
   const own = client_id === undefined ? undefined : (await clientsOfFigures(tx, clients))[0]?.currency;
   const asked: FraudQuestion = { clients, partner_id, span };
   return { asked, money: await fraudMoney(tx, asked), currency: currency ?? own ?? "MXN" };

@@ -6,11 +6,11 @@ import { sinkInto } from "../../../stream/topology.ts";
 import { pipeline } from "../../../topology.ts";
 import type { Backlog } from "../../base/outbox/outbox.ts";
 import type { Positions } from "./positions.ts";
+import { STALE_MS } from "./stamp.ts";
 
 const sales = sinkInto(pipeline, productSales);
 const DEGRADED_SEC = 60;
 const DOWN_SEC = 900;
-const STALE_MS = 15 * 60_000;
 
 type Status = "ok" | "degraded" | "down";
 const statusOf = (seconds: number): Status =>

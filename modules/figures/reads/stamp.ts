@@ -3,7 +3,7 @@ import { formerMonthLockedFrom, lockedFrom } from "../../../domain/calendar.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 /** Figures without a newer event are stale from this age on. */
-const STALE_MS = 15 * 60_000;
+export const STALE_MS = 15 * 60_000;
 
 export interface Stamp {
   readonly as_of: UnixMs;

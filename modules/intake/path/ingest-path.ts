@@ -2,6 +2,7 @@
 import type pg from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
+import { isoOrNull } from "../../base/days.ts";
 import type { IngestPathCheck, IngestPathState } from "./path-checks.ts";
 
 export interface IngestPath {
@@ -27,16 +28,14 @@ const SILENT_MS = 2.5 * 3_600_000;
 const HISTORY = 100;
 const WORST: readonly IngestPathState[] = ["both_down", "primary_down", "operational"];
 
-const iso = (at: UnixMs | null): string | null => (at === null ? null : new Date(at).toISOString());
-
 /** The path as an answer shows it, with times as RFC 3339. */
 export const shownPath = (path: IngestPath) => {
-  const shown = (check: IngestPathCheck) => ({ ...check, checked_at: iso(check.checked_at) });
+  const shown = (check: IngestPathCheck) => ({ ...check, checked_at: isoOrNull(check.checked_at) });
   return {
     ...path,
-    since: iso(path.since),
-    checked_at: iso(path.checked_at),
-    instances: path.instances.map((check) => ({ ...shown(check), since: iso(check.since) })),
+    since: isoOrNull(path.since),
+    checked_at: isoOrNull(path.checked_at),
+    instances: path.instances.map((check) => ({ ...shown(check), since: isoOrNull(check.since) })),
     history: path.history.map(shown),
   };
 };

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import { type AnySink, type Topology, writesRows } from "../../../stream/flow.ts";
+import { isoOrNull } from "../../base/days.ts";
 import { placeOf, type Replay, type ReplayError, type ReplayState, readReplay } from "./replays.ts";
 
 /**
@@ -38,15 +39,13 @@ export interface ReplayReport {
   readonly errors: readonly ReplayError[];
 }
 
-const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
-
 export const reportOf = (replay: Replay): ReplayReport => ({
   ok: replay.state === "done" && replay.errors.length === 0,
   replay_id: replay.replay_id,
   state: replay.state,
   hours: replay.hours,
-  from: iso(replay.from_at)!,
-  to: iso(replay.to_at ?? replay.started_at),
+  from: isoOrNull(replay.from_at)!,
+  to: isoOrNull(replay.to_at ?? replay.started_at),
   sinks: replay.sinks,
   files_scanned: (replay.ranges ?? []).filter(
     (range) => (replay.positions[placeOf(range)] ?? range.start) > range.start,

@@ -1,6 +1,7 @@
 // The explanation of one event in the form of the platform API: amounts as decimals, and people's
 // decisions.
 import { toDecimal } from "../../../domain/money.ts";
+import { orUnavailable } from "../../../infra/runtime/errors.ts";
 import { missing } from "../../base/refusal.ts";
 import type { ScopedRead } from "../../base/work.ts";
 import { monthText } from "../../catalog/budgets/pace.ts";
@@ -16,33 +17,42 @@ import {
   type Version,
 } from "./explanation.ts";
 
-export interface ExplainedEvents {
+export interface EventName {
+  readonly event_id: string;
+  /** Undefined: any client of the caller. */
+  readonly client_id?: number | undefined;
+}
+
+/**
+ * Explains the event of this id. Throws Unavailable, and RefusalError: missing, or invalid
+ * `client_id_required` where several clients have sent that id.
+ */
+export const eventView = async (stores: ExplanationStores, read: ScopedRead, { event_id, client_id }: EventName) => {
+  const visible = await read(async (_tx, { clients }) => clients);
+  const clients = client_id === undefined ? visible : visible.filter((id) => id === client_id);
+  const { found, remains } = await explained(stores, event_id, clients).catch(eventsAway);
+  if (found.length + remains.length > 1) throw severalClients("sent that id");
+  const [event, money] = [found[0], found[0] ?? remains[0]];
+  if (money === undefined) throw missing();
+  const about = event === undefined ? entityOfRemains(remains[0]!) : entityOfEvent(event);
+  const decisions = await read((tx) => decisionsAbout(tx, about.client_id, about.entity));
+  return { ...aboutEvent(event), ...aboutMoney(money), decisions };
+};
+
+const eventsAway = orUnavailable("events cannot be read now", 2);
+
+interface ExplainedEvents {
   readonly found: readonly Explanation[];
   /** Sales whose events are no longer stored; none where an event was found. */
   readonly remains: readonly SaleRemains[];
 }
-
-/** Finds an event by its id, at these clients. */
-export const explainedEvents = async (
+const explained = async (
   stores: ExplanationStores,
   id: string,
   clients: readonly number[],
 ): Promise<ExplainedEvents> => {
   const found = await explain(stores, id, clients);
   return { found, remains: found.length > 0 ? [] : await explainRemains(stores.pool, id, clients) };
-};
-
-/**
- * The one of them. Throws RefusalError: missing, or invalid `client_id_required` where several
- * clients have sent that id.
- */
-export const eventView = async (read: ScopedRead, { found, remains }: ExplainedEvents) => {
-  if (found.length + remains.length > 1) throw severalClients("sent that id");
-  const [event, money] = [found[0], found[0] ?? remains[0]];
-  if (money === undefined) throw missing();
-  const { client_id, entity } = event === undefined ? entityOfRemains(remains[0]!) : entityOfEvent(event);
-  const decisions = await read((tx) => decisionsAbout(tx, client_id, entity));
-  return { ...aboutEvent(event), ...aboutMoney(money), decisions };
 };
 
 /** A copy shares the decisions about the sale that it is a copy of. */
@@ -64,9 +74,9 @@ const creditOf = (row: Version) => ({
   rule_version: row.rule_version,
 });
 
-const aboutEvent = (explained: Explanation | undefined) => {
-  if (explained === undefined) return { event: null, receipt: null, decision: null, versions: [], copies: [] };
-  const { client, event_id, type, at, versions, copies } = explained;
+const aboutEvent = (explanation: Explanation | undefined) => {
+  if (explanation === undefined) return { event: null, receipt: null, decision: null, versions: [], copies: [] };
+  const { client, event_id, type, at, versions, copies } = explanation;
   const newest = versions[0]!;
   const { sender_event_id, source, version, merged_into, batch, received_at, stored_at } = newest;
   return {

@@ -3,7 +3,7 @@
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
-import { classify, Unavailable } from "../../../infra/runtime/errors.ts";
+import { orUnavailable } from "../../../infra/runtime/errors.ts";
 import { ratio } from "../../figures/reads/ratios.ts";
 import { type SoldEvent, type SoldEventName, soldEvent, soldEvents, soldEventsOrNone } from "./sold-events.ts";
 import { type SumOfSales, sumsOfSales, type UnattributedFilter } from "./unattributed-sales.ts";
@@ -36,10 +36,7 @@ export const withEvents = async (
   });
 };
 
-const eventsAway = (error: unknown): never => {
-  if (classify(error) !== "transient") throw error;
-  throw new Unavailable("the events of these sales cannot be read now", 2);
-};
+const eventsAway = orUnavailable("the events of these sales cannot be read now", 2);
 
 /** The first candidate that lost and names a partner. */
 const bestOf = (event: SoldEvent | undefined) => {

@@ -2,6 +2,7 @@
 // the token of its plan.
 import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
+import { orUnavailable } from "../../../infra/runtime/errors.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { pipeline } from "../../../topology.ts";
 import type { User } from "../../access/users/users.ts";
@@ -58,6 +59,9 @@ const moveOf = (request: MoveRequest, now: UnixMs, user_id: number): Move => {
   return { ...rest, from: typeof from === "number" ? new Date(from).toISOString() : from };
 };
 
+/** Maps errors of Postgres to Unavailable while it is away. */
+export const stateAway = orUnavailable("this cannot be read or changed now", 2);
+
 const planOf = async ({ pool, log }: MovePorts, move: Move): Promise<MovePlan> => {
   // A refusal thrown inside of the question would end the connection to the log.
   const plan = await log((sources) =>
@@ -65,15 +69,15 @@ const planOf = async ({ pool, log }: MovePorts, move: Move): Promise<MovePlan> =
       if (error instanceof RefusalError) return error;
       throw error;
     }),
-  );
+  ).catch(stateAway);
   if (plan instanceof RefusalError) throw plan;
   return plan;
 };
 
 /**
  * Plans the job: its effects, and the token with which its user carries it out; there is no token
- * if the plan is refused. Changes nothing. Throws RefusalError: invalid `bad_range`, `unknown` and
- * `unknown_target`.
+ * if the plan is refused. Changes nothing. Throws Unavailable, and RefusalError: invalid
+ * `bad_range`, `unknown` and `unknown_target`.
  */
 export const planRequest = async (ports: MovePorts, read: ScopedRead, request: MoveRequest, user_id: number) => {
   const now = Date.now();
@@ -81,7 +85,7 @@ export const planRequest = async (ports: MovePorts, read: ScopedRead, request: M
   if (move.move === "reprocess" && move.client_id !== null) await checkClient(read, move.client_id);
   const plan = await planOf(ports, move);
   const { nodes, records, seconds, partitions, consequences, digest, subject } = plan;
-  const newest = await newestMoveOf(ports.pool, subject);
+  const newest = await newestMoveOf(ports.pool, subject).catch(stateAway);
   const problem = newest?.is_open ? openText(newest) : plan.problem;
   const shown = { move: move.move, nodes, records, estimated_seconds: seconds, partitions, consequences, problem };
   if (problem !== null) return { ...shown, plan_token: null, expires_at: null };
@@ -103,8 +107,8 @@ export interface MoveStart {
 }
 
 /**
- * Throws RefusalError: invalid `bad_plan_token`, also for the token of another user, because a plan
- * shows its user's intent.
+ * Throws Unavailable, and RefusalError: invalid `bad_plan_token`, also for the token of another
+ * user, because a plan shows its user's intent.
  */
 export const planAgain = async (ports: MovePorts, text: string, { user_id }: Pick<User, "user_id">) => {
   const token = plannedIn(ports.planKeys, text);

@@ -6,7 +6,7 @@ import { missing } from "../../base/refusal.ts";
 import { holdOfOperation } from "../../log/groups/group-holds.ts";
 import { placeOf, readReplay } from "../../log/replays/replays.ts";
 import type { Reprocess } from "./move.ts";
-import type { MovePorts } from "./move-request.ts";
+import { type MovePorts, stateAway } from "./move-request.ts";
 import { type KeptPlan, moveRows } from "./moves.ts";
 import { type MovePlanToken, PLAN_MS, planToken } from "./plan-token.ts";
 import { digestOfReprocess, planIdOf } from "./reprocess-plan.ts";
@@ -25,10 +25,11 @@ export const readMove = async (tx: PoolClient, operation_id: string, fields: rea
   return rows[0] as MoveRow;
 };
 
-/** The row in the form that this user may see. */
+/** The row in the form that this user may see. Throws Unavailable. */
 export const moveView = async (ports: MovePorts, row: MoveRow, user_id: number) => {
   const { plan, subject: _, ...shown } = row;
-  return { ...shown, ...writingOf(ports, row, user_id), partitions: await partitionsOf(ports, row) };
+  const partitions = await partitionsOf(ports, row).catch(stateAway);
+  return { ...shown, ...writingOf(ports, row, user_id), partitions };
 };
 
 const NO_TOKEN = { plan_token: null, expires_at: null };

@@ -2,6 +2,7 @@
 // probes.
 import type { Pool } from "pg";
 import type { UnixMs } from "../../../stream/flow.ts";
+import { isoOrNull } from "../../base/days.ts";
 import { listProbes, type ProbeRow } from "./probe-states.ts";
 import { answerOf, type Look } from "./probes.ts";
 
@@ -17,8 +18,8 @@ export interface HealthPorts {
 
 const PROBE_MS = 2_000;
 const HOUR_MS = 3_600_000;
-/** Three rounds of the keeper. After them no keeper probes. */
-const STALE_MS = 180_000;
+/** Three rounds of the slowest probe: after that no keeper probes any more. */
+export const STALE_MS = 180_000;
 
 type StoreState = "ok" | "down";
 
@@ -63,12 +64,10 @@ const shownProbe = (row: ProbeRow, now: UnixMs) => ({
   name: row.name,
   state: row.state,
   failures: row.failures,
-  last_ok_at: iso(row.last_ok_at),
+  last_ok_at: isoOrNull(row.last_ok_at),
   last_error: row.last_error,
   restarts: row.restarted_at.filter((at) => now - at < HOUR_MS).length,
-  since: iso(row.since),
-  checked_at: iso(row.checked_at),
+  since: isoOrNull(row.since),
+  checked_at: isoOrNull(row.checked_at),
   incident_id: row.incident_id,
 });
-
-const iso = (at: UnixMs | null): string | null => (at === null ? null : new Date(at).toISOString());

@@ -1,4 +1,4 @@
-// `npm run test:oracle`: compares the money with the accountant, over as many histories as asked for.
+// `npm run test:oracle`: compares the money with the accountant, over as many histories as asked.
 import { parseArgs } from "node:util";
 import { historyOf } from "./draw.ts";
 import { differencesOf, printed, shrunk } from "./run-histories.ts";

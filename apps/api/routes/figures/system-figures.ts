@@ -1,5 +1,6 @@
 // The routes of the freshness of figures, and of fraud.
-import { orUnavailable } from "../../../../infra/http/problem.ts";
+import { orUnavailable } from "../../../../infra/runtime/errors.ts";
+import { clientsAsked } from "../../../../modules/base/work.ts";
 import { fraudDashboard } from "../../../../modules/figures/dashboards/fraud.ts";
 import { freshnessOf } from "../../../../modules/figures/reads/data-freshness.ts";
 import { FIGURES_MS, orAway } from "../../../../modules/figures/reads/time-limit.ts";
@@ -13,9 +14,7 @@ type Ports = Pick<ApiPorts, "pool" | "clickhouse" | "positions">;
 
 export const routes = (ports: Ports): readonly Route[] => [
   route(contracts.readFreshness, async (ask) => {
-    const { client_id } = ask.query;
-    await checkFilter(ask, client_id);
-    const clients = await ask.read(async (_tx, scope) => (client_id === undefined ? scope.clients : [client_id]));
+    const clients = await ask.read(async (_tx, scope) => clientsAsked(scope, ask.query.client_id));
     const [marks, positions, newest] = await Promise.all([
       waitingMarks(ports.pool).catch(orUnavailable("the marks of rollups cannot be read now", 2)),
       ports.positions.latest(),

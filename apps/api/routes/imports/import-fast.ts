@@ -1,5 +1,5 @@
 // The route that imports a few rows and waits for the result.
-import { orUnavailable } from "../../../../infra/http/problem.ts";
+import { orUnavailable } from "../../../../infra/runtime/errors.ts";
 import { rowInScope } from "../../../../modules/access/scope.ts";
 import type { ScopedRead } from "../../../../modules/base/work.ts";
 import { beginRows } from "../../../../modules/intake/imports/begin.ts";

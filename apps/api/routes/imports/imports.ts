@@ -2,7 +2,7 @@
 
 import type { Response } from "express";
 import { csvLine } from "../../../../infra/http/csv.ts";
-import { orUnavailable } from "../../../../infra/http/problem.ts";
+import { orUnavailable } from "../../../../infra/runtime/errors.ts";
 import { rowInScope } from "../../../../modules/access/scope.ts";
 import { spanOf } from "../../../../modules/base/days.ts";
 import { missing } from "../../../../modules/base/refusal.ts";

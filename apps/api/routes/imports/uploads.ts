@@ -1,5 +1,5 @@
 // The routes of uploads in parts: begin an upload, complete it, and import the file.
-import { orUnavailable } from "../../../../infra/http/problem.ts";
+import { orUnavailable } from "../../../../infra/runtime/errors.ts";
 import { missing } from "../../../../modules/base/refusal.ts";
 import { PART_BYTES } from "../../../../modules/intake/imports/import-file.ts";
 import { fileOfImport } from "../../../../modules/intake/imports/import-reads.ts";

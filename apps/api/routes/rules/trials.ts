@@ -1,5 +1,6 @@
 // The routes that try a rule on history, and apply it to history.
-import { orUnavailable, unavailable } from "../../../../infra/http/problem.ts";
+import { unavailable } from "../../../../infra/http/problem.ts";
+import { orUnavailable } from "../../../../infra/runtime/errors.ts";
 import { checkVersion } from "../../../../modules/base/refusal.ts";
 import { type RuleOfTrial, ruleOfTrial, ruleToTry } from "../../../../modules/money/trials/rule-to-try.ts";
 import { startBackfill } from "../../../../modules/money/trials/start-backfill.ts";

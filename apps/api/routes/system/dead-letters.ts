@@ -1,5 +1,5 @@
 // The routes of dead letters. Only admins see them, because a letter may belong to no client.
-import { orUnavailable } from "../../../../infra/http/problem.ts";
+import { orUnavailable } from "../../../../infra/runtime/errors.ts";
 import { spanOf } from "../../../../modules/base/days.ts";
 import * as letters from "../../../../modules/log/dead-letters/actions.ts";
 import { letterDepth } from "../../../../modules/log/dead-letters/letter-index.ts";

@@ -4,12 +4,11 @@ import { planAgain, planRequest, startMove } from "../../../../modules/running/l
 import { moveView, readMove } from "../../../../modules/running/log-jobs/move-view.ts";
 import { moveRows } from "../../../../modules/running/log-jobs/moves.ts";
 import { listOperations, planOperation, readOperation, startOperation } from "../../contract/system/operations.ts";
-import { away } from "../../request/checked-request.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
 export const routes = (ports: Pick<ApiPorts, "pool" | "log" | "planKeys">): readonly Route[] => [
   route(planOperation, async ({ body, user, read }) => ({
-    body: await planRequest(ports, read, body, user.user_id).catch(away),
+    body: await planRequest(ports, read, body, user.user_id),
   })),
 
   route(startOperation, async ({ body, user, write }) => {

@@ -1,6 +1,7 @@
 // The routes of monitoring: the health of the stores, the path of events into the log, and incoming
 // alerts.
-import { orUnavailable, Problem, unavailable } from "../../../../infra/http/problem.ts";
+import { Problem, unavailable } from "../../../../infra/http/problem.ts";
+import { orUnavailable } from "../../../../infra/runtime/errors.ts";
 import { readAlert } from "../../../../modules/base/alerts/alert.ts";
 import { alertRef } from "../../../../modules/base/alerts/kept-alerts.ts";
 import { ingestPath, shownPath } from "../../../../modules/intake/path/ingest-path.ts";

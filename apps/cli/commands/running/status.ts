@@ -5,6 +5,7 @@ import { print, printJson, table } from "../../../../infra/runtime/output.ts";
 import { type ControlAddress, controlOf, type ProcessStatus } from "../../../../infra/runtime/stack-control.ts";
 import { within } from "../../../../infra/runtime/timing/time-limit.ts";
 import { type IngestPath, ingestPath } from "../../../../modules/intake/path/ingest-path.ts";
+import { STALE_MS } from "../../../../modules/running/repair/health.ts";
 import { listProbes, type ProbeRow } from "../../../../modules/running/repair/probe-states.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
 import { type Run, readRun } from "../../config.ts";
@@ -12,9 +13,6 @@ import { withPool } from "../../pool.ts";
 
 const STARTER_MS = 2_000;
 const STORE_MS = 3_000;
-/** Three rounds of the slowest probe: after that no keeper probes any more. */
-const STALE_MS = 180_000;
-
 const isAlive = (pid: number | null | undefined): boolean => {
   if (pid === null || pid === undefined) return false;
   try {

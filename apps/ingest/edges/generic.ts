@@ -52,15 +52,22 @@ const notSigned = (): Problem =>
       "and webhook-signature",
   );
 
+/**
+ * Sources of the other kinds have a key in their address, which this door does not ask for: without
+ * a signature anyone could send in their name.
+ */
+const isTakenHere = (source: KnownSource): boolean => source.kind === "generic" || source.secret() !== undefined;
+
 /** Throws Problem 404 if the source is not active, 400 if none is named and several are active. */
 const askedSource = (sources: OpenSources, slug: unknown, clientId: number): KnownSource => {
   if (!sources.isKnown()) throw unavailable("the sources are not known here yet", 1);
-  const active = sources.activeOf(clientId).filter(({ kind }) => kind === "generic");
   if (slug !== undefined) {
     const named = sources.activeOf(clientId).find((one) => one.slug === slug);
-    if (named === undefined) throw new Problem("not_found", "source names no active source of the client");
+    if (named === undefined || !isTakenHere(named))
+      throw new Problem("not_found", "source names no active source of the client that sends here");
     return named;
   }
+  const active = sources.activeOf(clientId).filter(({ kind }) => kind === "generic");
   if (active.length === 1) return active[0]!;
   if (active.length === 0) throw new Problem("not_found", "the client has no active generic source");
   const detail = "must be given: the client has several active generic sources";

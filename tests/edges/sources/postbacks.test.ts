@@ -2,6 +2,7 @@
 
 import { createHmac } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
+import { sourceKinds } from "../../../domain/sources/source.ts";
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
 import { readmitted } from "../../../modules/intake/path/refused-events.ts";
 import type { TakenPayload } from "../../../modules/intake/sources/payloads.ts";
@@ -124,6 +125,23 @@ describe("POST /postback/generic", () => {
     expect(host.letters).toEqual([]);
     expect(host.events[0]!.source).toBe("generic:other");
   });
+  test.each(sourceKinds.filter((kind) => kind !== "generic"))(
+    "no stranger sends in the name of a source of kind %s, whose key this door does not ask for",
+    async (kind) => {
+      const keyed = { source_id: 3, kind, mapping, key: "trb_source_one" };
+      const { host, send } = await opened([{ ...keyed }, { ...keyed, source_id: 4, slug: "sealed", secret }]);
+      expect((await send(`${generic}&source=network`, payload)).status).toBe(404);
+      expect((await send(`${generic}&source=network&key=trb_source_one`, payload)).status).toBe(404);
+      expect((await send(`${generic}&source=sealed`, payload)).status).toBe(401);
+      expect(host.events).toEqual([]);
+      const text = JSON.stringify(payload);
+      const own = createHmac("sha256", Buffer.from(secret.slice(6), "base64"))
+        .update(text)
+        .digest("hex");
+      const signed = { headers: { "x-svc-signature": own } };
+      expect((await send(`${generic}&source=sealed`, text, signed)).status).toBe(200);
+    },
+  );
 });
 
 describe("a source with a secret", () => {
@@ -206,7 +224,7 @@ describe("/postback/external/:source?key=", () => {
     const parts = { headers: { "Content-Type": "multipart/form-data" } };
     expect((await send(path, "x", parts)).status).toBe(415);
     // Where the specification only takes JSON, other types are refused.
-    expect((await send(`${generic}&source=network`, given.body, given)).status).toBe(415);
+    expect((await send(`${generic}&source=sealed`, given.body, given)).status).toBe(415);
 
     const text = "event=sale&id=F-4&amount=1";
     const own = createHmac("sha256", Buffer.from(secret.slice(6), "base64"))

@@ -1,16 +1,19 @@
 // A CSV file becomes rows with line numbers, for any content in pieces of any size.
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import { type CsvLine, cellsIn, csvLines } from "../../modules/intake/imports/csv/csv-lines.ts";
+import { expect, test, vi } from "vitest";
+import { type CsvLine, type CsvPiece, cellsIn, csvLines } from "../../modules/intake/imports/csv/csv-lines.ts";
 
-const readAll = async (file: Buffer, piece = file.length || 1, from = { offset: 0, line: 1 }): Promise<CsvLine[]> => {
+const START = { offset: 0, line: 1 };
+const piecesOf = async (file: Buffer, piece: number, from: CsvLine["next"]): Promise<CsvPiece[]> => {
   const pieces = async function* () {
     for (let at = from.offset; at < file.length; at += piece) yield file.subarray(at, at + piece);
   };
-  const found: CsvLine[] = [];
-  for await (const lines of csvLines(pieces(), from, ",")) found.push(...lines);
+  const found: CsvPiece[] = [];
+  for await (const one of csvLines(pieces(), from, ",")) found.push(one);
   return found;
 };
+const readAll = async (file: Buffer, piece = file.length || 1, from: CsvLine["next"] = START): Promise<CsvLine[]> =>
+  (await piecesOf(file, piece, from)).flatMap(({ lines }) => lines);
 const shown = (lines: readonly CsvLine[]) =>
   lines.map(({ line, text, fault }) => `${line}:${fault?.code ?? cellsIn(text, ",").join("|")}`);
 const readText = async (text: string, piece?: number) => shown(await readAll(Buffer.from(text), piece));
@@ -54,11 +57,38 @@ test("reading goes on behind any row as if it had never stopped, whatever the fi
       const whole = await readAll(file);
       expect(await readAll(file, piece)).toEqual(whole);
       for (const [n, { next }] of whole.entries()) expect(await readAll(file, piece, next)).toEqual(whole.slice(n + 1));
+      let read = 0;
+      for (const { lines, next } of await piecesOf(file, piece, START)) {
+        read += lines.length;
+        expect(await readAll(file, piece, next)).toEqual(whole.slice(read));
+      }
       const last = whole.at(-1)?.next;
       if (last !== undefined) expect(last.offset).toBeLessThanOrEqual(file.length);
     }),
     { numRuns: 500 },
   );
+});
+
+test.each([
+  ["line feeds", "\n"],
+  ["rows of one letter", "a\n"],
+  ["rows of one quote", '"\n'],
+  ["rows of an empty quoted cell", '""\n'],
+])("a piece of %s is searched once, not once a row", async (_, row) => {
+  const file = Buffer.alloc(512 * 1024, row);
+  let searched = 0;
+  const { indexOf } = Buffer.prototype;
+  const spy = vi.spyOn(Buffer.prototype, "indexOf").mockImplementation(function (this: Buffer, ...given) {
+    const found = indexOf.apply(this, given as Parameters<Buffer["indexOf"]>);
+    searched += (found < 0 ? this.length : found + 1) - Number(given[1] ?? 0);
+    return found;
+  });
+  try {
+    await readAll(file);
+  } finally {
+    spy.mockRestore();
+  }
+  expect(searched).toBeLessThan(4 * file.length);
 });
 
 test("what RFC 4180 writes is read back as it was", async () => {

@@ -29,6 +29,8 @@ export interface Preview {
 }
 
 const MOST_ROWS = 100;
+/** A preview reads no further behind the head, however few rows it has found. */
+const MOST_BYTES = 8 * 1024 * 1024;
 const SHOWN_CHARACTERS = 1_024;
 /** The preview shows no ids, so they need no key. */
 const unkeyed: Identify = { plain: () => "0".repeat(64), hashed: () => "0".repeat(64) };
@@ -58,9 +60,11 @@ const readRows = async (
   const from = (offset: number) => fileFrom(objects, file.import_id, file.parts ?? 0, offset);
   const head = await readHead(from(0), file.mapping);
   const lines: CsvLine[] = [];
-  for await (const some of csvLines(from(head.next.offset), head.next, head.delimiter)) {
-    lines.push(...some.slice(0, MOST_ROWS - lines.length));
-    if (lines.length === MOST_ROWS) break;
+  let read = 0;
+  for await (const piece of csvLines(from(head.next.offset), head.next, head.delimiter)) {
+    lines.push(...piece.lines.slice(0, MOST_ROWS - lines.length));
+    read += piece.bytes;
+    if (lines.length === MOST_ROWS || read >= MOST_BYTES) break;
   }
   const mapping = Object.fromEntries(
     head.ours.names.flatMap((name, n) => (name === null ? [] : [[name, head.columns[n]!]])),

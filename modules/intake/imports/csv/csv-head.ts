@@ -26,12 +26,14 @@ export class BadFile extends Error {
 }
 
 const MOST_COLUMNS = 200;
+/** A file that begins with more blank lines than these bytes is refused. */
+const MOST_BLANK_BYTES = 1024 * 1024;
 const DELIMITERS = [",", ";", "\t"] as const;
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
 /**
- * Reads no further than the first row. Throws BadFile if the file has no rows, too many columns, a
- * duplicate column, or lacks a required one.
+ * Reads no further than the first row. Throws BadFile if the file has no rows, begins with a MiB of
+ * blank lines, has too many columns or a duplicate column, or lacks a required one.
  */
 export const readHead = async (chunks: AsyncIterable<Buffer>, mapping: Mapping | null): Promise<Head> => {
   const first = await firstLine(chunks);
@@ -47,8 +49,14 @@ export const readHead = async (chunks: AsyncIterable<Buffer>, mapping: Mapping |
 
 const firstLine = async (chunks: AsyncIterable<Buffer>): Promise<CsvLine | undefined> => {
   const file = withoutBom(chunks);
-  for await (const [first] of csvLines(file.chunks, { offset: 0, line: 1 }, DELIMITERS.join("")))
+  let read = 0;
+  for await (const { lines, bytes } of csvLines(file.chunks, { offset: 0, line: 1 }, DELIMITERS.join(""))) {
+    const [first] = lines;
     if (first !== undefined) return { ...first, next: { ...first.next, offset: first.next.offset + file.left() } };
+    read += bytes;
+    if (read > MOST_BLANK_BYTES)
+      throw new BadFile("no_head", "the file begins with more than 1 MiB of blank lines: begin it with its head");
+  }
   return undefined;
 };
 

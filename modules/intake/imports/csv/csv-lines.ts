@@ -19,6 +19,14 @@ export interface CsvLine {
   readonly fault: { readonly code: string; readonly message: string } | null;
 }
 
+/** The rows that end within one piece of a file. */
+export interface CsvPiece {
+  readonly lines: readonly CsvLine[];
+  /** Where reading goes on behind these rows; a row that has not ended yet begins here. */
+  readonly next: CsvLine["next"];
+  readonly bytes: number;
+}
+
 const faults = {
   unclosed_quote: 'a quote is opened and never closed: write "" for a quote inside quotes',
   bad_quote: 'behind a closing quote the cell goes on: write "" for a quote inside quotes',
@@ -38,22 +46,20 @@ interface RowSpan {
 }
 
 /**
- * Yields the rows of `chunks`, which begin at `from`, one list for each piece of the file. Blank
- * lines are skipped. `delimiters` are the ASCII characters that may separate cells.
+ * Yields the rows of `chunks`, which begin at `from`, piece by piece of the file. Blank lines are
+ * skipped, so a piece may be without rows: its reader still sees that the file goes on.
+ * `delimiters` are the ASCII characters that may separate cells.
  */
 export async function* csvLines(
   chunks: AsyncIterable<Buffer>,
   from: CsvLine["next"],
   delimiters: string,
-): AsyncGenerator<readonly CsvLine[], void> {
+): AsyncGenerator<CsvPiece, void> {
   const cutter = new Cutter(from, delimiters);
   for await (const chunk of chunks)
-    for (let at = 0; at < chunk.length; at += SLICE_BYTES) {
-      const lines = cutter.cut(chunk.subarray(at, at + SLICE_BYTES), false);
-      if (lines.length > 0) yield lines;
-    }
-  const last = cutter.cut(Buffer.alloc(0), true);
-  if (last.length > 0) yield last;
+    for (let at = 0; at < chunk.length; at += SLICE_BYTES)
+      yield cutter.cut(chunk.subarray(at, at + SLICE_BYTES), false);
+  yield cutter.cut(Buffer.alloc(0), true);
 }
 
 class Cutter {
@@ -62,7 +68,7 @@ class Cutter {
   #line: number;
   #rest = Buffer.alloc(0);
   /** A row that is too long, while the rest of it is skipped. */
-  #long: { readonly line: number; readonly start: Buffer } | undefined;
+  #long: { readonly from: CsvLine["next"]; readonly start: Buffer } | undefined;
 
   constructor({ offset, line }: CsvLine["next"], delimiters: string) {
     this.#offset = offset;
@@ -70,26 +76,49 @@ class Cutter {
     this.#delimiters = [...Buffer.from(delimiters)];
   }
 
-  cut(piece: Buffer, isEnd: boolean): CsvLine[] {
+  cut(piece: Buffer, isEnd: boolean): CsvPiece {
     const bytes = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece]);
     const lines: CsvLine[] = [];
-    let at = this.#leaveOut(bytes, 0, lines);
+    let at = this.#pastBlank(bytes, this.#leaveOut(bytes, 0, lines));
+    // Each search for a quote goes on where the one before has ended: one a row would read the
+    // piece again for every blank line.
+    let quote = bytes.indexOf(QUOTE, at);
     while (at < bytes.length && this.#long === undefined) {
-      const found = findRow(bytes, at, this.#delimiters, isEnd);
+      if (quote >= 0 && quote < at) quote = bytes.indexOf(QUOTE, at);
+      const found = findRow(bytes, { at, quote }, this.#delimiters, isEnd);
       if (found === undefined) break;
-      const line = this.#line;
+      const from = this.#place();
       const row = bytes.subarray(at, found.end);
       this.#offset += found.next - at;
       this.#line += found.lines;
       at = found.next;
       if (found.isCut) {
-        this.#long = { line, start: Buffer.from(row.subarray(0, SHOWN_BYTES)) };
+        this.#long = { from, start: Buffer.from(row.subarray(0, SHOWN_BYTES)) };
         at = this.#leaveOut(bytes, at, lines);
-      } else if (row.length > 0) lines.push(this.#lineOf(row, line, found.fault));
+      } else if (row.length > 0) lines.push(this.#lineOf(row, from.line, found.fault));
+      at = this.#pastBlank(bytes, at);
     }
     this.#rest = Buffer.from(bytes.subarray(at));
     if (isEnd) this.#endLong(lines);
-    return lines;
+    return { lines, next: this.#long?.from ?? this.#place(), bytes: piece.length };
+  }
+
+  /** A file may be blank lines alone, which would each be searched for as a row. */
+  #pastBlank(bytes: Buffer, at: number): number {
+    if (this.#long !== undefined) return at;
+    let end = at;
+    for (;;) {
+      if (bytes[end] === LF) end += 1;
+      else if (bytes[end] === CR && bytes[end + 1] === LF) end += 2;
+      else break;
+      this.#line += 1;
+    }
+    this.#offset += end - at;
+    return end;
+  }
+
+  #place(): CsvLine["next"] {
+    return { offset: this.#offset, line: this.#line };
   }
 
   /** Skips the rest of a row that is too long; returns where the next one begins. */
@@ -105,22 +134,29 @@ class Cutter {
   }
 
   #endLong(lines: CsvLine[]): void {
-    if (this.#long !== undefined) lines.push(this.#lineOf(this.#long.start, this.#long.line, "row_too_long"));
+    if (this.#long !== undefined) lines.push(this.#lineOf(this.#long.start, this.#long.from.line, "row_too_long"));
     this.#long = undefined;
   }
 
   #lineOf(row: Buffer, line: number, known: Fault | null): CsvLine {
-    const next = { offset: this.#offset, line: this.#line };
+    const next = this.#place();
     const fault: Fault | null = known ?? (isUtf8(row) && !row.includes(NUL) ? null : "bad_text");
     const text = (fault === null ? row : row.subarray(0, SHOWN_BYTES)).toString("utf8");
     return { line, next, text, fault: fault === null ? null : { code: fault, message: faults[fault] } };
   }
 }
 
-/** Undefined: the rest of the row has not been read yet. */
-const findRow = (bytes: Buffer, at: number, delimiters: readonly number[], isEnd: boolean): RowSpan | undefined => {
+/**
+ * The row at `at`; `quote` is the next quote behind it, below 0 if there is none. Undefined: the
+ * rest of the row has not been read yet.
+ */
+const findRow = (
+  bytes: Buffer,
+  { at, quote }: { readonly at: number; readonly quote: number },
+  delimiters: readonly number[],
+  isEnd: boolean,
+): RowSpan | undefined => {
   const newline = bytes.indexOf(LF, at);
-  const quote = bytes.indexOf(QUOTE, at);
   const stop = newline < 0 ? bytes.length : newline;
   if (quote >= 0 && quote < stop) return quotedRow(bytes, at, delimiters, isEnd);
   if (stop - at > MAX_ROW_BYTES) return tooLong(at);
@@ -168,6 +204,39 @@ const quotedRow = (bytes: Buffer, at: number, delimiters: readonly number[], isE
   if (!isEnd) return undefined;
   return isQuoted ? broken(bytes, at, isEnd, "unclosed_quote") : rowEnding(bytes, at, bytes.length, lines);
 };
+
+/** The rows of one send to the log, which are repeated after a crash. */
+const BATCH_ROWS = 1_000;
+/**
+ * After so much of a file a batch has fewer rows, or none: a cancel and a stop must be seen.
+ */
+const BATCH_BYTES = 16 * 1024 * 1024;
+
+/** Rows that go to the log together; without rows it shows that the file goes on. */
+type Batch = Pick<CsvPiece, "lines" | "next">;
+/**
+ * Yields the batches of a file: those of 1,000 rows, and what there is after 16 MiB without one.
+ */
+export async function* batches(pieces: AsyncIterable<CsvPiece>): AsyncGenerator<Batch, void> {
+  let waiting: CsvLine[] = [];
+  let read = 0;
+  for await (const { lines, next, bytes } of pieces) {
+    waiting = waiting.concat(lines);
+    read += bytes;
+    let at = 0;
+    for (; waiting.length - at >= BATCH_ROWS; at += BATCH_ROWS) {
+      yield batchOf(waiting.slice(at, at + BATCH_ROWS));
+      read = 0;
+    }
+    waiting = waiting.slice(at);
+    if (read < BATCH_BYTES) continue;
+    yield { lines: waiting, next };
+    waiting = [];
+    read = 0;
+  }
+  if (waiting.length > 0) yield batchOf(waiting);
+}
+const batchOf = (lines: readonly CsvLine[]): Batch => ({ lines, next: lines.at(-1)!.next });
 
 /** Splits a readable row into cells. */
 export const cellsIn = (text: string, delimiter: string): string[] => {

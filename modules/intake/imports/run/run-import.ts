@@ -16,7 +16,7 @@ import type { AskClientFacts } from "../../path/facts.ts";
 import { hostEdge } from "../../path/host-edge.ts";
 import type { Path } from "../../path/path.ts";
 import { BadFile, type Head, readHead } from "../csv/csv-head.ts";
-import { type CsvLine, cellsIn, csvLines } from "../csv/csv-lines.ts";
+import { batches, type CsvLine, cellsIn, csvLines } from "../csv/csv-lines.ts";
 import { subjectsIn } from "../erase-rejected.ts";
 import { errorsKey, fileFrom, type RejectedRow, rejectedText } from "../import-file.ts";
 import { countRows, type ImportStanding, noteHash, type TakenImport } from "../imports.ts";
@@ -31,8 +31,6 @@ export interface ImportPorts {
   readonly clock: () => UnixMs;
 }
 
-/** The rows of one send to the log, which are repeated after a crash. */
-const BATCH_ROWS = 1_000;
 const SHOWN_CHARACTERS = 1_024;
 
 /**
@@ -48,15 +46,15 @@ export const runImport = async (
 ): Promise<ImportStanding> => {
   const { objects } = ports;
   const { import_id: importId, parts } = taken;
-  if (taken.sha256 === null) await checkHash(ports, taken);
+  if (taken.sha256 === null && !(await isHashed(ports, taken, isClosing))) return "goes on";
   const head = taken.checkpoint ?? (await readHead(fileFrom(objects, importId, parts, 0), taken.mapping));
   const lines = csvLines(fileFrom(objects, importId, parts, head.next.offset), head.next, head.delimiter);
   let before: Promise<ImportStanding> = Promise.resolve("goes on");
   let last: CsvLine["next"] = head.next;
   try {
     for await (const batch of batches(lines)) {
-      const admitted = await admitLines(ports, taken, head, batch);
-      last = batch.at(-1)!.next;
+      const admitted = batch.lines.length === 0 ? nothing : await admitLines(ports, taken, head, batch.lines);
+      last = batch.next;
       const standing = await before;
       if (standing !== "goes on" || isClosing()) return standing;
       before = finish(ports, taken, admitted, { ...head, next: last }, false);
@@ -71,26 +69,26 @@ export const runImport = async (
   return finish(ports, taken, nothing, { ...head, next: last }, true);
 };
 
-/** Checks the hash of a file that came in parts. Throws BadFile if the sender named another one. */
-const checkHash = async ({ pool, objects }: ImportPorts, taken: TakenImport): Promise<void> => {
+/**
+ * Checks the hash of a file that came in parts; false: the process closes first. Throws BadFile if
+ * the sender named another one.
+ */
+const isHashed = async (
+  { pool, objects }: ImportPorts,
+  taken: TakenImport,
+  isClosing: () => boolean,
+): Promise<boolean> => {
   const hash = createHash("sha256");
-  for await (const piece of fileFrom(objects, taken.import_id, taken.parts, 0)) hash.update(piece);
+  for await (const piece of fileFrom(objects, taken.import_id, taken.parts, 0)) {
+    if (isClosing()) return false;
+    hash.update(piece);
+  }
   const sha256 = hash.digest("hex");
   const named = await noteHash(pool, taken, sha256);
   if (named !== null && named !== sha256)
     throw new BadFile("checksum_mismatch", `the file has the SHA-256 ${sha256}, and was begun as ${named}`);
+  return true;
 };
-
-async function* batches(pieces: AsyncIterable<readonly CsvLine[]>): AsyncGenerator<readonly CsvLine[], void> {
-  let waiting: CsvLine[] = [];
-  for await (const lines of pieces) {
-    waiting = waiting.concat(lines);
-    let at = 0;
-    for (; waiting.length - at >= BATCH_ROWS; at += BATCH_ROWS) yield waiting.slice(at, at + BATCH_ROWS);
-    waiting = waiting.slice(at);
-  }
-  if (waiting.length > 0) yield waiting;
-}
 
 interface AdmittedRow {
   readonly line: number;

@@ -49,7 +49,15 @@ export const mayBeAsked = (address: string, allowed: AllowedNetworks): boolean =
   if (!ipaddr.isValid(address)) return false;
   return isPublic(address) || isAllowed(address, allowed);
 };
-const isPublic = (address: string): boolean => ipaddr.parse(address).range() === "unicast";
+/**
+ * `::127.0.0.1` and its like: an old form of IPv4 addresses in IPv6 (RFC 4291, 2.5.5.1), which some
+ * systems still connect to.
+ */
+const COMPATIBLE = ipaddr.IPv6.parseCIDR("::/96");
+const isPublic = (address: string): boolean => {
+  const parsed = ipaddr.parse(address);
+  return parsed.range() === "unicast" && !(parsed instanceof ipaddr.IPv6 && parsed.match(COMPATIBLE));
+};
 const isAllowed = (address: string, allowed: AllowedNetworks): boolean => {
   const parsed = ipaddr.process(address);
   return allowed.some((network) => {

@@ -19,7 +19,14 @@ const sidePort = z
   })
   .refine(({ port }) => port <= 65_535, "must be a port, or address:port");
 const optional = z.string().min(1).optional();
-const isRange = (entry: string): boolean => ipaddr.isValid(entry) || ipaddr.isValidCIDR(entry);
+/** No proxy of ours needs a shorter prefix; with one anybody could say who the sender is. */
+const SHORTEST_PREFIX = { ipv4: 8, ipv6: 16 };
+const isRange = (entry: string): boolean => {
+  if (ipaddr.isValid(entry)) return true;
+  if (!ipaddr.isValidCIDR(entry)) return false;
+  const [base, bits] = ipaddr.parseCIDR(entry);
+  return bits >= SHORTEST_PREFIX[base.kind()];
+};
 /**
  * Names that express knows, or addresses and CIDR ranges of our own proxies: only these may say who
  * the sender is.
@@ -35,7 +42,7 @@ const proxies = z
   )
   .refine(
     (list) => list.every((entry) => ["loopback", "linklocal", "uniquelocal"].includes(entry) || isRange(entry)),
-    "must be addresses or CIDR ranges, e.g. 10.0.0.0/8,loopback",
+    "must be addresses or CIDR ranges of your proxies, at least /8 (IPv6: /16), e.g. 10.0.0.0/8,loopback",
   );
 
 const keyring = z.string().transform((text, context): Keyring => {

@@ -51,6 +51,15 @@ test("all problems are reported at once, by the names of the variables", () => {
   expect(problems({ TLS_CERT_FILE: "a.pem" })).toContain("TLS_CERT_FILE and TLS_KEY_FILE: must be given together");
 });
 
+test.each(["0.0.0.0/0", "::/0", "10.0.0.0/8,128.0.0.0/1", "2000::/3"])(
+  "proxies that are half of the internet are refused, since anybody could name the sender: %s",
+  (ranges) => {
+    expect(problems({ TRUSTED_PROXIES: ranges })).toContain(
+      "TRUSTED_PROXIES: must be addresses or CIDR ranges of your",
+    );
+  },
+);
+
 test.each([
   ["s".repeat(64), "few characters"],
   ["abcabcabcabcabcabcabcabcabcabcabcabc", "few characters, repeated"],

@@ -58,7 +58,7 @@ test("the order of checks: path, method, token, hours", async () => {
 });
 
 test("an unknown replay is not found, whatever its id looks like", async () => {
-  for (const id of ["rpl_00000000-0000-0000-0000-000000000000", "x", "%27%3Bdrop", "..%2f"])
+  for (const id of ["rpl_00000000-0000-0000-0000-000000000000", "x", "%27%3Bdrop", "..%2f", "%00", "rpl_%00"])
     expect((await fetch(path(`/${id}`), { headers: { authorization: `Bearer ${admin}` } })).status).toBe(404);
 });
 

@@ -96,6 +96,8 @@ describe("an address", () => {
       "::ffff:8.8.8.8",
       "64:ff9b::7f00:1",
       "2002:7f00:1::",
+      "::7f00:1",
+      "::10.0.0.1",
     ],
     ...["2001:db8::1", "2001::1", "not an address"],
   ])("%s may not be asked", (address) => expect(mayBeAsked(address, [])).toBe(false));

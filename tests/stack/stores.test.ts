@@ -1,7 +1,7 @@
 // The whole embedded stack with its real servers: from an empty folder, through kills, to a second
 // start that finds everything again.
 
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SchemaRegistry, SchemaType } from "@kafkajs/confluent-schema-registry";
 import { createRemoteJWKSet, jwtVerify } from "jose";
@@ -101,6 +101,11 @@ describe("an empty folder", () => {
     expect(await inPostgres("SHOW synchronous_commit")).toEqual([{ synchronous_commit: "on" }]);
     await inClickhouse("CREATE TABLE sales (id UInt64) ENGINE = MergeTree ORDER BY id");
     await inClickhouse("INSERT INTO sales VALUES (1)");
+  });
+
+  test("no other account of the machine reads the files of a store", () => {
+    for (const store of ["kafka", "clickhouse", "postgres", "redis"])
+      expect([store, statSync(join(stack.home, store)).mode & 0o077]).toEqual([store, 0]);
   });
 
   test("the broker takes no topic that was not created", async () => {

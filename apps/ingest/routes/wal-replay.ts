@@ -7,7 +7,7 @@ import { localWindow } from "../../../infra/http/rate-limit.ts";
 import { classify } from "../../../infra/runtime/errors.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Token } from "../../../modules/access/tokens/tokens.ts";
-import { type Replay, readReplay, requestReplay } from "../../../modules/log/replays/replays.ts";
+import { isReplayId, type Replay, readReplay, requestReplay } from "../../../modules/log/replays/replays.ts";
 import { awaitReplay, progressOf, ReplayStalled, reportOf } from "../../../modules/log/replays/report.ts";
 
 export interface WalReplayParts {
@@ -85,7 +85,8 @@ export const walReplayRoutes = (parts: WalReplayParts) => {
     },
     show: async (request: Request, response: Response): Promise<void> => {
       admitted(request);
-      const replay = await readReplay(pool, String(request.params.replay_id)).catch(orElse);
+      const id = String(request.params.replay_id);
+      const replay = isReplayId(id) ? await readReplay(pool, id).catch(orElse) : undefined;
       if (replay === undefined) throw new Problem("not_found", "there is no such replay");
       const { done, total } = progressOf(replay);
       response.json({ ...reportOf(replay), records_done: done, records_total: total });

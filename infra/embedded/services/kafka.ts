@@ -1,7 +1,7 @@
 // Kafka 4.1 from the jars that Maven fetched: one process that is broker and controller, or a
 // cluster of them.
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
@@ -197,7 +197,9 @@ const broker = (name: BrokerName, all: readonly BrokerName[]): Service => {
     ports: [name, controllerOf(name)],
     install: ({ home }) => fetchJars(home),
     prepare: async (place) => {
-      mkdirSync(place.home.path(name), { recursive: true });
+      // The records hold what people sent. An older home has this folder with the rights of all.
+      mkdirSync(place.home.path(name), { recursive: true, mode: 0o700 });
+      chmodSync(place.home.path(name), 0o700);
       const data = place.home.path(name, "data");
       if (!existsSync(join(data, "meta.properties"))) {
         if (existsSync(data))

@@ -127,6 +127,9 @@ const covers = (one: Replay, wanted: WantedReplay): boolean =>
   (one.to_at === null || (wanted.to !== null && wanted.to <= one.to_at)) &&
   wanted.sinks.every((sink) => one.sinks.includes(sink));
 
+/** The form of a replay's id; a text of another form need not reach a store. */
+export const isReplayId = (text: string): boolean => /^rpl_[0-9a-f-]{36}$/.test(text);
+
 export const readReplay = async (pool: Pool, replayId: string): Promise<Replay | undefined> =>
   (await pool.query<Replay>(`select ${columns} from replays where replay_id = $1`, [replayId])).rows[0];
 

@@ -4,6 +4,9 @@ import { docsPage } from "../../docs-page.ts";
 import { openApiOf } from "../../openapi.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
+/** The page has its style in itself, and nothing else. */
+const POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const KEPT = { "Cache-Control": "public, max-age=300" };
 
 export const routes = ({ served, version }: Pick<ApiPorts, "served" | "version">): readonly Route[] => {
@@ -24,7 +27,7 @@ export const routes = ({ served, version }: Pick<ApiPorts, "served" | "version">
     route(readDocs, async () => ({
       status: 200,
       text: made().page,
-      headers: { ...KEPT, "Content-Type": "text/html; charset=utf-8" },
+      headers: { ...KEPT, "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": POLICY },
     })),
   ];
 };

@@ -13,6 +13,7 @@ import { withPool } from "../../pool.ts";
 
 const STARTER_MS = 2_000;
 const STORE_MS = 3_000;
+
 const isAlive = (pid: number | null | undefined): boolean => {
   if (pid === null || pid === undefined) return false;
   try {

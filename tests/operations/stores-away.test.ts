@@ -1,4 +1,4 @@
-// Screens that read the stores outside of a snapshot are refused as unavailable while a store is away.
+// Screens that read stores outside of a snapshot are unavailable while a store is away.
 import { afterAll, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool } from "../../infra/postgres/sql.ts";

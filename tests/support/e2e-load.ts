@@ -144,6 +144,12 @@ export interface Load {
   readonly answers: () => Readonly<Record<string, number>>;
   readonly stop: () => Promise<void>;
 }
+const underWay = new Set<Load>();
+/** Stops what a failed test has left sending, which would fail every later file of the process. */
+export const stopLoads = async (): Promise<void> => {
+  await Promise.allSettled([...underWay].map((load) => load.stop()));
+};
+
 /**
  * Sends batch after batch until it is stopped. A batch without an answer is retried with the same
  * ids, or given up, and then its outcome stays unknown.
@@ -190,12 +196,15 @@ export const startLoad = (settings: LoadSettings): Load => {
   })();
   // Every caller awaits stop(), which throws this error.
   running.catch(() => undefined);
-  return {
+  const load: Load = {
     sent,
     answers: () => answers,
     stop: () => {
       isStopping = true;
+      underWay.delete(load);
       return running;
     },
   };
+  underWay.add(load);
+  return load;
 };

@@ -21,6 +21,7 @@ import { UnknownSchema, UnreadableRecord, type Wire } from "../../stream/wire.ts
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import { workshop } from "../stack/home-for-test.ts";
+import { stopLoads } from "./e2e-load.ts";
 import { fillHome } from "./golden-home.ts";
 import { until } from "./waits.ts";
 
@@ -278,6 +279,7 @@ export const openProduct = async (
       return { was, is };
     },
     clear: async () => {
+      await stopLoads();
       await admin.close();
       await owner.end();
       await app.end();

@@ -18,6 +18,7 @@ import { tookTooLong } from "../../modules/catalog/reference/open-change.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { demoClients } from "../../modules/running/installation/demo-clients.ts";
 import { type Demo, untilInForce } from "../../modules/running/installation/seed.ts";
+import { stopLoads } from "./e2e-load.ts";
 import { openProduct, type Product, type Stored, until } from "./e2e-product.ts";
 
 const READY_MS = 90_000;
@@ -171,6 +172,7 @@ export const joinProduct = async (name?: string): Promise<JoinedProduct> => {
     link: (code) => product.link(own(code)),
     clear: async () => {
       try {
+        await stopLoads();
         for (const app of stopped) await controlOf(stack.run).start(app);
         for (const one of Object.keys(stack.run.apps)) await stack.ready(one);
         await product.quiet(60_000);

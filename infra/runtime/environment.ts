@@ -19,8 +19,11 @@ const sidePort = z
   })
   .refine(({ port }) => port <= 65_535, "must be a port, or address:port");
 const optional = z.string().min(1).optional();
-/** No proxy of ours needs a shorter prefix; with one anybody could say who the sender is. */
-const SHORTEST_PREFIX = { ipv4: 8, ipv6: 16 };
+/**
+ * The prefixes of the largest private networks, 10.0.0.0/8 (RFC 1918) and fc00::/7 (RFC 4193). With
+ * a shorter one anybody could say who the sender is.
+ */
+const SHORTEST_PREFIX = { ipv4: 8, ipv6: 7 };
 const isRange = (entry: string): boolean => {
   if (ipaddr.isValid(entry)) return true;
   if (!ipaddr.isValidCIDR(entry)) return false;
@@ -42,7 +45,7 @@ const proxies = z
   )
   .refine(
     (list) => list.every((entry) => ["loopback", "linklocal", "uniquelocal"].includes(entry) || isRange(entry)),
-    "must be addresses or CIDR ranges of your proxies, at least /8 (IPv6: /16), e.g. 10.0.0.0/8,loopback",
+    "must be addresses or CIDR ranges of your proxies, at least /8 (IPv6: /7), e.g. 10.0.0.0/8,loopback",
   );
 
 const keyring = z.string().transform((text, context): Keyring => {

@@ -31,9 +31,9 @@ test("addresses and the secret are enough, all else has a default", () => {
     TRUSTED_PROXIES: [],
     LOG_LEVEL: "info",
   });
-  expect(readConfig({ ...good, PORT: "", TRUSTED_PROXIES: "10.0.0.0/8, loopback" })).toMatchObject({
+  expect(readConfig({ ...good, PORT: "", TRUSTED_PROXIES: "10.0.0.0/8, fd00::/8,fc00::/7, loopback" })).toMatchObject({
     PORT: 8080,
-    TRUSTED_PROXIES: ["10.0.0.0/8", "loopback"],
+    TRUSTED_PROXIES: ["10.0.0.0/8", "fd00::/8", "fc00::/7", "loopback"],
   });
 });
 

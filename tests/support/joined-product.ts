@@ -118,7 +118,10 @@ const stackOf = (home: string, env: Stack["env"], demo: Partial<Demo>): Stack =>
 };
 
 export interface JoinedProduct extends Product {
-  /** A token of a user of the demonstration for the platform API. */
+  /**
+   * A token of a user of the demonstration for the platform API. The first one starts the API
+   * again: beside Redis, the process counts what files before have asked in the name of that user.
+   */
   readonly token: (email: string) => Promise<string>;
   /** Records of a topic of dead letters that have come since the file joined. */
   readonly letters: (topic: string) => Promise<readonly Stored[]>;
@@ -145,6 +148,7 @@ export const joinProduct = async (name?: string): Promise<JoinedProduct> => {
   const stack = stackOf(home, env, name === undefined ? {} : await shopsOf(name, home, env));
   const own = (word: string): string => (name === undefined ? word : `${word}-${name}`);
   const stopped: string[] = [];
+  let renewed: Promise<void> | undefined;
   const product = await openProduct(
     stack,
     () => readFileSync(said, "utf8").trimEnd().split("\n"),
@@ -166,8 +170,11 @@ export const joinProduct = async (name?: string): Promise<JoinedProduct> => {
       stopped.push(app);
       await stack.stop(app);
     },
-    token: (email) =>
-      demoToken(env.OIDC_ISSUER!, JSON.parse(readFileSync(join(home, "secrets.json"), "utf8")).login, email),
+    token: async (email) => {
+      renewed ??= stack.restart("api");
+      await renewed;
+      return demoToken(env.OIDC_ISSUER!, JSON.parse(readFileSync(join(home, "secrets.json"), "utf8")).login, email);
+    },
     client: (slug) => product.client(own(slug)),
     link: (code) => product.link(own(code)),
     clear: async () => {

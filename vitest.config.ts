@@ -1,4 +1,4 @@
-// The projects. `fast` and `apart` need no server and run within a minute; `thorough` needs none
+// The projects. `fast` and `apart` need no server and run in 90 s; `thorough` needs none
 // either, but takes its time; `gate` measures, so nothing runs beside it. The rest runs one file at
 // a time: `shared` on one embedded stack of real servers, `product` on one installation with all of
 // its apps, the others (`guarantees`, `e2e`, `suite`, `servers`, `drills`) on servers of their own,

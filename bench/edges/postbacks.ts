@@ -8,6 +8,7 @@ import { measure } from "./visited.ts";
 
 const source: SourceSettings = {
   ...{ slug: "bench", name: "A network", kind: "generic", mode: null, state: "active", allow_ips: [], pull: null },
+  ...{ unsigned: null, unsigned_money: false },
   mapping: {
     ...{ event_name: "event", dedup_key: "id", value: "sale.amount", currency: "/sale/currency" },
     ...{ order_id: "sale.order", partner_param: "sub" },

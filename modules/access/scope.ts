@@ -13,7 +13,8 @@ export const tenantsOf = ({ clients, isAll }: Scope): readonly number[] => (isAl
 
 /**
  * Sets the tenants of the transaction to the user's current clients. A partner sees its rows at
- * every client that it ever worked for; a client user loses access to an archived client.
+ * every client that it ever worked for, of those that the user is bound to; a client user loses
+ * access to an archived client.
  */
 export const enterScope = async (tx: PoolClient, user: User): Promise<Scope> => {
   const isAll = user.role === "admin" || (user.role === "viewer" && user.client_ids.length === 0);
@@ -85,7 +86,10 @@ const readClients = async (tx: PoolClient, { role, partner_id, client_ids }: Use
   await tx.query("set local role tributary_reference");
   const { rows } = await tx.query<{ clients: readonly number[] }>(
     role === "partner"
-      ? sql`select known_to as clients from partners where partner_id = ${partner_id} order by version desc limit 1`
+      ? sql`
+        select case when ${client_ids.length === 0} then known_to
+          else array(select c from unnest(known_to) c where c = any (${client_ids}::int[])) end as clients
+        from partners where partner_id = ${partner_id} order by version desc limit 1`
       : sql`select coalesce(array_agg(client_id order by client_id), '{}') as clients from (
           select distinct on (client_id) client_id, status from clients order by client_id, version desc) newest
         where ${role === "client_user" ? sql`client_id = any (${client_ids}) and status <> 'archived'` : sql`true`}`,

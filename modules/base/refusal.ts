@@ -51,8 +51,8 @@ export const conflict = (code: string, message: string, { path = "", ...more }: 
   new RefusalError([{ kind: "conflict", code, path, message, ...more }]);
 
 /** `path` is the field that this caller may not set. */
-export const forbidden = (path: string, message: string): RefusalError =>
-  new RefusalError([{ kind: "forbidden", code: "forbidden", path, message }]);
+export const forbidden = (path: string, message: string, code = "forbidden"): RefusalError =>
+  new RefusalError([{ kind: "forbidden", code, path, message }]);
 
 /** A missing thing and one that the caller may not see are refused in the same words. */
 export const missing = (): RefusalError =>

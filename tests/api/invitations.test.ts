@@ -132,7 +132,7 @@ describe("an invitation", () => {
     expect(await rowOf(id)).toEqual(before);
     const done = await accept(path, token);
     expect([done.status, done.body]).toEqual([200, { status: "accepted", kind: "partner", email, login_url: PORTAL }]);
-    expect(await usersOf(email)).toEqual([{ role: "partner", partner_id: partner, client_ids: [], name: "Iris" }]);
+    expect(await usersOf(email)).toEqual([{ role: "partner", partner_id: partner, client_ids: [own], name: "Iris" }]);
     const { rows } = await owner.query(sql`
       select status from partners where partner_id = ${partner} order by version desc limit 1`);
     expect(rows).toEqual([{ status: "active" }]);

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
+import { checkSources } from "../../modules/running/installation/doctor/postgres-checks.ts";
 import { apiSuite } from "../support/api-suite.ts";
 import { command } from "../support/command.ts";
 import { addedToLog, type RunningIngest, startIngest } from "../support/ingest.ts";
@@ -79,6 +80,45 @@ describe("a source", () => {
     const slug = fresh("taken");
     expect((await create({ slug })).status).toBe(201);
     expect((await create({ slug })).body.code).toBe("slug_taken");
+  });
+
+  test("that anyone may send for is so by choice, and the doctor names it", async () => {
+    const { id, slug } = (await create({ kind: "generic" })).body;
+    const named = async () => {
+      const { ok, detail } = await checkSources(env.POSTGRES_URL!);
+      return [
+        ok,
+        detail
+          .split("; ")
+          .find((part) => part.includes(slug))
+          ?.replace(/ (src_|no).*/s, ""),
+      ];
+    };
+    expect(faultOf(await change(id, { state: "active", unsigned: false }))).toEqual([400, "/secret", "incomplete"]);
+    expect((await change(id, { state: "active" })).body).toMatchObject({ unsigned: null, unsigned_money: false });
+    // Sources of other tests are open too, so what it says of this one is looked at alone.
+    expect(await named()).toEqual([false, "anyone can send sales in the name of"]);
+    const free = await change(id, { unsigned: true });
+    expect(free.body).toMatchObject({ unsigned: true, unsigned_money: false });
+    const secret = "a secret of sixteen and more";
+    expect((await change(id, { secret, unsigned: false })).body.has_secret).toBe(true);
+    expect((await named())[1]).toBeUndefined();
+    expect(faultOf(await change(id, { secret: null }))).toEqual([400, "/secret", "incomplete"]);
+  });
+
+  test("without a secret sends sales only once that is chosen, too", async () => {
+    const { id, slug } = (await create({ kind: "generic", unsigned: true })).body;
+    expect((await change(id, { state: "active" })).status).toBe(200);
+    const path = `/postback/generic?client_id=${own}&source=${slug}`;
+    const sale = { event: "ext_purchase", id: fresh("s"), sale: { amount: "9.50", currency: "MXN" } };
+    const refused = await until("the source is known", 10_000, async () => {
+      const answer = await postback(path, sale);
+      if (answer.status === 404) throw new Error("not yet");
+      return answer;
+    });
+    expect([refused.status, refused.body.errors[0].code]).toEqual([400, "unsigned_money"]);
+    expect((await change(id, { unsigned_money: true })).status).toBe(200);
+    await until("it may move money", 10_000, async () => expect((await postback(path, sale)).status).toBe(200));
   });
 
   test("belongs to its client: others neither see nor change it", async () => {

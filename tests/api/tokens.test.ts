@@ -23,7 +23,7 @@ beforeAll(async () => {
     clients: [{ client_id: -1, slug: `far-${Date.now().toString(36)}`, name: "Far" }],
     partners: [
       { partner_id: -1, name: "Far", email: "far@people.example", client_ids: [-1] },
-      { partner_id: -2, name: "Near", email: "near@people.example", client_ids: [own, -1] },
+      { partner_id: -2, name: "Near", email: "near@people.example", client_ids: [own] },
     ],
   });
   foreign = { client: idOf("clients", -1), partner: idOf("partners", -1) };

@@ -60,6 +60,7 @@ test("every process knows a new token within a second, and what it opens", async
       kind: "ingest",
       client_id: 7,
       partner_id: null,
+      client_ids: null,
       client_side: true,
       ...contracted,
     });

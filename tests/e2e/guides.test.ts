@@ -155,7 +155,7 @@ test("every command that tributary examples prints works as it is pasted, and wh
   });
   const sent = [
     ...["batch purchase", "pixel page_view", "link click", "postback:stripe purchase", "lead lead_submit"],
-    ...["generic:demo-network purchase", "generic:demo-network install", "upload purchase", "pull install"],
+    ...["generic:demo-webhook purchase", "generic:demo-network install", "upload purchase", "pull install"],
   ];
   await until("all of it is stored", 90_000, async () =>
     expect(await storedKinds()).toEqual([...before, ...sent].sort()),

@@ -27,19 +27,19 @@ const payload = {
   at: 1_777_636_800,
 };
 const arrival: Arrival = { receivedAt: NOW, sender: "203.0.113.9", address: "203.0.113.9", header: () => undefined };
-const factsOf = (of: SourceMapping): SourceFacts => ({
+const factsOf = (of: SourceMapping, movesMoney = true): SourceFacts => ({
   ...{
     clientId: 7,
     segments: [],
     consentDefault: 255,
     identify: identifyFor(pepperOf("a secret of the installation", 7), 100),
   },
-  source: { slug: "network", read: readMapping(of) },
+  source: { slug: "network", read: readMapping(of), movesMoney },
 });
-const admitted = (given: unknown, of = mapping) => {
+const admitted = (given: unknown, of = mapping, movesMoney = true) => {
   const bytes = Buffer.from(typeof given === "string" ? given : JSON.stringify(given));
   const body = acceptsGeneric(envelopeOf({ sourceId: 3, clientId: 7 }, bytes));
-  return [...admitGeneric(body, arrival, factsOf(of))][0]!;
+  return [...admitGeneric(body, arrival, factsOf(of, movesMoney))][0]!;
 };
 const dataOf = (given: unknown, of = mapping) => {
   const found = admitted(given, of);
@@ -169,4 +169,25 @@ test("what lies somewhere is said in words", () => {
     ...["nothing", "null", "a list of 1", "an object", "an empty text", "a text of 2 characters", "a number"],
     "true or false",
   ]);
+});
+
+describe("an unsigned source that may move no money", () => {
+  const naming = { ...mapping, mapping: { ...mapping.mapping, click_id: "click" } };
+  const ofType = (event: string, movesMoney: boolean) =>
+    admitted(
+      { event, data: { id: "T-9", amount: "5", currency: "MXN" }, subs: ["ref-7"], click: "c" },
+      naming,
+      movesMoney,
+    );
+  test.each(["purchase", "ext_purchase", "refund", "lead_submit", "install"])("%s is refused", (event) => {
+    expect(ofType(event, false)).toMatchObject({
+      kind: "refused",
+      refusal: { code: "unsigned_money", field: "event_name", message: expect.stringContaining("set its secret") },
+    });
+  });
+  test("another event is taken without its partner and its click", () => {
+    const [free, bound] = [ofType("ext_trial", true), ofType("ext_trial", false)] as any[];
+    expect([free.data.partner_ref, free.data.svc_click_id ?? free.data.click_refused]).not.toEqual([null, null]);
+    expect([bound.kind, bound.data.partner_ref, bound.data.svc_click_id ?? null]).toEqual(["accepted", null, null]);
+  });
 });

@@ -43,7 +43,7 @@ export const openEdgeHost = async (
       if (name === undefined) throw new Problem("unauthorized", "send a token");
       const id = Number(name) || 1;
       const token = { token_id: id, kind: "ingest" as const, client_id: clientId, partner_id: null };
-      return { ...token, client_side: false, requests_a_minute: 100 };
+      return { ...token, client_ids: null, client_side: false, requests_a_minute: 100 };
     },
     uploads: {} as never,
     limit: async () => ({ isAllowed: true, remaining: 1, resetMs: 0 }),

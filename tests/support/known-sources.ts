@@ -5,7 +5,7 @@ import { allowing } from "../../modules/intake/sources/allow-list.ts";
 import type { KnownSource, OpenSources } from "../../modules/intake/sources/source-picture.ts";
 import { clientId } from "./builders.ts";
 
-export interface GivenSource extends Partial<Pick<KnownSource, "slug" | "kind" | "state">> {
+export interface GivenSource extends Partial<Pick<KnownSource, "slug" | "kind" | "state" | "movesMoney">> {
   readonly source_id: number;
   readonly mapping: SourceMapping;
   readonly key?: string;
@@ -35,6 +35,7 @@ const knownOf = ({ source_id, mapping, secret, allow_ips, ...over }: GivenSource
   slug: over.slug ?? "network",
   ...(over.kind && { kind: over.kind }),
   ...(over.state && { state: over.state }),
+  movesMoney: over.movesMoney ?? true,
   allows: allowing(allow_ips ?? []),
   secret: () => secret,
   vault: () => Buffer.alloc(32, 7),

@@ -33,18 +33,25 @@ export const open: OpenEdge = (parts) => {
     const arrival = arrivalOf(address, (name) => request.get(name), receivedAt);
     const answer = async (raw: Buffer) =>
       void response.json(await take({ source, client, raw, arrival }, response, began));
-    if (request.method !== "POST") return answer(fieldsIn(request.url.split("?")[1] ?? ""));
+    const secret = source.secret();
+    if (request.method !== "POST") {
+      // A query has no bytes to sign, and who has read the address somewhere has its key.
+      if (secret !== undefined) throw refused(address, unsigned("send POST: a query bears no signature"));
+      return answer(fieldsIn(request.url.split("?")[1] ?? ""));
+    }
     const isForm = checkType(request, ["identity", "gzip"], ["application/json", FORM_TYPE]) === FORM_TYPE;
     const sender = { token: `source ${source.source_id}`, address };
     const use = async (bytes: Buffer): Promise<void> => {
-      const secret = source.secret();
       if (secret !== undefined && !isSignedPayload({ bytes, header: arrival.header, receivedAt }, secret))
-        throw refused(address, new Problem("unauthorized", "the payload does not bear the signature of this source"));
+        throw refused(address, unsigned("the payload does not bear it"));
       await answer(isForm ? fieldsIn(bytes.toString("utf8")) : bytes);
     };
     return withBody(request, sender, use, MAX_BYTES);
   };
 };
+
+const unsigned = (why: string): Problem =>
+  new Problem("unauthorized", `the payloads of this source are signed, beside its key; ${why}`);
 
 /** Returns the source of the key, if the path names the same source; otherwise undefined. */
 const keyedSource = (sources: OpenSources, { params, query }: Request): KnownSource | undefined => {

@@ -1,7 +1,9 @@
 // POST /postback/generic: takes a payload of a client's source and maps it to an event.
 import { headersOf, send } from "../../../infra/http/direct/direct-host.ts";
+import { perSecond } from "../../../infra/http/direct/per-second.ts";
 import { Problem, unavailable } from "../../../infra/http/problem.ts";
 import { checkType, withBody } from "../../../infra/http/read-body.ts";
+import { senderOf } from "../../../infra/http/sender.ts";
 import { refusals } from "../../../infra/http/tokens.ts";
 import { isSignedPayload } from "../../../modules/intake/sources/signed-payload.ts";
 import type { KnownSource, OpenSources } from "../../../modules/intake/sources/source-picture.ts";
@@ -9,9 +11,16 @@ import type { OpenDirect } from "../edges.ts";
 import { MAX_BYTES, openPayloadTaking } from "../postbacks/payload.ts";
 import { arrivalOf, askedClient } from "../postbacks/request.ts";
 
+/**
+ * What an address may send of one source in a second without a signature, as on the other doors
+ * that strangers use (docs/design/contracts.md, "Limits").
+ */
+const UNSIGNED_A_SECOND = 600;
+
 export const openDirect: OpenDirect = (parts) => {
   const take = openPayloadTaking(parts, "generic");
   const refused = refusals();
+  const unsigned = perSecond(UNSIGNED_A_SECOND);
   return async (visit) => {
     const { request, response, address } = visit;
     const began = performance.now();
@@ -21,6 +30,7 @@ export const openDirect: OpenDirect = (parts) => {
     const source = askedSource(parts.sources, onceIn(asked, "source"), client.clientId);
     if (!source.allows(address))
       throw new Problem("forbidden", "this address is not on the list of the source", { code: "address_not_allowed" });
+    if (source.secret() === undefined && !unsigned.take(`${source.source_id} ${senderOf(address)}`)) throw tooMany();
     checkType(request);
     parts.path.expectRoom();
     const arrival = arrivalOf(address, headersOf(visit), receivedAt);
@@ -44,6 +54,11 @@ const onceIn = (asked: URLSearchParams, name: string): unknown => {
   const given = asked.getAll(name);
   return given.length > 1 ? given : given[0];
 };
+
+const tooMany = (): Problem =>
+  new Problem("rate_limited", `an address sends ${UNSIGNED_A_SECOND} unsigned payloads of a source in a second`, {
+    headers: { "Retry-After": "1" },
+  });
 
 const notSigned = (): Problem =>
   new Problem(

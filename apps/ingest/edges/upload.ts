@@ -57,6 +57,8 @@ const ownerOf = (request: Request, token: Token, reference: Reference | undefine
   const isClients = clientId !== undefined && own?.client_ids.includes(clientId) === true;
   if (!isOwn || !isClients || known.client(clientId)?.status === "archived")
     throw new Problem("forbidden", "this token uploads for its own partner, to the clients of that partner");
+  if (token.client_ids !== null && !token.client_ids.includes(clientId))
+    throw new Problem("forbidden", "this token is older than the work of the partner for this client: have it rotated");
   return { clientId, partner: own };
 };
 

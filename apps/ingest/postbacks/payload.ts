@@ -98,7 +98,7 @@ export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external"
 
   const take = async (sent: SentPayload, counted: RequestCounts): Promise<Answer> => {
     const { source, client, raw, arrival } = sent;
-    const { source_id: sourceId, client_id: clientId, slug } = source;
+    const { source_id: sourceId, client_id: clientId } = source;
     const envelope = envelopeOf({ sourceId, clientId }, raw);
     const body = await read(sent, envelope);
     const notice = noticeOf(source, body);
@@ -107,7 +107,7 @@ export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external"
       return { status: "duplicate", event_id: eventIdOf(clientId, notice.source, notice.key) };
     }
     let eventId = "";
-    const facts: SourceFacts = { ...client, source: { slug, read: source.read } };
+    const facts: SourceFacts = { ...client, source };
     const taken = await edge.take(body, arrival, facts, (data) => {
       eventId = data.event_id;
     });

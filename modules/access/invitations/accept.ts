@@ -19,6 +19,7 @@ interface InvitationRow {
   readonly email: string;
   readonly partner_id: number | null;
   readonly client_id: number | null;
+  readonly client_ids: readonly number[] | null;
   readonly locale: Locale;
   readonly invited_by: string;
   readonly expires_at: number;
@@ -30,8 +31,8 @@ interface Target {
   readonly status: string;
   readonly client_ids: readonly number[];
 }
-const found = sql`i.invitation_id, i.kind, i.email, i.partner_id, i.client_id, i.locale, i.invited_by, i.expires_at,
-  ${stateOf} as status`;
+const found = sql`i.invitation_id, i.kind, i.email, i.partner_id, i.client_id, i.client_ids, i.locale,
+  i.invited_by, i.expires_at, ${stateOf} as status`;
 
 /** The refusal of an invitation that cannot be accepted any more. */
 const ended = (kind: InvitationKind, state: Exclude<InvitationState, "pending"> | "archived"): RefusalError => {
@@ -127,7 +128,8 @@ const accept = async (
 ): Promise<void> => {
   const { tx } = work;
   const { invitation_id: id, email, partner_id, client_id, locale } = invitation;
-  const wanted = { email, name, role, locale, partner_id, client_ids: client_id === null ? [] : [client_id] };
+  const client_ids = client_id === null ? (invitation.client_ids ?? []) : [client_id];
+  const wanted = { email, name, role, locale, partner_id, client_ids };
   // The tenant existed when the invitation was made, and tenants are never removed.
   const known = { client: () => true, partner: () => true };
   const user = await asUsers(tx, async () => {

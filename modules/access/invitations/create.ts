@@ -22,7 +22,7 @@ export interface InvitationInput {
 
 /**
  * Returns the id of the invitation. Throws RefusalError: missing, conflict `client_archived`,
- * `partner_archived`, `email_in_use`, `invitation_pending`.
+ * `partner_archived`, `email_in_use`, `invitation_pending`, forbidden `shared_partner`.
  */
 export const createInvitation = async (
   work: Work,
@@ -32,17 +32,17 @@ export const createInvitation = async (
   const { tx, audit, act } = work;
   const { kind, partner_id, client_id } = input;
   const email = input.email.toLowerCase();
-  const target = await checkOwner(work, input);
+  const { names, client_ids } = await checkOwner(work, input);
   if ((await asUsers(tx, () => findByEmail(tx, email))) !== undefined) throw emailInUse("");
   const { locale, name } = inviter;
-  const wanted = { kind, email, partner_id, client_id, locale, invited_by: act.actor };
+  const wanted = { kind, email, partner_id, client_id, client_ids, locale, invited_by: act.actor };
   const made = await insertInvitation(tx, wanted, keyring, resend);
   if ("pending" in made) {
     const details = { invitation_id: `inv_${made.pending}` };
     throw conflict("invitation_pending", "this address is invited already: wait, or send resend", { details });
   }
   const { invitation_id: id, expires_at, revoked } = made;
-  const facts = { inviter: name, ...target, invitation_id: id, expires_at };
+  const facts = { inviter: name, ...names, invitation_id: id, expires_at };
   const template = `invitation_${kind}` as const;
   await asUsers(tx, () =>
     queueMail(tx, { happening: entityOfInvitation(id), recipient: email, template, locale, facts }),

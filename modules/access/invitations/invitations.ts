@@ -78,6 +78,8 @@ export interface NewInvitation {
   readonly email: string;
   readonly partner_id: number | null;
   readonly client_id: number | null;
+  /** The clients that the user of a partner will see; null: every client of the partner. */
+  readonly client_ids: readonly number[] | null;
   readonly locale: Locale;
   readonly invited_by: string;
 }
@@ -134,11 +136,12 @@ const insertInvitations = async (
     return { ...one, seed, sha256: `\\x${sha256.toString("hex")}` };
   });
   const { rows: made } = await tx.query<NewInvitationRow & { readonly seed: string }>(sql`
-    insert into invitations (kind, email, partner_id, client_id, locale, seed, sha256, invited_by, expires_at)
-    select kind, email, partner_id, client_id, locale, seed, sha256, invited_by,
+    insert into invitations (kind, email, partner_id, client_id, client_ids, locale, seed, sha256, invited_by,
+      expires_at)
+    select kind, email, partner_id, client_id, client_ids, locale, seed, sha256, invited_by,
       clock_timestamp() + make_interval(days => ${DAYS})
     from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as given (kind text, email text, partner_id int,
-      client_id int, locale text, seed text, sha256 bytea, invited_by text)
+      client_id int, client_ids int[], locale text, seed text, sha256 bytea, invited_by text)
     returning invitation_id, expires_at, seed`);
   return rows.map(({ seed }) => {
     const { invitation_id, expires_at } = made.find((one) => one.seed === seed)!;

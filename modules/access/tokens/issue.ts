@@ -16,15 +16,16 @@ const MAY_RAISE = ["admin", "operator"];
 
 /**
  * A new upload token replaces the partner's. Throws RefusalError: missing, conflict
- * `client_archived`, `partner_archived`, and forbidden if the caller may not raise the request
- * limit.
+ * `client_archived`, `partner_archived`, forbidden `shared_partner`, and forbidden if the caller
+ * may not raise the request limit.
  */
 export const issueToken = async (work: Work, wanted: NewToken): Promise<IssuedToken> => {
   const { tx, act, audit } = work;
   const { kind, label, client_id = null, partner_id = null } = wanted;
-  if (client_id !== null || partner_id !== null) await checkOwner(work, { client_id, partner_id });
+  const isOwned = client_id !== null || partner_id !== null;
+  const { client_ids } = isOwned ? await checkOwner(work, { client_id, partner_id }) : { client_ids: null };
   if (!MAY_RAISE.includes(act.role) && (wanted.requests_a_minute ?? 0) > REQUESTS_A_MINUTE) throw byAdminAlone();
-  const { token_id, token } = await createTokenWithin(tx, wanted);
+  const { token_id, token } = await createTokenWithin(tx, { ...wanted, client_ids });
   const requests_a_minute = kind === "ingest" ? (wanted.requests_a_minute ?? REQUESTS_A_MINUTE) : null;
   // The audit identifies the token by `prefix`, because it redacts fields named token.
   const after = { kind, prefix: prefixOf(token), client_id, partner_id, label, requests_a_minute };

@@ -95,7 +95,7 @@ const take = (pool: pg.Pool, before: SnapshotAt<Picture> | undefined): Promise<S
       // whose content then counts.
       const isNewer = before !== undefined && before.value.revision < revision;
       const { rows } = await tx.query<Token & { hash: string; is_live: boolean }>(sql`
-        select token_id, kind, client_id, partner_id, client_side, requests_a_minute,
+        select token_id, kind, client_id, partner_id, client_ids, client_side, requests_a_minute,
           encode(sha256, 'hex') as hash, revoked_at is null as is_live
         from tokens where revision > ${isNewer ? before.value.revision : 0}`);
       const live = new Map(isNewer ? before.value.live : []);

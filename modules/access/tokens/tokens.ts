@@ -17,6 +17,8 @@ export interface Token {
   readonly kind: TokenKind;
   readonly client_id: number | null;
   readonly partner_id: number | null;
+  /** The clients that an upload token is good for; null: every client of its partner. */
+  readonly client_ids: readonly number[] | null;
   /**
    * True if the visitor's own browser or app holds the token. Address and user agent of the request
    * are then the visitor's.
@@ -29,6 +31,7 @@ export interface NewToken {
   readonly label: string;
   readonly client_id?: number;
   readonly partner_id?: number;
+  readonly client_ids?: readonly number[] | null;
   readonly client_side?: boolean;
   /** The limit of an ingest token; REQUESTS_A_MINUTE by default. */
   readonly requests_a_minute?: number;
@@ -77,9 +80,10 @@ export const createTokenWithin = async (
       await tx.query(sql`update tokens set revoked_at = clock_timestamp(), revision = nextval('token_revisions')
         where kind = 'upload' and partner_id = ${wanted.partner_id} and revoked_at is null`);
     const { rows } = await tx.query<{ token_id: number }>(sql`
-      insert into tokens (kind, sha256, client_id, partner_id, client_side, requests_a_minute, label, prefix, revision)
+      insert into tokens (kind, sha256, client_id, partner_id, client_ids, client_side, requests_a_minute,
+        label, prefix, revision)
       values (${wanted.kind}, ${sha256(token)}, ${wanted.client_id ?? null}, ${wanted.partner_id ?? null},
-        ${wanted.client_side ?? false}, ${wanted.requests_a_minute ?? REQUESTS_A_MINUTE},
+        ${wanted.client_ids ?? null}, ${wanted.client_side ?? false}, ${wanted.requests_a_minute ?? REQUESTS_A_MINUTE},
         ${wanted.label}, ${prefixOf(token)}, ${revision}) returning token_id`);
     return { token_id: rows[0]!.token_id, token };
   });

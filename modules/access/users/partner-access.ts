@@ -11,11 +11,19 @@ interface PartnerAccess {
   readonly upload_token: { readonly prefix: string | null; readonly last_used_at: UnixMs | null } | null;
 }
 
-/** The caller must be allowed to see the partner. Disabled users are left out. */
-export const readPartnerAccess = async (tx: PoolClient, partnerId: number): Promise<PartnerAccess> => {
+/**
+ * The caller must be allowed to see the partner. Disabled users, and those bound to other clients,
+ * are left out.
+ */
+export const readPartnerAccess = async (
+  tx: PoolClient,
+  partnerId: number,
+  clients: readonly number[],
+): Promise<PartnerAccess> => {
   await tx.query("set local role tributary_tokens");
   const { rows: users } = await tx.query<PartnerAccess["users"][number]>(sql`
     select user_id as id, email, name from users where partner_id = ${partnerId} and removed_at is null
+      and (client_ids = '{}' or client_ids && ${clients}::int[])
     order by user_id`);
   const { rows: tokens } = await tx.query<NonNullable<PartnerAccess["upload_token"]>>(sql`
     select prefix, last_used_at from tokens

@@ -30,18 +30,21 @@ const usersWhere = (tx: PoolClient, condition: Sql): Promise<readonly Recipient[
   });
 
 /**
- * The users of each of these partners, which the transaction must be able to see. A partner without
- * users gets mail at its own address, in Spanish.
+ * The users of each of these partners, which the transaction must be able to see. If a client is
+ * given, those who see that client. A partner without such users gets mail at its own address, in
+ * Spanish.
  */
 export const addressesOfPartners = async (
   tx: PoolClient,
   partners: readonly number[],
+  clientId: number | null = null,
 ): Promise<readonly (Recipient & { readonly partner_id: number })[]> => {
   type Row = Recipient & { readonly partner_id: number };
   const users = await asUsers(tx, async () => {
     const { rows } = await tx.query<Row>(sql`
       select partner_id, email, locale from users
-      where partner_id = any (${partners}::int[]) and removed_at is null order by user_id`);
+      where partner_id = any (${partners}::int[]) and removed_at is null
+        and (client_ids = '{}' or ${clientId}::int is null or ${clientId} = any (client_ids)) order by user_id`);
     return rows;
   });
   const without = partners.filter((id) => !users.some(({ partner_id }) => partner_id === id));

@@ -64,7 +64,6 @@ export const checkUser = <Given extends Required<NewUser>>(user: Given, known: K
 const checkClients = ({ role, client_ids: ids }: Required<NewUser>, known: KnownTenants | null): void => {
   const missing = known === null ? undefined : ids.find((id) => known.client(id) === undefined);
   if (missing !== undefined) refuse("client_ids", `there is no client ${missing}`);
-  if ((role === "admin" || role === "partner") && ids.length > 0)
-    refuse("client_ids", role === "admin" ? "an admin has all clients" : "a partner user has those of its partner");
+  if (role === "admin" && ids.length > 0) refuse("client_ids", "an admin has all clients");
   if (role === "client_user" && ids.length !== 1) refuse("client_ids", "a client user belongs to one client");
 };

@@ -17,6 +17,7 @@ export interface User {
   readonly name: string;
   readonly role: Role;
   readonly partner_id: number | null;
+  /** Empty: every client of an admin, a viewer or a partner, and none of a manager. */
   readonly client_ids: readonly number[];
   readonly locale: Locale;
 }

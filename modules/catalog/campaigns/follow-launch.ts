@@ -54,7 +54,7 @@ const queueMailsOf = async (
   campaigns: readonly LaunchedCampaign[],
 ): Promise<void> => {
   const partners = [...new Set(campaigns.flatMap(({ links }) => links.map(({ partner_id }) => partner_id)))];
-  const recipients = await addressesOfPartners(tx, partners);
+  const recipients = await addressesOfPartners(tx, partners, client.client_id);
   const types = await paidFor(tx, client.client_id, partners, dayOf(now));
   const mails = campaigns.flatMap(({ campaign_id, version, campaign, starts_on, ends_on, links }) =>
     links.flatMap(({ partner_id, code }) =>

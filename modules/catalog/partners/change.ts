@@ -2,7 +2,7 @@
 // end.
 import { dayOf } from "../../../domain/calendar.ts";
 import { askingOf } from "../../access/scope.ts";
-import { archived } from "../../access/standing.ts";
+import { archived, needWholePartner } from "../../access/standing.ts";
 import { mergePatch } from "../../base/merge-patch.ts";
 import { checkVersion, conflict } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
@@ -34,22 +34,24 @@ const SETTINGS = ["name", "email", "status", "client_ids", "payout", "referral_c
 const MAY_RESTORE = ["admin", "operator"];
 
 /**
- * Clients that the caller may not see stay. Throws RefusalError: missing, `partner_left`,
+ * Clients that the caller may not see stay; all other fields act at every client of the partner.
+ * Throws RefusalError: missing, `partner_left`,
  * `partner_archived`, `version_conflict`, `email_in_use`, `referral_code_taken`, `currency_in_use`,
- * unknown or archived clients.
+ * forbidden `shared_partner`, unknown or archived clients.
  */
 export const changePartner = async (work: Work, { partner_id, patch, version }: PartnerChange): Promise<void> => {
   const { state, shown: before } = await openPartner(work, partner_id, SETTINGS);
   if (state.status === "archived" && (patch.status === undefined || !MAY_RESTORE.includes(work.act.role)))
     throw archived("partner");
+  const { client_ids, ...fields } = patch;
+  if (Object.keys(fields).length > 0) needWholePartner(work.scope, state.known_to);
   checkVersion(version, state.version);
   await checkAddress(work, { state, shown: before }, patch);
   await checkPayout(work, { state, shown: before }, patch);
   if (Object.keys(patch).length === 0) return;
-  const clients = patch.client_ids === undefined ? undefined : await clientsAfter(work, state, patch.client_ids);
+  const clients = client_ids === undefined ? undefined : await clientsAfter(work, state, client_ids);
   const left = clients === undefined ? [] : state.client_ids.filter((id) => !clients.includes(id));
   await endAt(work, partner_id, left);
-  const { client_ids: _, ...fields } = patch;
   const changed = { ...fields, ...(clients && { client_ids: [...clients] }) };
   const changes = { partners: [{ partner_id, ...changed } as never] };
   await changeReference(work, changes, { conflicts: PARTNER_CONFLICTS });

@@ -57,7 +57,7 @@ export const partnerDetail = async (
     ...shown,
     clients: await clientsAmong(tx, state.client_ids, scope.clients),
     links: links.map((link) => ({ ...link, url: `/c/${link.code}` })),
-    ...(fields.includes("users") && (await readPartnerAccess(tx, partnerId))),
+    ...(fields.includes("users") && (await readPartnerAccess(tx, partnerId, scope.clients))),
   };
 };
 

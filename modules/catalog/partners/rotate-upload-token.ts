@@ -2,7 +2,7 @@
 // the partner's users.
 import { randomUUID } from "node:crypto";
 import type { UnixMs } from "../../../stream/flow.ts";
-import { archived } from "../../access/standing.ts";
+import { archived, boundTo, needWholePartner } from "../../access/standing.ts";
 import { readToken } from "../../access/tokens/token-reads.ts";
 import { createTokenWithin } from "../../access/tokens/tokens.ts";
 import { addressesOfPartners } from "../../access/users/recipients.ts";
@@ -22,14 +22,21 @@ export interface RotatedToken {
   readonly rotated_at: UnixMs;
 }
 
-/** Throws RefusalError: missing, conflict `partner_left`, `partner_archived`. */
+/**
+ * Throws RefusalError: missing, conflict `partner_left`, `partner_archived`, forbidden
+ * `shared_partner`.
+ */
 export const rotateUploadToken = async (work: Work, { partner_id, actor }: UploadTokenInput): Promise<RotatedToken> => {
   const { tx, scope, audit } = work;
   const { state, shown } = await openPartner(work, partner_id, ["name"]);
   if (state.status === "archived") throw archived("partner");
+  needWholePartner(scope, state.known_to);
   const recipients = await addressesOfPartners(tx, [partner_id]);
   const label = "upload token rotated in the platform API";
-  const { token_id, token } = await createTokenWithin(tx, { kind: "upload", partner_id, label });
+  const { token_id, token } = await createTokenWithin(tx, {
+    ...{ kind: "upload", partner_id, label },
+    client_ids: boundTo(scope, state.known_to),
+  });
   const row = (await readToken(tx, { token_id }, scope, ["prefix", "created_at"]))!;
   const [prefix, rotated_at]: [string, UnixMs] = [row.prefix, row.created_at];
   const happening = `upload-token-rotated:${randomUUID()}`;

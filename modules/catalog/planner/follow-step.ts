@@ -47,7 +47,11 @@ const happeningOf = ({ client_id, ...key }: PlanKey, { move, version }: Announce
 /** Each partner gets its own lines, without a rate. */
 const mailsToPartners = async ({ tx }: Work, key: PlanKey, step: AnnouncedStep): Promise<readonly Mail[]> => {
   const { move, lines, currency, name, reason = "" } = step;
-  const recipients = await addressesOfPartners(tx, [...new Set(lines.map(({ partner_id }) => partner_id))]);
+  const recipients = await addressesOfPartners(
+    tx,
+    [...new Set(lines.map(({ partner_id }) => partner_id))],
+    key.client_id,
+  );
   return recipients.map(({ partner_id, email, locale }) => ({
     happening: `${happeningOf(key, step)}:${partner_id}`,
     recipient: email,

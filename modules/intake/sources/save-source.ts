@@ -16,6 +16,12 @@ export interface SourceSettings extends SourceMapping {
   readonly mode: RelayMode | null;
   readonly state: SourceState;
   readonly allow_ips: readonly string[];
+  /**
+   * Whether payloads of a generic source come without a signature; null: not chosen yet.
+   * `unsigned_money` lets such payloads move money.
+   */
+  readonly unsigned: boolean | null;
+  readonly unsigned_money: boolean;
   /** Where and how its events are pulled (modules/intake/pulls); null: they are not pulled. */
   readonly pull: object | null;
 }
@@ -28,14 +34,17 @@ export interface SavedSource extends SourceSettings {
   readonly source_id: number;
   readonly client_id: number;
   readonly version: number;
+  readonly has_secret: boolean;
 }
 
 /** The key in an address, 256 random bits. */
 const newKey = (): string => randomBytes(32).toString("base64url");
 
-/** Throws RefusalError: invalid `bad_mode`, `bad_state`, `incomplete`. */
-const check = (after: SourceSettings, before?: Pick<SourceSettings, "state">): void => {
+type CheckedSource = SourceSettings & Pick<SavedSource, "has_secret">;
+/** Throws RefusalError: invalid `bad_mode`, `bad_state`, `bad_unsigned`, `incomplete`. */
+const check = (after: CheckedSource, before?: Pick<SourceSettings, "state">): void => {
   const { kind, mode, state, mapping, constants, pull } = after;
+  checkUnsigned(after);
   if ((kind === "property_relay") !== (mode !== null))
     throw invalid(
       "/mode",
@@ -49,6 +58,15 @@ const check = (after: SourceSettings, before?: Pick<SourceSettings, "state">): v
     throw invalid("/mapping/event_name", "incomplete", "an active source needs a path or a constant of it");
   if (mapping.dedup_key === undefined && pull === null)
     throw invalid("/mapping/dedup_key", "incomplete", "an active source needs the path of what is unique");
+};
+
+const checkUnsigned = ({ kind, state, unsigned, unsigned_money, has_secret }: CheckedSource): void => {
+  if (unsigned === true && kind !== "generic")
+    throw invalid("/unsigned", "bad_unsigned", `leave it out: the address of a source of kind ${kind} has a key`);
+  if (unsigned_money && unsigned !== true)
+    throw invalid("/unsigned_money", "bad_unsigned", "it is for payloads without a signature: say unsigned: true too");
+  if (state === "active" && kind === "generic" && unsigned === false && !has_secret)
+    throw invalid("/secret", "incomplete", "give the secret that signs its payloads, or say unsigned: true");
 };
 
 const isTaken = (error: unknown): boolean =>
@@ -66,20 +84,22 @@ export const insertSource = async (
   secrets: SourceSecrets,
   keyring: Keyring,
 ): Promise<SavedSource> => {
-  check(settings);
+  const has_secret = secrets.secret != null;
+  check({ ...settings, has_secret });
   const { rows } = await tx.query<{ source_id: number }>("select nextval('source_ids')::int as source_id");
   const { source_id: sourceId } = rows[0]!;
   await tx
     .query(sql`
       insert into sources (source_id, client_id, slug, name, kind, mode, state, mapping, constants, event_names,
-        allow_ips, pull, vault)
+        allow_ips, unsigned, unsigned_money, pull, vault)
       values (${sourceId}, ${clientId}, ${settings.slug}, ${settings.name}, ${settings.kind}, ${settings.mode},
         ${settings.state}, ${JSON.stringify(settings.mapping)}::jsonb, ${JSON.stringify(settings.constants)}::jsonb,
         ${JSON.stringify(settings.event_names)}::jsonb, ${settings.allow_ips}::text[],
-        ${json(settings.pull)}::jsonb, ${newSourceVault(sourceId, keyring)})`)
+        ${settings.unsigned}, ${settings.unsigned_money}, ${json(settings.pull)}::jsonb,
+        ${newSourceVault(sourceId, keyring)})`)
     .catch(taken);
   await saveSecrets(tx, sourceId, secrets, keyring);
-  return { ...settings, source_id: sourceId, client_id: clientId, version: 1 };
+  return { ...settings, source_id: sourceId, client_id: clientId, version: 1, has_secret };
 };
 
 /** Returns the source and locks it until the end of the transaction. Undefined if there is none. */
@@ -90,7 +110,7 @@ export const sourceToChange = async (
 ): Promise<SavedSource | undefined> => {
   const { rows } = await tx.query<SavedSource>(sql`
     select source_id, client_id, version, slug, name, kind, mode, state, mapping, constants, event_names,
-      allow_ips, pull
+      allow_ips, unsigned, unsigned_money, pull, secret is not null as has_secret
     from sources where source_id = ${sourceId} and client_id = any (${clients}::int[]) for update`);
   return rows[0];
 };
@@ -103,14 +123,16 @@ export const updateSource = async (
   secrets: SourceSecrets,
   keyring: Keyring,
 ): Promise<SavedSource> => {
-  const after = { ...before, ...patch, version: before.version + 1 };
+  const has_secret = secrets.secret === undefined ? before.has_secret : secrets.secret !== null;
+  const after = { ...before, ...patch, version: before.version + 1, has_secret };
   check(after, before);
   const { source_id: sourceId } = before;
   await tx.query(sql`
     update sources set version = ${after.version}, name = ${after.name}, kind = ${after.kind}, mode = ${after.mode},
       state = ${after.state}, mapping = ${JSON.stringify(after.mapping)}::jsonb,
       constants = ${JSON.stringify(after.constants)}::jsonb, event_names = ${JSON.stringify(after.event_names)}::jsonb,
-      allow_ips = ${after.allow_ips}::text[], pull = ${json(after.pull)}::jsonb, updated_at = clock_timestamp()
+      allow_ips = ${after.allow_ips}::text[], unsigned = ${after.unsigned},
+      unsigned_money = ${after.unsigned_money}, pull = ${json(after.pull)}::jsonb, updated_at = clock_timestamp()
     where source_id = ${sourceId}`);
   await saveSecrets(tx, sourceId, secrets, keyring);
   return after;

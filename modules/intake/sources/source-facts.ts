@@ -12,5 +12,5 @@ export const sourceFactsOf =
   ({ sourceId }: GenericBody, client: RequestFacts): SourceFacts | typeof notActive => {
     const source = sources.byId(sourceId);
     if (source === undefined || source.state !== "active" || source.client_id !== client.clientId) return notActive;
-    return { ...client, source: { slug: source.slug, read: source.read } };
+    return { ...client, source };
   };

@@ -44,6 +44,11 @@ export const sourceFields = {
     .array(z.string().refine(isBlock, "give an address, or a block like 203.0.113.0/24"))
     .max(MOST_BLOCKS)
     .describe("who may send; none: every address"),
+  unsigned: z
+    .boolean()
+    .nullable()
+    .describe("of a generic source whether its payloads come without a signature; null: not chosen yet"),
+  unsigned_money: z.boolean().describe("whether payloads without a signature may move money and name a partner"),
 };
 const LEAST_KEY_BYTES = 16;
 /** Write-only; null removes it. */

@@ -16,6 +16,11 @@ import type { Source } from "./sources.ts";
 export interface KnownSource
   extends Pick<Source, "source_id" | "client_id" | "slug" | "kind" | "state" | "mapping" | "event_names"> {
   readonly read: ReadMapping;
+  /**
+   * False if its payloads come without a signature, by choice, and that choice lets them move no
+   * money (`unsigned_money`).
+   */
+  readonly movesMoney: boolean;
   readonly allows: (address: string) => boolean;
   /** The secret that signs payloads; undefined: they are not signed. Throws CannotUnseal. */
   readonly secret: () => string | undefined;
@@ -83,7 +88,8 @@ const take = (pool: pg.Pool, keyring: Keyring, before: SnapshotAt<Picture> | und
       const { as_of: asOf, revision } = moment[0]!;
       if (before?.value.revision === revision) return { asOf, value: before.value };
       const { rows } = await tx.query<Row>(
-        `select source_id, client_id, slug, kind, state, mapping, constants, event_names, allow_ips, secret, vault,
+        `select source_id, client_id, slug, kind, state, mapping, constants, event_names, allow_ips, unsigned,
+          unsigned_money, secret, vault,
           encode(key_sha256, 'hex') as key from sources order by source_id`,
       );
       return { asOf, value: pictureOf(revision, rows, keyring) };
@@ -109,6 +115,7 @@ const knownOf = (row: Row, keyring: Keyring): KnownSource => {
   return {
     ...{ source_id, client_id, slug, kind, state, mapping, event_names },
     read: readMapping(row),
+    movesMoney: movesMoney(row),
     allows: allowing(row.allow_ips),
     secret: remembered(() =>
       row.secret === null ? undefined : unsealOfSource(row.secret, { sourceId: source_id, column: "secret" }, keyring),
@@ -116,6 +123,10 @@ const knownOf = (row: Row, keyring: Keyring): KnownSource => {
     vault: remembered(() => sourceVault(row.vault, source_id, keyring)),
   };
 };
+
+/** Before anyone has chosen (`unsigned` is null), a source is taken at its word. */
+const movesMoney = ({ secret, unsigned, unsigned_money }: Pick<Row, "secret" | "unsigned" | "unsigned_money">) =>
+  secret !== null || unsigned !== true || unsigned_money;
 
 /** Caches the value, because unsealing costs more than using it. */
 const remembered = <T>(make: () => T): (() => T) => {

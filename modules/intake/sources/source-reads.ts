@@ -1,6 +1,8 @@
 // Reads sources for people: sealed values are never shown, and of a key only its existence.
+import type { Pool } from "pg";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
-import { type Sql, sql } from "../../../infra/postgres/sql.ts";
+import { type Sql, sql, transaction } from "../../../infra/postgres/sql.ts";
+import type { Source } from "./sources.ts";
 
 export interface SourceFilter {
   readonly source_id?: number | undefined;
@@ -24,6 +26,8 @@ export const sourceRows = ({ source_id, client_id, kind, state }: SourceFilter):
         constants: sql`s.constants`,
         event_names: sql`s.event_names`,
         allow_ips: sql`s.allow_ips`,
+        unsigned: sql`s.unsigned`,
+        unsigned_money: sql`s.unsigned_money`,
         pull: sql`s.pull`,
       },
       ...{ has_secret: sql`s.secret is not null`, has_pull_secret: sql`s.pull_secret is not null` },
@@ -38,3 +42,22 @@ export const sourceRows = ({ source_id, client_id, kind, state }: SourceFilter):
     id: { by: sql`s.source_id`, type: "int" },
   };
 };
+
+export type UnsignedSource = Pick<Source, "source_id" | "client_id" | "slug" | "unsigned" | "unsigned_money">;
+
+/**
+ * The active sources whose payloads are not signed. Sources of other kinds have a key in their
+ * address.
+ */
+export const unsignedSources = (pool: Pool): Promise<readonly UnsignedSource[]> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const { rows } = await tx.query<UnsignedSource>(sql`
+        select source_id, client_id, slug, unsigned, unsigned_money from sources
+        where kind = 'generic' and state = 'active' and secret is null order by source_id`);
+      return rows;
+    },
+    { role: "tributary_edge", isReadOnly: true },
+  );

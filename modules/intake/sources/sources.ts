@@ -17,6 +17,8 @@ export interface Source extends SourceMapping {
   readonly state: SourceState;
   /** Addresses and CIDR blocks; empty: every address. */
   readonly allow_ips: readonly string[];
+  readonly unsigned: boolean | null;
+  readonly unsigned_money: boolean;
   /** The secret that signs payloads; null: they are not signed. */
   readonly secret: string | null;
   /** The key that seals raw payloads. */

@@ -1,5 +1,5 @@
-// Further senders of a demonstration client: a network with its mapping, and a payment provider.
-// They are made with the same functions as through the platform API.
+// Further senders of a demonstration client: a network that has a key, a back office that signs,
+// and a payment provider. They are made with the same functions as through the platform API.
 import type pg from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
@@ -8,6 +8,7 @@ import { openProviders, saveProvider } from "../../intake/payment-notices/provid
 import {
   insertSource,
   replaceKey,
+  type SavedSource,
   type SourceSettings,
   sourceToChange,
   updateSource,
@@ -30,42 +31,60 @@ const network: SourceSettings = {
   constants: {},
   event_names: { conversion: "purchase" },
   allow_ips: [],
+  unsigned: null,
+  unsigned_money: false,
   pull: null,
 };
 
-export interface DemoSource {
+/** A back office that signs what it sends, in the form of the network. */
+const backOffice: SourceSettings = {
+  ...network,
+  ...{ slug: "demo-webhook", name: "A back office that signs", kind: "generic", state: "draft", unsigned: false },
+};
+
+interface DemoSource {
   readonly id: string;
   readonly slug: string;
   readonly client_id: number;
-  /** Empty when it has been replaced since: no process keeps the new one in plain text. */
-  readonly key: string;
-  readonly secret: string;
 }
+/** The key is empty when it has been replaced since: no process keeps the new one in plain text. */
+export type DemoNetwork = DemoSource & { readonly key: string };
+export type DemoWebhook = DemoSource & { readonly secret: string };
 
-/** `known` are the key and the secret from an earlier run. */
-export const demoSource = (
+/** `known` is the key from an earlier run. */
+export const demoNetwork = (opening: Opening, known: string | undefined): Promise<DemoNetwork> =>
+  saved(opening, network, async (tx, source, key_sha256) => {
+    // Before, this source signed, too.
+    if (source.has_secret) await updateSource(tx, source, {}, { secret: null }, opening.keyring);
+    if (known === undefined || key_sha256 === null) return { key: await replaceKey(tx, source) };
+    return { key: key_sha256.equals(hashOfKey(known)) ? known : "" };
+  });
+
+/** `known` is the secret from an earlier run. */
+export const demoWebhook = (opening: Opening, known: string | undefined): Promise<DemoWebhook> =>
+  saved(opening, backOffice, async (tx, source) => {
+    const secret = known ?? newClientSecret();
+    if (known === undefined) await updateSource(tx, source, { state: "active" }, { secret }, opening.keyring);
+    return { secret };
+  });
+
+/** Makes the source unless it is there, and adds what opens it. */
+const saved = <Credential>(
   { pool, keyring, clientId }: Opening,
-  known: { readonly key: string | undefined; readonly secret: string | undefined },
-): Promise<DemoSource> =>
+  settings: SourceSettings,
+  open: (tx: pg.PoolClient, source: SavedSource, key_sha256: Buffer | null) => Promise<Credential>,
+): Promise<DemoSource & Credential> =>
   transaction(pool, [clientId], async (tx) => {
     const { rows } = await tx.query<{ source_id: number; key_sha256: Buffer | null }>(
-      sql`select source_id, key_sha256 from sources where client_id = ${clientId} and slug = ${network.slug}`,
+      sql`select source_id, key_sha256 from sources where client_id = ${clientId} and slug = ${settings.slug}`,
     );
-    const secret = known.secret ?? newClientSecret();
-    const shown = (sourceId: number, key: string): DemoSource => ({
-      ...{ id: `src_${sourceId}`, slug: network.slug, client_id: clientId, key, secret },
-    });
     const [there] = rows;
-    if (there !== undefined && known.key !== undefined && known.secret !== undefined) {
-      const isOurs = there.key_sha256?.equals(hashOfKey(known.key)) === true;
-      return shown(there.source_id, isOurs ? known.key : "");
-    }
     const source =
       there === undefined
-        ? await insertSource(tx, clientId, network, { secret }, keyring)
-        : // A run that died before its answer was kept.
-          await updateSource(tx, (await sourceToChange(tx, there.source_id, [clientId]))!, {}, { secret }, keyring);
-    return shown(source.source_id, await replaceKey(tx, source));
+        ? await insertSource(tx, clientId, settings, {}, keyring)
+        : (await sourceToChange(tx, there.source_id, [clientId]))!;
+    const opened = await open(tx, source, there?.key_sha256 ?? null);
+    return { id: `src_${source.source_id}`, slug: settings.slug, client_id: clientId, ...opened };
   });
 
 /** The secret that signs the client's Stripe notices. A secret that was saved meanwhile is kept. */

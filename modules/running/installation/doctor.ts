@@ -5,7 +5,14 @@ import { type Home, readJson } from "../../../infra/embedded/home.ts";
 import type { Run } from "../../../infra/embedded/supervisor.ts";
 import type { Check, Finding, NamedCheck } from "./doctor/finding.ts";
 import { machineChecks } from "./doctor/machine-checks.ts";
-import { checkClock, checkHosting, checkPostgres, checkRetention, checkUsers } from "./doctor/postgres-checks.ts";
+import {
+  checkClock,
+  checkHosting,
+  checkPostgres,
+  checkRetention,
+  checkSources,
+  checkUsers,
+} from "./doctor/postgres-checks.ts";
 import { checkClickhouse, checkKafka, checkRedis, checkRegistry } from "./doctor/server-checks.ts";
 
 /**
@@ -47,6 +54,7 @@ const serverChecks = (home: Home, config: StackConfig, services: Partial<Run["se
       users: (url) => checkUsers(url, isDemo),
       retention: checkRetention,
       hosting: checkHosting,
+      sources: checkSources,
     }),
     ...checksAt(config.CLICKHOUSE_URL ?? urlOf(services.clickhouse), { clickhouse: checkClickhouse }),
     ...checksAt(config.REDIS_URL ?? urlOf(services.redis), { redis: checkRedis }),

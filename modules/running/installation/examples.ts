@@ -91,7 +91,7 @@ const stripe: Make = (ingest, { stripe: { client_id, secret } }) => {
   };
 };
 
-const webhook: Make = (ingest, { source: { client_id, slug, secret } }) => ({
+const webhook: Make = (ingest, { webhook: { client_id, slug, secret } }) => ({
   says: `any JSON by the mapping of a source, signed: npx tributary sources list (docs/sources/webhook.md)`,
   command:
     `b='{"event":"conversion","id":"hook-'$(date +%s)'",` +
@@ -101,7 +101,7 @@ const webhook: Make = (ingest, { source: { client_id, slug, secret } }) => ({
 });
 
 /** A query string is flat, so an install sends all its fields at the top level. */
-const external: Make = (ingest, { source: { slug, key } }) =>
+const external: Make = (ingest, { network: { slug, key } }) =>
   key === ""
     ? null
     : {

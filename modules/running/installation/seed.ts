@@ -12,7 +12,7 @@ import { listUsers, withUsers } from "../../access/users/users.ts";
 import { referenceNow } from "../../catalog/clients/find-client.ts";
 import { writeReference } from "../../catalog/reference/writer.ts";
 import { demoClients } from "./demo-clients.ts";
-import { type DemoSource, demoSource, demoStripeSecret } from "./demo-senders.ts";
+import { type DemoNetwork, type DemoWebhook, demoNetwork, demoStripeSecret, demoWebhook } from "./demo-senders.ts";
 
 /**
  * Tokens and secrets in plain text by name (`ingest:aurora-music`, `hmac:aurora-music`, `admin`,
@@ -48,8 +48,9 @@ export interface Demo {
     readonly partner_id: number;
     readonly url: string;
   }[];
-  /** A network that sends events, and the secret of Stripe's notices; both belong to one client. */
-  readonly source: DemoSource;
+  /** A network with a key, a back office that signs, and Stripe's notices: all of one client. */
+  readonly network: DemoNetwork;
+  readonly webhook: DemoWebhook;
   readonly stripe: { readonly client_id: number; readonly secret: string };
   readonly users: readonly { readonly email: string; readonly role: string }[];
 }
@@ -147,13 +148,14 @@ const uploadTokensOf = async ({ pool, secrets }: Seeding, links: Demo["links"]):
 const seedSenders = async (
   { pool, keyring, secrets }: Seeding,
   clientId: number,
-): Promise<Pick<Demo, "source" | "stripe">> => {
+): Promise<Pick<Demo, "network" | "webhook" | "stripe">> => {
   const opening = { pool, keyring, clientId };
-  const source = await demoSource(opening, { key: secrets["source:key"], secret: secrets["source:secret"] });
-  if (source.key !== "") secrets["source:key"] = source.key;
+  const network = await demoNetwork(opening, secrets["source:key"]);
+  if (network.key !== "") secrets["source:key"] = network.key;
+  const webhook = await demoWebhook(opening, secrets["webhook:secret"]);
   const stripe = await demoStripeSecret(opening, secrets["stripe:secret"]);
-  Object.assign(secrets, { "source:secret": source.secret, "stripe:secret": stripe });
-  return { source, stripe: { client_id: clientId, secret: stripe } };
+  Object.assign(secrets, { "webhook:secret": webhook.secret, "stripe:secret": stripe });
+  return { network, webhook, stripe: { client_id: clientId, secret: stripe } };
 };
 
 /** A partner has one token: one that the partner has rotated to meanwhile is kept. */

@@ -21,7 +21,7 @@ export interface GenericBody {
   readonly texts: Texts;
 }
 export interface SourceFacts extends RequestFacts {
-  readonly source: { readonly slug: string; readonly read: ReadMapping };
+  readonly source: { readonly slug: string; readonly read: ReadMapping; readonly movesMoney: boolean };
 }
 
 const HEAD = /^src_([1-9]\d{0,9}) ([1-9]\d{0,9})\n/;
@@ -76,10 +76,25 @@ export function* admitGeneric(
   facts: SourceFacts,
 ): Generator<Admission<EventReceived>, void> {
   const mapped = mapPayload(payload, facts.source.read);
-  yield "code" in mapped
-    ? { kind: "refused", id: null, refusal: refusalOf(mapped) }
-    : admitMapped(mapped, texts, arrival, facts);
+  if ("code" in mapped) yield { kind: "refused", id: null, refusal: refusalOf(mapped) };
+  else if (facts.source.movesMoney) yield admitMapped(mapped, texts, arrival, facts);
+  else if (MOVES_MONEY.has(mapped.event_name)) yield { kind: "refused", id: null, refusal: unsignedMoney(mapped) };
+  else yield admitMapped(withoutPartner(mapped), texts, arrival, facts);
 }
+
+/** A click names a partner, too. */
+const withoutPartner = ({ partner_param: _, click_id: __, ...mapped }: MappedPayload): MappedPayload => mapped;
+
+/**
+ * The types that can earn a commission (processors/score/rule.ts), and the one that takes it back.
+ */
+const MOVES_MONEY: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "lead_submit", "install"]);
+const unsignedMoney = ({ event_name }: MappedPayload): Refusal => ({
+  code: "unsigned_money",
+  field: "event_name",
+  message: `${event_name} moves money, and this source does not sign: set its secret, or unsigned_money`,
+  retryable: false,
+});
 
 const refusalOf = ({ code, field, path, found, hint }: MappingFault): Refusal => ({
   code,

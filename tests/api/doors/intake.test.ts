@@ -27,7 +27,8 @@ const newSource = (client_id: number, more: object = {}) => ({
 });
 /** A file of the command line: omitted fields have their defaults. */
 const whole = (source: object) => ({
-  ...{ mode: null, state: "draft", constants: {}, event_names: {}, allow_ips: [], pull: null, ...source },
+  ...{ mode: null, state: "draft", constants: {}, event_names: {}, allow_ips: [], pull: null },
+  ...{ unsigned: null, unsigned_money: false, ...source },
 });
 const UNKNOWN = 2_000_000_000;
 
@@ -47,6 +48,10 @@ const cases: readonly SourceCase[] = [
   { code: "bad_mode", change: { kind: "property_relay" } },
   { code: "incomplete", change: { mapping: {}, state: "active" } },
   { code: "incomplete", change: { mapping: { event_name: "event" }, state: "active" } },
+  { code: "incomplete", change: { unsigned: false, state: "active" } },
+  { code: "bad_unsigned", make: { kind: "mmp", unsigned: true } },
+  { code: "bad_unsigned", make: { unsigned_money: true } },
+  { code: "bad_unsigned", change: { unsigned: false, unsigned_money: true } },
   { code: "not_found", id: UNKNOWN, change: { name: "Other" } },
 ];
 

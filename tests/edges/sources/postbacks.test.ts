@@ -1,7 +1,7 @@
 // POST /postback/generic and /postback/external/:source over HTTP, in this process.
 
 import { createHmac } from "node:crypto";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { sourceKinds } from "../../../domain/sources/source.ts";
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
 import { readmitted } from "../../../modules/intake/path/refused-events.ts";
@@ -24,6 +24,7 @@ const payload = { event: "sale", id: "T-1", amount: "12.50", sub: "ref-7" };
 const secret = "whsec_c2VjcmV0IG9mIGEgc291cmNlLCAyNCBieXRlcw==";
 const hosts: EdgeHost[] = [];
 afterEach(async () => {
+  vi.restoreAllMocks();
   for (const host of hosts.splice(0)) await host.close();
 });
 
@@ -142,6 +143,83 @@ describe("POST /postback/generic", () => {
       expect((await send(`${generic}&source=sealed`, text, signed)).status).toBe(200);
     },
   );
+});
+
+describe("who may send in the name of a source", () => {
+  const text = JSON.stringify(payload);
+  const signedBy = (whsec: string) => {
+    const mac = createHmac("sha256", Buffer.from(whsec.slice(6), "base64"))
+      .update(text)
+      .digest("hex");
+    return { "x-svc-signature": mac };
+  };
+  const oldSecret = "whsec_YW5vdGhlciBzZWNyZXQsIDI0IGJ5dGVzIGFnbw==";
+  const unsignedTaken = (kind: string) => (kind === "generic" ? 200 : 404);
+  /** A way to send, and its status for a source with a secret, and for one of this kind without. */
+  type Way = readonly [string, string, Record<string, string>, number, (kind: string) => number];
+  const external = (key: string) => `/postback/external/network${key && `?key=${key}`}`;
+  const at = `${generic}&source=network`;
+  const ways: readonly Way[] = [
+    ["/postback/generic, no credential", at, {}, 401, unsignedTaken],
+    ["/postback/generic, the key", `${at}&key=key-now`, {}, 401, unsignedTaken],
+    ["/postback/generic, a wrong signature", at, { "x-svc-signature": "0".repeat(64) }, 401, unsignedTaken],
+    ["/postback/generic, a signature of the secret before", at, signedBy(oldSecret), 401, unsignedTaken],
+    ["/postback/generic, the signature", at, signedBy(secret), 200, unsignedTaken],
+    ["/postback/external, no credential", external(""), {}, 401, () => 401],
+    ["/postback/external, a wrong key", external("key-not"), {}, 401, () => 401],
+    ["/postback/external, the key before", external("key-old"), {}, 401, () => 401],
+    ["/postback/external, the key", external("key-now"), {}, 401, () => 200],
+    ["/postback/external, the key before and the signature", external("key-old"), signedBy(secret), 401, () => 401],
+    ["/postback/external, the key and the signature before", external("key-now"), signedBy(oldSecret), 401, () => 200],
+    ["/postback/external, the key and the signature", external("key-now"), signedBy(secret), 200, () => 200],
+    ["/postback/external, the signature alone", external(""), signedBy(secret), 401, () => 401],
+  ];
+  const table = sourceKinds.flatMap((kind) => ways.map((way) => [kind, ...way] as const));
+  test.each(table)("kind %s at %s", async (kind, _, path, headers, withSecret, withoutSecret) => {
+    for (const isSigned of [true, false]) {
+      const before = { source_id: 9, kind, mapping, key: "key-old", ...(isSigned && { secret: oldSecret }) };
+      const given: GivenSource[] = [before];
+      const { host, send } = await opened(given);
+      given[0] = { ...before, key: "key-now", ...(isSigned && { secret }) };
+      const status = isSigned ? withSecret : withoutSecret(kind);
+      expect((await send(path, text, { headers })).status, `signed: ${isSigned}`).toBe(status);
+      expect(host.events).toHaveLength(status === 200 ? 1 : 0);
+    }
+  });
+  test.each(sourceKinds)("kind %s at GET, whose query bears no signature", async (kind) => {
+    const keyed = { source_id: 9, kind, mapping, key: "key-now" };
+    const query = "/postback/external/network?key=key-now&event=sale&id=T-9&amount=7";
+    const { send } = await opened([keyed]);
+    expect((await send(query)).status).toBe(200);
+    const { host, send: toSigned } = await opened([{ ...keyed, secret }]);
+    expect((await toSigned(query)).status).toBe(401);
+    expect(host.events).toEqual([]);
+  });
+  test("an unsigned sale waits until its source may move money", async () => {
+    const { host, send } = await opened([{ source_id: 1, mapping, movesMoney: false }]);
+    const { status, body } = await send(generic, payload);
+    expect([status, body.errors[0].code, body.field]).toEqual([400, "unsigned_money", "event_name"]);
+    expect([host.events.length, host.letters.length]).toEqual([0, 1]);
+    expect((await send(generic, { ...payload, event: "ext_trial" })).status).toBe(200);
+    expect(host.events[0]).toMatchObject({ t: "custom", custom_name: "ext_trial", partner_ref: null });
+  });
+  test("an address sends 600 unsigned payloads of a source in a second, and signed ones without a limit", async () => {
+    // The whole test is one second.
+    vi.spyOn(performance, "now").mockReturnValue(5_000);
+    const { host, send } = await opened([
+      { source_id: 1, mapping },
+      { source_id: 2, slug: "sealed", mapping, secret },
+    ]);
+    const statusesOf = async (path: string, headers = {}) => {
+      const statuses: number[] = [];
+      for (let n = 0; n < 610; n += 1) statuses.push((await send(path, text, { headers })).status);
+      return statuses;
+    };
+    const unsigned = await statusesOf(`${generic}&source=network`);
+    expect([unsigned.slice(0, 600), unsigned.slice(600)]).toEqual([Array(600).fill(200), Array(10).fill(429)]);
+    expect(new Set(await statusesOf(`${generic}&source=sealed`, signedBy(secret)))).toEqual(new Set([200]));
+    expect(host.letters).toEqual([]);
+  });
 });
 
 describe("a source with a secret", () => {

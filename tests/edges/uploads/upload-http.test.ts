@@ -185,6 +185,30 @@ describe("what is refused", () => {
     expect((await put(`${client}/${partner}/a.csv`, file, { authorization: "" })).status).toBe(401);
   });
 
+  test("a client that the partner works for since the token was made", async () => {
+    const [label, path] = ["bound", `${client}/${partner}/bound.csv`];
+    const made = (client_ids: readonly number[]) =>
+      createToken(app, { kind: "upload", label, partner_id: partner, client_ids });
+    try {
+      const { token: foreign } = await made([other]);
+      const refused = await until("the token is known", 10_000, async () => {
+        const answer = await put(path, fileOf(label, 1), { authorization: `Bearer ${foreign}` });
+        if (answer.status === 401) throw new Error("not yet");
+        return answer;
+      });
+      expect([refused.status, refused.body.detail]).toEqual([403, expect.stringContaining("have it rotated")]);
+      const { token: bound } = await made([client]);
+      await until("the token uploads", 10_000, async () => {
+        expect((await put(path, fileOf(label, 1), { authorization: `Bearer ${bound}` })).status).toBe(201);
+      });
+    } finally {
+      ({ token } = await createToken(app, { kind: "upload", label: "test", partner_id: partner }));
+      await until("the token of the other tests", 10_000, async () => {
+        expect((await put(`${client}/${partner}/not-csv`, "")).status).toBe(400);
+      });
+    }
+  });
+
   test("empty files, bombs, broken gzip and kinds of encoding", async () => {
     const path = `${client}/${partner}`;
     expect((await put(`${path}/a.csv`, "")).body).toMatchObject({ status: 400, code: "empty_file" });

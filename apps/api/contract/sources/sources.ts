@@ -46,7 +46,7 @@ const row = z.object({
   updated_at: time,
   version: z.int(),
 });
-const { slug, name, kind, mode, mapping, constants, event_names, allow_ips } = sourceFields;
+const { slug, name, kind, mode, mapping, constants, event_names, allow_ips, unsigned, unsigned_money } = sourceFields;
 const secrets = { secret: sourceSecrets.secret.optional(), pull_secret: sourceSecrets.pull_secret.optional() };
 
 export const listSources = listContract({
@@ -67,6 +67,8 @@ export const createSource = contract({
     constants: constants.default({}),
     event_names: event_names.default({}),
     allow_ips: allow_ips.default([]),
+    unsigned: unsigned.default(null),
+    unsigned_money: unsigned_money.default(false),
     pull: pull.default(null),
     ...secrets,
   }),
@@ -81,8 +83,10 @@ export const changeSource = contract({
   summary: "Changes what is given; edges follow within a second. A draft becomes active, an active one is paused.",
   params: ofSource,
   body: z.strictObject({
-    ...z.object({ name, kind, mode, mapping, constants, event_names, allow_ips, pull, state: sourceState }).partial()
-      .shape,
+    ...z
+      .object({ name, kind, mode, mapping, constants, event_names, allow_ips, unsigned, unsigned_money, pull })
+      .partial().shape,
+    state: sourceState.optional(),
     ...secrets,
     version,
   }),

@@ -70,7 +70,7 @@ const withSource = <Result>(
 
 const COLUMNS = [
   ...["id", "client_id", "slug", "name", "kind", "mode", "state", "mapping", "constants", "event_names", "allow_ips"],
-  ...["pull", "has_secret", "has_key", "last_pull_at", "version"],
+  ...["unsigned", "unsigned_money", "pull", "has_secret", "has_key", "last_pull_at", "version"],
 ];
 
 const list = ({ client: slugOrId, json }: { client?: string; json?: boolean }): Promise<void> =>
@@ -85,16 +85,24 @@ const list = ({ client: slugOrId, json }: { client?: string; json?: boolean }): 
       table(
         ["id", "client", "slug", "kind", "state", "signed", "key", "last pull", "name"],
         shown.map((row) => [
-          ...[row.id, row.client_id, row.slug, row.kind, row.state, row.has_secret ? "yes" : "no"],
+          ...[row.id, row.client_id, row.slug, row.kind, row.state, signedText(row)],
           ...[row.has_key ? "yes" : "no", minuteOf(row.last_pull_at), row.name],
         ]),
       ),
     );
   });
 
+/** Whether the payloads of a source are signed, or why they need not be. */
+const signedText = ({ kind, has_secret, unsigned, unsigned_money }: Readonly<Record<string, any>>): string => {
+  if (has_secret) return "yes";
+  if (kind !== "generic") return "no";
+  if (unsigned === null) return "no, not chosen";
+  return unsigned_money ? "no, with money" : "no, without money";
+};
+
 const show = (id: string): Promise<void> =>
   withSource(id, async (work, sourceId) => {
-    const { source_id: _, version: __, ...source } = await readSource(work, sourceId);
+    const { source_id: _, version: __, has_secret: ___, ...source } = await readSource(work, sourceId);
     printJson({ id, ...source });
   });
 
@@ -142,7 +150,8 @@ const created = ({ id: _, ...given }: Input, isSaved: boolean): Promise<SavedPai
   if (client_id === undefined || slug === undefined || name === undefined || kind === undefined)
     throw new UsageError("a new source needs client_id, slug, name and kind; a known one is named by its id");
   const none = { mode: null, state: "draft", mapping: {}, constants: {}, event_names: {}, allow_ips: [], pull: null };
-  const source = { ...none, ...given } as NewSource;
+  const choices = { unsigned: null, unsigned_money: false };
+  const source = { ...none, ...choices, ...given } as NewSource;
   return withPool(async (pool) => {
     await clientOf(pool, String(client_id));
     const make = (work: Work) => createSource(work, keyring(), source);

@@ -64,8 +64,8 @@ export const invitePartners = async (
   const guests = partners.flatMap(({ id, made }) => (made?.status === "invited" ? { id, ...made } : []));
   if (guests.length === 0) return [];
   const wanted = guests.map(({ id, email }) => ({
-    ...{ kind: "partner" as const, email: email.toLowerCase(), partner_id: id, client_id: null },
-    ...{ locale, invited_by: act.actor },
+    ...{ kind: "partner" as const, email: email.toLowerCase(), partner_id: id },
+    ...{ client_id: null, client_ids: null, locale, invited_by: act.actor },
   }));
   const made = await createFirstInvitations(tx, wanted, keyring);
   const mails = made.map(({ invitation_id, expires_at }, n) => ({

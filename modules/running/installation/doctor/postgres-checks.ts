@@ -2,6 +2,7 @@
 import pg from "pg";
 import { openPool } from "../../../../infra/postgres/sql.ts";
 import { pipeline } from "../../../../topology.ts";
+import { type UnsignedSource, unsignedSources } from "../../../intake/sources/source-reads.ts";
 import { hostings } from "../../../log/groups/group-holds.ts";
 import { unhosted } from "../../../log/groups/hosts.ts";
 import { clientRetentions } from "../../../privacy/retention.ts";
@@ -84,6 +85,27 @@ export async function checkHosting(url: string): Promise<Finding> {
   return missing.length === 0
     ? good("every stage and sink")
     : bad(`no worker hosts ${missing.join(", ")}`, "give them to a worker: docs/operate.md shows its arguments");
+}
+
+/** Generic sources without a secret. */
+export async function checkSources(url: string): Promise<Finding> {
+  const sources = await askApplication(url, unsignedSources);
+  if (sources === undefined) return notMigrated;
+  const named = (list: readonly UnsignedSource[]): string =>
+    list.map(({ source_id, client_id, slug }) => `src_${source_id} (${slug} of client ${client_id})`).join(", ");
+  const open = sources.filter(({ unsigned }) => unsigned === null);
+  if (open.length > 0)
+    return bad(
+      `anyone can send sales in the name of ${named(open)}: no secret, and its client has not chosen that`,
+      "give it a secret, or say unsigned: true, with unsigned_money where it shall (docs/sources/webhook.md)",
+    );
+  const paid = sources.filter(({ unsigned_money }) => unsigned_money);
+  const unpaid = sources.filter(({ unsigned_money }) => !unsigned_money);
+  const chosen = [
+    ...(paid.length > 0 ? [`by choice anyone can send sales in the name of ${named(paid)}`] : []),
+    ...(unpaid.length > 0 ? [`by choice anyone can send events without money in the name of ${named(unpaid)}`] : []),
+  ];
+  return good(chosen.length === 0 ? "every active one has a secret or a key" : chosen.join("; "));
 }
 
 export async function checkClock(url: string): Promise<Finding> {

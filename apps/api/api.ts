@@ -84,7 +84,7 @@ const serverPorts = (
     identify: identify({ issuer: config.OIDC_ISSUER, userOf: (...asked) => userOf(pool, ...asked) }),
     isSigned: leads.isSigned,
     refused: refusals(),
-    service: (request) => authenticate(request, request.ip ?? "").token_id,
+    service: async (request) => (await authenticate(request, request.ip ?? "")).token_id,
     files: { underWay: 0 },
     trustedProxies: config.TRUSTED_PROXIES,
     ...{ pool, limit, planOf, cursorKeys, portal, count, log },

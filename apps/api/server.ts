@@ -25,7 +25,7 @@ export interface ServerPorts extends AskPorts {
   /** Throws Problem 401, 429 or 503. */
   readonly identify: (request: Request, address: string, requestId: string) => Promise<User>;
   /** The id of a service token; throws Problem 401. */
-  readonly service: (request: Request) => number;
+  readonly service: (request: Request) => Promise<number>;
   /** Whether the client has signed the bytes. */
   readonly isSigned: (clientId: number, bytes: Buffer, signature: string | undefined) => Promise<boolean>;
   /** The answer to an address without a valid signature; after too many of them it is 429. */
@@ -166,7 +166,7 @@ const callerOf = async (
     return { kind: "anyone" };
   }
   if (route.auth === "service-token") {
-    await take(`token:${ports.service(request)}`, USUAL);
+    await take(`token:${await ports.service(request)}`, USUAL);
     return { kind: "service" };
   }
   const user = await ports.identify(request, request.ip ?? "", response.locals.requestId as string);

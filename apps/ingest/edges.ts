@@ -14,7 +14,7 @@ import type { Objects } from "../../infra/objects/objects.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import type { Token } from "../../modules/access/tokens/tokens.ts";
-import type { AskClientFacts, EdgeFacts } from "../../modules/intake/path/facts.ts";
+import type { AskClientFacts, AwaitInForce, EdgeFacts } from "../../modules/intake/path/facts.ts";
 import type { HostPorts } from "../../modules/intake/path/host-edge.ts";
 import type { Path } from "../../modules/intake/path/path.ts";
 import type { LookUp } from "../../modules/intake/payment-notices/look-up.ts";
@@ -30,10 +30,11 @@ export interface UploadPorts {
   readonly pool: Pool;
   readonly objects: Pick<Objects, "put">;
   readonly reference: () => Reference | undefined;
+  readonly inForce: AwaitInForce;
 }
 
 export interface EdgeParts extends HostPorts {
-  readonly authenticate: (request: IncomingMessage, address: string) => Token;
+  readonly authenticate: (request: IncomingMessage, address: string) => Promise<Token>;
   /** The ports of partners' uploads. */
   readonly uploads: UploadPorts;
   /** Takes a place of a key that may send `requestsAMinute`. */
@@ -43,6 +44,7 @@ export interface EdgeParts extends HostPorts {
   readonly batchIdKey: Buffer;
   /** Looks a client up by its id, for edges whose address names the client. */
   readonly clientFacts: AskClientFacts;
+  readonly inForce: AwaitInForce;
   readonly processors: Providers;
   /** Reads the current state of a payment at the API of its provider. */
   readonly lookUp: LookUp;

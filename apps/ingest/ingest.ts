@@ -11,7 +11,7 @@ import type { Scope } from "../../infra/runtime/scope.ts";
 import { lastResortHeld } from "../../infra/spool/last-resort.ts";
 import { progressOf } from "../../modules/figures/receipts/progress.ts";
 import { type Edge, openEdge } from "../../modules/intake/path/edge.ts";
-import { clientFactsOf, factsOf } from "../../modules/intake/path/facts.ts";
+import { awaitInForceOf, clientFactsOf, factsOf } from "../../modules/intake/path/facts.ts";
 import { openLookUp } from "../../modules/intake/payment-notices/look-up.ts";
 import { openMarks } from "../../modules/intake/payment-notices/marks.ts";
 import { openProviders } from "../../modules/intake/payment-notices/provider-settings.ts";
@@ -93,12 +93,14 @@ const openRoutes = async (opening: Opening, opened: IngestParts): Promise<Routes
 const edgeParts = ({ config, log }: Opening, { app, edge, stores }: IngestParts): Omit<EdgeParts, "authenticate"> => {
   const { pool, way } = edge;
   const { reference } = stores.reference;
+  const inForce = awaitInForceOf(stores.reference);
   const { TRIBUTARY_SECRET: keyring } = config;
   return {
-    uploads: { authenticate: authenticator(stores.tokens, "upload"), pool, objects: way.objects, reference },
+    uploads: { authenticate: authenticator(stores.tokens, "upload"), pool, objects: way.objects, reference, inForce },
     limit: stores.rateLimit.take,
     facts: factsOf(edge.secrets.pepper, reference),
     clientFacts: clientFactsOf(edge.secrets.pepper, reference),
+    inForce,
     processors: openProviders(pool, keyring),
     lookUp: openLookUp(log),
     sources: stores.sources,

@@ -16,14 +16,16 @@ const BEARER = /^Bearer ([A-Za-z0-9._-]{1,4096})$/i;
 /** The tokens that this process knows; each has a kind. */
 export interface KnownTokens<Token extends { readonly kind: string }> {
   readonly find: (token: string) => Token | undefined;
+  /** Looks for a token that this process does not know yet. */
+  readonly lookUp: (token: string) => Promise<Token | undefined>;
   /** Resolves with the first load. */
   readonly ready: Promise<void>;
 }
 
 /**
- * Returns the token if it is of that kind. Throws Problem 401 for no token, an unknown or revoked
- * one, or one of another kind (the same answer for all), 429 for an address that fails too often,
- * and 503 before the first load.
+ * Returns the token if it is of that kind. A token that was issued just now is looked up. Throws
+ * Problem 401 for no token, an unknown or revoked one, or one of another kind (the same answer for
+ * all), 429 for an address that fails too often, and 503 before the first load.
  */
 export const authenticator = <Token extends { readonly kind: string }>(
   tokens: KnownTokens<Token>,
@@ -35,9 +37,9 @@ export const authenticator = <Token extends { readonly kind: string }>(
   });
   const refused = refusals();
 
-  return (request: IncomingMessage, address: string): Token => {
+  return async (request: IncomingMessage, address: string): Promise<Token> => {
     const found = bearerOf(request);
-    const token = found === undefined ? undefined : tokens.find(found);
+    const token = found === undefined ? undefined : (tokens.find(found) ?? (await tokens.lookUp(found)));
     if (token?.kind === kind) return token;
     if (!isLoaded) throw unavailable("tokens cannot be checked yet", 2);
     throw refused(

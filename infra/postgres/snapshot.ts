@@ -1,5 +1,6 @@
 // Keeps a snapshot of data in Postgres in memory: it is polled, refreshed after a change, and its
 // age is known.
+import { setTimeout as sleep } from "node:timers/promises";
 import type { UnixMs } from "../../stream/flow.ts";
 
 /** A snapshot and the database time at which it was true. */
@@ -17,6 +18,12 @@ export interface Snapshot<T> {
    * reveals. Throws when nothing was ever loaded.
    */
   readonly upTo: (asOf: UnixMs) => Promise<SnapshotAt<T>>;
+  /**
+   * Resolves once a snapshot was taken that began after the call. For something that is not in the
+   * snapshot: it may be new. Callers share a snapshot, of which ten begin in a second, so that what
+   * strangers invent costs little. Returns at once while the database is away.
+   */
+  readonly again: () => Promise<void>;
   /** The database time of the snapshot in use, if the last attempt to refresh it failed. */
   readonly staleSince: () => UnixMs | undefined;
   /**
@@ -30,6 +37,11 @@ export interface Snapshot<T> {
  * `take` gets the previous snapshot and returns the next one: a changed one, or the same value with
  * a newer time if nothing changed.
  */
+/** Between two snapshots that `again` begins. */
+const REST_MS = 100;
+/** The longest wait of `again`, for a database that has just gone away. */
+const PATIENCE_MS = 1_000;
+
 export const keepSnapshot = <T>(
   take: (before: SnapshotAt<T> | undefined) => Promise<SnapshotAt<T>>,
   options: { readonly pollMs: number; readonly onError?: ((error: unknown) => void) | undefined },
@@ -54,6 +66,16 @@ export const keepSnapshot = <T>(
     if (!isClosed) timer = setTimeout(poll, options.pollMs);
   };
   void poll();
+  let next: Promise<void> | undefined;
+  let began = Number.NEGATIVE_INFINITY;
+  const takeNext = async (): Promise<void> => {
+    await sleep(Math.max(0, began + REST_MS - performance.now()), undefined, { ref: false });
+    // The one under way may have read before the caller's row was there.
+    await refresh.underWay();
+    next = undefined;
+    began = performance.now();
+    await refresh.run();
+  };
 
   return {
     now: () => taken,
@@ -65,6 +87,11 @@ export const keepSnapshot = <T>(
         await refresh.run();
       if (taken === undefined) throw failure;
       return taken;
+    },
+    again: async () => {
+      if (failure !== undefined || isClosed) return;
+      next ??= takeNext();
+      await Promise.race([next, sleep(PATIENCE_MS, undefined, { ref: false })]);
     },
     staleSince: () => (failure === undefined ? undefined : taken?.asOf),
     ready: loaded.opened,

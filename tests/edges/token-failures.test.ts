@@ -9,7 +9,7 @@ import { authenticator } from "../../infra/http/tokens.ts";
 const good = "trb_ingest_good";
 const authenticate = () => {
   const find = (token: string) => (token === good ? { kind: "ingest" as const } : undefined);
-  return authenticator({ find, ready: Promise.resolve() }, "ingest");
+  return authenticator({ find, lookUp: async (token) => find(token), ready: Promise.resolve() }, "ingest");
 };
 const request = (token: string): IncomingMessage => {
   const asked = new IncomingMessage(new Socket());
@@ -17,9 +17,9 @@ const request = (token: string): IncomingMessage => {
   asked.rawHeaders.push("Authorization", `Bearer ${token}`);
   return asked;
 };
-const codeOf = (ask: () => unknown): string => {
+const codeOf = async (ask: () => Promise<unknown>): Promise<string> => {
   try {
-    ask();
+    await ask();
     return "taken";
   } catch (problem) {
     return (problem as Problem).code;
@@ -30,29 +30,22 @@ test("a thousand failures of one IPv6 network are its last for the minute, whate
   const ask = authenticate();
   await Promise.resolve();
   for (let n = 0; n < 1_000; n += 1) {
-    expect(codeOf(() => ask(request("wrong"), `2001:db8:1:2::${n.toString(16)}`))).toBe("unauthorized");
-    if (n % 100 === 0) expect(codeOf(() => ask(request(good), "2001:db8:1:2::1"))).toBe("taken");
+    expect(await codeOf(() => ask(request("wrong"), `2001:db8:1:2::${n.toString(16)}`))).toBe("unauthorized");
+    if (n % 100 === 0) expect(await codeOf(() => ask(request(good), "2001:db8:1:2::1"))).toBe("taken");
   }
-  expect(codeOf(() => ask(request("wrong"), "2001:db8:1:2:ffff::1"))).toBe("rate_limited");
-  expect(
-    codeOf(() => ask(request(good), "2001:db8:1:2::1")),
-    "a good token passes",
-  ).toBe("taken");
-  expect(
-    codeOf(() => ask(request("wrong"), "2001:db8:1:2::2")),
-    "and makes it forget nothing",
-  ).toBe("rate_limited");
-  expect(
-    codeOf(() => ask(request("wrong"), "2001:db8:1:3::1")),
-    "another network",
-  ).toBe("unauthorized");
+  expect(await codeOf(() => ask(request("wrong"), "2001:db8:1:2:ffff::1"))).toBe("rate_limited");
+  expect(await codeOf(() => ask(request(good), "2001:db8:1:2::1")), "a good token passes").toBe("taken");
+  expect(await codeOf(() => ask(request("wrong"), "2001:db8:1:2::2")), "and makes it forget nothing").toBe(
+    "rate_limited",
+  );
+  expect(await codeOf(() => ask(request("wrong"), "2001:db8:1:3::1")), "another network").toBe("unauthorized");
 });
 
 test("an IPv4 address counts the same however it is written", async () => {
   const ask = authenticate();
   await Promise.resolve();
   for (let n = 0; n < 1_000; n += 1)
-    codeOf(() => ask(request("wrong"), n % 2 === 0 ? "192.0.2.1" : "::ffff:192.0.2.1"));
-  expect(codeOf(() => ask(request("wrong"), "::ffff:192.0.2.1"))).toBe("rate_limited");
-  expect(codeOf(() => ask(request("wrong"), "192.0.2.2"))).toBe("unauthorized");
+    await codeOf(() => ask(request("wrong"), n % 2 === 0 ? "192.0.2.1" : "::ffff:192.0.2.1"));
+  expect(await codeOf(() => ask(request("wrong"), "::ffff:192.0.2.1"))).toBe("rate_limited");
+  expect(await codeOf(() => ask(request("wrong"), "192.0.2.2"))).toBe("unauthorized");
 });

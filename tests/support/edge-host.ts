@@ -38,7 +38,7 @@ export const openEdgeHost = async (
   const letters: OutputMessage[] = [];
   const nowhere = { topic: "events.raw", partition: 0, offset: 0 };
   const edges = await openEdges({
-    authenticate: (request): Token => {
+    authenticate: async (request): Promise<Token> => {
       const name = bearerOf(request);
       if (name === undefined) throw new Problem("unauthorized", "send a token");
       const id = Number(name) || 1;
@@ -48,8 +48,9 @@ export const openEdgeHost = async (
     uploads: {} as never,
     limit: async () => ({ isAllowed: true, remaining: 1, resetMs: 0 }),
     facts: () => facts(),
+    inForce: async () => undefined,
     clientFacts: (id) => (id === clientId ? facts() : undefined),
-    processors: { settingsOf: async () => undefined, dummy: "0" },
+    processors: { settingsOf: async () => undefined, renew: async () => undefined, dummy: "0" },
     lookUp: async () => {
       throw new Error("no processor is asked");
     },

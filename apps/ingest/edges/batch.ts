@@ -80,7 +80,8 @@ export const openDirect: OpenDirect = (parts) => {
       parts.count({ edge: edge.name, status: response.statusCode, seconds, accepted, refused });
     });
 
-    const token = parts.authenticate(request, address);
+    const token = await parts.authenticate(request, address);
+    await parts.inForce((known) => known.client(token.client_id!));
     const { requests_a_minute: limit } = token;
     const verdict = await parts.limit(`token:${token.token_id}`, limit);
     visit.own = limitHeaders(verdict, limit);

@@ -5,7 +5,7 @@ import { Problem, unavailable } from "../../../infra/http/problem.ts";
 import { checkType, withBody } from "../../../infra/http/read-body.ts";
 import { senderOf } from "../../../infra/http/sender.ts";
 import { refusals } from "../../../infra/http/tokens.ts";
-import { isSignedPayload } from "../../../modules/intake/sources/signed-payload.ts";
+import { signingSource } from "../../../modules/intake/sources/signed-payload.ts";
 import type { KnownSource, OpenSources } from "../../../modules/intake/sources/source-picture.ts";
 import type { OpenDirect } from "../edges.ts";
 import { MAX_BYTES, openPayloadTaking } from "../postbacks/payload.ts";
@@ -24,10 +24,10 @@ export const openDirect: OpenDirect = (parts) => {
   return async (visit) => {
     const { request, response, address } = visit;
     const began = performance.now();
-    const receivedAt = Date.now();
     const asked = new URLSearchParams(visit.query);
-    const client = askedClient(parts.clientFacts, onceIn(asked, "client_id"), receivedAt);
-    const source = askedSource(parts.sources, onceIn(asked, "source"), client.clientId);
+    const client = await askedClient(parts, onceIn(asked, "client_id"));
+    const source = await askedSource(parts.sources, onceIn(asked, "source"), client.clientId);
+    const receivedAt = Date.now();
     if (!source.allows(address))
       throw new Problem("forbidden", "this address is not on the list of the source", { code: "address_not_allowed" });
     if (source.secret() === undefined && !unsigned.take(`${source.source_id} ${senderOf(address)}`)) throw tooMany();
@@ -35,13 +35,13 @@ export const openDirect: OpenDirect = (parts) => {
     parts.path.expectRoom();
     const arrival = arrivalOf(address, headersOf(visit), receivedAt);
     const sender = { token: `source ${source.source_id}`, address };
-    const use = (raw: Buffer) => {
-      const secret = source.secret();
-      const signed = { bytes: raw, header: arrival.header, receivedAt };
-      if (secret !== undefined && !isSignedPayload(signed, secret)) throw refused(address, notSigned());
-      return take({ source, client, raw, arrival }, response, began);
+    const use = async (raw: Buffer) => {
+      const payload = { bytes: raw, header: arrival.header, receivedAt };
+      const signer = source.secret() === undefined ? source : await signingSource(parts.sources, source, payload);
+      if (signer === undefined) throw refused(address, notSigned());
+      return take({ source: signer, client, raw, arrival }, response, began);
     };
-    const answer = await withBody(request, sender, async (raw) => use(raw), MAX_BYTES);
+    const answer = await withBody(request, sender, use, MAX_BYTES);
     send(visit, 200, { "Content-Type": "application/json; charset=utf-8" }, JSON.stringify(answer));
   };
 };
@@ -74,17 +74,21 @@ const notSigned = (): Problem =>
 const isTakenHere = (source: KnownSource): boolean => source.kind === "generic" || source.secret() !== undefined;
 
 /** Throws Problem 404 if the source is not active, 400 if none is named and several are active. */
-const askedSource = (sources: OpenSources, slug: unknown, clientId: number): KnownSource => {
+const askedSource = async (sources: OpenSources, slug: unknown, clientId: number): Promise<KnownSource> => {
+  const found = (): readonly KnownSource[] =>
+    sources.activeOf(clientId).filter((one) => (slug === undefined ? one.kind === "generic" : one.slug === slug));
+  // A source may be new.
+  if (found().length === 0) await sources.again();
   if (!sources.isKnown()) throw unavailable("the sources are not known here yet", 1);
-  if (slug !== undefined) {
-    const named = sources.activeOf(clientId).find((one) => one.slug === slug);
-    if (named === undefined || !isTakenHere(named))
-      throw new Problem("not_found", "source names no active source of the client that sends here");
-    return named;
-  }
-  const active = sources.activeOf(clientId).filter(({ kind }) => kind === "generic");
-  if (active.length === 1) return active[0]!;
-  if (active.length === 0) throw new Problem("not_found", "the client has no active generic source");
+  const [source, ...others] = found();
+  if (source === undefined || !isTakenHere(source))
+    throw new Problem(
+      "not_found",
+      slug === undefined
+        ? "the client has no active generic source"
+        : "source names no active source of the client that sends here",
+    );
+  if (others.length === 0) return source;
   const detail = "must be given: the client has several active generic sources";
   throw new Problem("validation_failed", `source ${detail}`, {
     errors: [{ pointer: "/source", code: "missing", detail }],

@@ -60,8 +60,8 @@ export const open: OpenEdge = (parts) => {
     });
     const address = request.ip ?? "";
     const processor = providerIn(request);
+    const facts = await askedClient(parts, request.query.client_id);
     const receivedAt = Date.now();
-    const facts = askedClient(parts.clientFacts, request.query.client_id, receivedAt);
     await expectPlace(parts, address, response);
     checkType(request, ["identity"]);
     parts.path.expectRoom();
@@ -70,8 +70,8 @@ export const open: OpenEdge = (parts) => {
       { address },
       async (raw) => {
         const sent = { processor, facts, raw, arrival: arrivalOf(address, (name) => request.get(name), receivedAt) };
-        const settings = await settingsOf(parts, sent);
-        if (!isSigned(parts, sent, request, settings)) throw refused(address, notSigned(processor));
+        const settings = await signingSettings(parts, sent, request);
+        if (settings === undefined) throw refused(address, notSigned(processor));
         return take(await whole(parts, sent, settings), counted);
       },
       MAX_BYTES,
@@ -91,6 +91,19 @@ const providerIn = ({ params }: Request): PaymentProvider => {
 const expectPlace = async ({ limit }: EdgeParts, address: string, response: Response): Promise<void> => {
   const verdict = await limit(`postback:${senderOf(address)}`, REQUESTS_A_MINUTE);
   takePlace(verdict, REQUESTS_A_MINUTE, response, `an address may send ${REQUESTS_A_MINUTE} postbacks a minute`);
+};
+
+/** The settings whose secret has signed the notice, also if they were saved just now. */
+const signingSettings = async (
+  parts: EdgeParts,
+  sent: PostbackRequest,
+  request: Request,
+): Promise<ProviderSettings | undefined> => {
+  const settings = await settingsOf(parts, sent);
+  if (isSigned(parts, sent, request, settings)) return settings;
+  await parts.processors.renew(sent.facts.clientId);
+  const newer = await settingsOf(parts, sent);
+  return isSigned(parts, sent, request, newer) ? newer : undefined;
 };
 
 const settingsOf = (

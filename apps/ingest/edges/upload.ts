@@ -28,8 +28,8 @@ export const open: OpenEdge = ({ uploads, count }) => {
       const seconds = (performance.now() - began) / 1_000;
       count({ edge: "upload", status: response.statusCode, seconds, accepted: 0, refused: new Map() });
     });
-    const token = uploads.authenticate(request, request.ip ?? "");
-    const { clientId, partner } = ownerOf(request, token, uploads.reference());
+    const token = await uploads.authenticate(request, request.ip ?? "");
+    const { clientId, partner } = await ownerOf(request, token, uploads);
     checkFile(request);
     const release = takePlace(underWay, partner.partner_id);
     try {
@@ -46,13 +46,17 @@ const partOf = (request: Request, name: string): string => String(request.params
  * Throws Problem 403 if the path names another partner, or a client that the partner does not work
  * for.
  */
-const ownerOf = (request: Request, token: Token, reference: Reference | undefined) => {
-  if (reference === undefined) throw new Unavailable("the partners are not known here yet", 1);
+const ownerOf = async (request: Request, token: Token, uploads: UploadPorts) => {
   const [client, partner] = [partOf(request, "client"), partOf(request, "partner")];
+  const clientIdIn = (of: Reference | undefined) =>
+    /^[1-9]\d{0,9}$/.test(client) ? Number(client) : of?.clientIdOf(client);
+  await uploads.inForce((at) => at.partner(token.partner_id!)?.client_ids.includes(clientIdIn(uploads.reference())!));
+  const reference = uploads.reference();
+  if (reference === undefined) throw new Unavailable("the partners are not known here yet", 1);
   const now = Date.now();
   const known = reference.at(now, now);
   const own = known.partner(token.partner_id!);
-  const clientId = /^[1-9]\d{0,9}$/.test(client) ? Number(client) : reference.clientIdOf(client);
+  const clientId = clientIdIn(reference);
   const isOwn = own !== undefined && (partner === String(own.partner_id) || partner === own.referral_code);
   const isClients = clientId !== undefined && own?.client_ids.includes(clientId) === true;
   if (!isOwn || !isClients || known.client(clientId)?.status === "archived")

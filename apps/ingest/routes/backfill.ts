@@ -25,7 +25,7 @@ import { type EventWindow, ruleWindow } from "../../../modules/money/trials/wind
 
 export interface BackfillParts {
   /** Takes tokens of the kind admin, which belong to no client. */
-  readonly authenticate: (request: Request, address: string) => Token;
+  readonly authenticate: (request: Request, address: string) => Promise<Token>;
   readonly pool: Pool;
   readonly trials: OpenTrials;
 }
@@ -77,7 +77,7 @@ export const backfillRoute = (parts: BackfillParts) => {
   const tryRule = openTrying(parts);
 
   return async (request: Request, response: Response): Promise<void> => {
-    const token = authenticate(request, request.ip ?? "");
+    const token = await authenticate(request, request.ip ?? "");
     if (!calls.take(String(token.token_id), performance.now()).isAllowed)
       throw new Problem("rate_limited", "a token may call 60 times a minute", { headers: { "Retry-After": "5" } });
     const { version, dry_run, trigger_recalc, event_types, ...days } = await bodyOf(request);

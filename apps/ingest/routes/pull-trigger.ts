@@ -12,7 +12,7 @@ import { type RequestResult, requestPulls } from "../../../modules/intake/pulls/
 
 export interface PullTriggerParts {
   /** Takes tokens of the kind admin, which belong to no client. */
-  readonly authenticate: (request: Request, address: string) => Token;
+  readonly authenticate: (request: Request, address: string) => Promise<Token>;
   readonly pool: Pool;
 }
 
@@ -28,7 +28,7 @@ const windowBody = z.strictObject({ from: moment, to: moment });
 export const pullTriggerRoute = ({ authenticate, pool }: PullTriggerParts) => {
   const calls = localWindow(CALLS_A_MINUTE);
   return async (request: Request, response: Response): Promise<void> => {
-    const token = authenticate(request, request.ip ?? "");
+    const token = await authenticate(request, request.ip ?? "");
     if (!calls.take(String(token.token_id), performance.now()).isAllowed)
       throw new Problem("rate_limited", "a token may call 60 times a minute", { headers: { "Retry-After": "5" } });
     const { from, to } = windowIn(parseJson(await readBytes(request)));

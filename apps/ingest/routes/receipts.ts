@@ -14,7 +14,7 @@ import { type Batch, readBatchId } from "../../../processors/admit/batch-id.ts";
 import { eventVersions } from "../../../sinks/analytics/reads.ts";
 
 export interface ReceiptParts {
-  readonly authenticate: (request: Request, address: string) => Token;
+  readonly authenticate: (request: Request, address: string) => Promise<Token>;
   /** A key for each accepted secret. */
   readonly keys: readonly Buffer[];
   readonly clickhouse: Clickhouse;
@@ -36,7 +36,7 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export const receiptsRoute = (parts: ReceiptParts) => {
   const questions = localWindow(QUESTIONS_A_MINUTE);
   return async (request: Request, response: Response): Promise<void> => {
-    const token = parts.authenticate(request, request.ip ?? "");
+    const token = await parts.authenticate(request, request.ip ?? "");
     const verdict = questions.take(String(token.token_id), performance.now());
     if (!verdict.isAllowed)
       throw new Problem("rate_limited", "a token may ask 600 times a minute", { headers: { "Retry-After": "5" } });

@@ -12,7 +12,7 @@ import { awaitReplay, progressOf, ReplayStalled, reportOf } from "../../../modul
 
 export interface WalReplayParts {
   /** Takes tokens of the kind admin. */
-  readonly authenticate: (request: Request, address: string) => Token;
+  readonly authenticate: (request: Request, address: string) => Promise<Token>;
   readonly pool: Pool;
   /** The names of all sinks that a replay writes to. */
   readonly sinks: readonly string[];
@@ -60,8 +60,8 @@ export const walReplayRoutes = (parts: WalReplayParts) => {
   const { pool, sinks } = parts;
   const calls = localWindow(CALLS_A_MINUTE);
   const follow = openFollowing(parts);
-  const admitted = (request: Request): Token => {
-    const token = parts.authenticate(request, request.ip ?? "");
+  const admitted = async (request: Request): Promise<Token> => {
+    const token = await parts.authenticate(request, request.ip ?? "");
     if (!calls.take(String(token.token_id), performance.now()).isAllowed)
       throw new Problem("rate_limited", "a token may call 60 times a minute", { headers: { "Retry-After": "5" } });
     return token;
@@ -74,7 +74,7 @@ export const walReplayRoutes = (parts: WalReplayParts) => {
      * begun, see requestReplay.
      */
     start: async (request: Request, response: Response): Promise<void> => {
-      const actor = `token:${admitted(request).token_id}`;
+      const actor = `token:${(await admitted(request)).token_id}`;
       const hours = hoursIn(request.query.hours);
       const wanted = { actor, hours, from: Date.now() - hours * HOUR_MS, to: null, sinks };
       const replay = await requestReplay(pool, wanted)
@@ -84,7 +84,7 @@ export const walReplayRoutes = (parts: WalReplayParts) => {
       response.json(report);
     },
     show: async (request: Request, response: Response): Promise<void> => {
-      admitted(request);
+      await admitted(request);
       const id = String(request.params.replay_id);
       const replay = isReplayId(id) ? await readReplay(pool, id).catch(orElse) : undefined;
       if (replay === undefined) throw new Problem("not_found", "there is no such replay");

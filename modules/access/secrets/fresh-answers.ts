@@ -1,7 +1,10 @@
 // Caches saved values of clients for at most half a second, so that a replacement takes effect in
 // every process within a second.
+import { setTimeout as sleep } from "node:timers/promises";
 
 const FRESH_MS = 500;
+/** Between two queries for a client whose value does not fit. */
+const REST_MS = 100;
 /**
  * Bounds the cache, because strangers can invent ids; the least recently requested entry goes
  * first.
@@ -11,6 +14,12 @@ const MOST_KNOWN = 10_000;
 export interface Fresh<T> {
   /** Undefined: nothing is saved for the client. Throws the error of the query. */
   readonly of: (clientId: number) => Promise<T | undefined>;
+  /**
+   * For a signature that does not fit, since the value may be new: the next call returns one that
+   * was queried after this call. Takes a tenth of a second, and calls of that time share a query,
+   * so that strangers cost little.
+   */
+  readonly renew: (clientId: number) => Promise<void>;
   /** This process replaced the value, so the next call queries again. */
   readonly forget: (clientId: number) => void;
 }
@@ -28,6 +37,12 @@ export const openFresh = <T>(question: (clients: readonly number[]) => Promise<R
       known.set(clientId, { askedAt, found });
       if (known.size > MOST_KNOWN) known.delete(known.keys().next().value!);
       return found;
+    },
+    renew: async (clientId) => {
+      const began = performance.now();
+      // Always as long, so that it does not reveal what this process knows.
+      await sleep(REST_MS, undefined, { ref: false });
+      if ((known.get(clientId)?.askedAt ?? began) < began) known.delete(clientId);
     },
     forget: (clientId) => void known.delete(clientId),
   };

@@ -9,6 +9,11 @@ import { type Token, tokenForm } from "./tokens.ts";
 export interface Tokens {
   /** Returns the token if it is known and not revoked. Counts as a use, which is written later. */
   readonly find: (token: string) => Token | undefined;
+  /**
+   * Does the same, but looks into Postgres first if the token is not known: it may be new. Such
+   * look-ups are shared, at most ten in a second.
+   */
+  readonly lookUp: (token: string) => Promise<Token | undefined>;
   /** Resolves with the first load, however long Postgres is away. */
   readonly ready: Promise<void>;
   /**
@@ -64,12 +69,19 @@ export const openTokens = (
   };
   const timer = setInterval(writeUses, options.writeUsesMs ?? 60_000);
   timer.unref();
+  const find = (token: string): Token | undefined => {
+    // Checks the format first, so that random texts of strangers are not hashed.
+    const found = tokenForm.test(token) ? snapshot.now()?.value.live.get(hash("sha256", token, "hex")) : undefined;
+    if (found !== undefined) used.add(found.token_id);
+    return found;
+  };
   return {
-    find: (token) => {
-      // Checks the format first, so that random texts of strangers are not hashed.
-      const found = tokenForm.test(token) ? snapshot.now()?.value.live.get(hash("sha256", token, "hex")) : undefined;
-      if (found !== undefined) used.add(found.token_id);
-      return found;
+    find,
+    lookUp: async (token) => {
+      const found = find(token);
+      if (found !== undefined || !tokenForm.test(token)) return found;
+      await snapshot.again();
+      return find(token);
     },
     ready: snapshot.ready,
     staleSince: snapshot.staleSince,

@@ -31,6 +31,8 @@ export interface OpenReference {
   readonly read: Read;
   /** The current snapshot, at most one poll old; undefined until the first load. */
   readonly reference: () => Reference | undefined;
+  /** Resolves once changes that were committed before the call are in the snapshot. */
+  readonly again: () => Promise<void>;
   /** While Postgres is away: the database time of the last load. */
   readonly staleSince: () => UnixMs | undefined;
   /** Resolves with the first load, however long Postgres is away. */
@@ -71,6 +73,7 @@ export const openReference = (
     source,
     read: readOf({ reference: source }),
     reference: () => snapshot.now()?.value.reference,
+    again: snapshot.again,
     staleSince: snapshot.staleSince,
     ready: snapshot.ready,
     close: snapshot.close,

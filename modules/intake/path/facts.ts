@@ -1,14 +1,16 @@
 // Looks up an edge's facts about a client in the newest snapshot of the reference data, by client
 // id or by token.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { acrossPepperOf, identifyFor, pepperOf } from "../../../domain/device-id.ts";
 import type { Identify } from "../../../domain/personal/identify.ts";
-import type { Reference } from "../../../domain/reference/reference.ts";
+import type { Reference, ReferenceAt } from "../../../domain/reference/reference.ts";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
 import type { BatchFacts } from "../../../processors/admit/batch.ts";
 import { consentDefaultOf, type RequestFacts } from "../../../processors/admit/request-terms.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Token } from "../../access/tokens/tokens.ts";
+import type { OpenReference } from "../../catalog/reference/reference.ts";
 
 /**
  * 100,000 devices take about 20 MB. A client with more devices at once pays two hashes for each
@@ -23,6 +25,31 @@ const CLIENTS_REMEMBERED = 8;
  * confirmed to be the installation's.
  */
 export type AskClientFacts = (clientId: number, now: UnixMs) => RequestFacts | null | undefined;
+
+/**
+ * Resolves once what `find` looks for is in force here, so that the first requests of a new client
+ * or partner are not refused; at once if it is, or if there is no such thing.
+ */
+export type AwaitInForce = (find: (known: ReferenceAt) => unknown) => Promise<void>;
+
+/** A change is in force two seconds after its commit; the rest is for clocks that differ. */
+const LONGEST_WAIT_MS = 3_000;
+const PAUSE_MS = 100;
+
+export const awaitInForceOf =
+  ({ reference, again }: Pick<OpenReference, "reference" | "again">): AwaitInForce =>
+  async (find) => {
+    const isFoundAt = (now: UnixMs): boolean => {
+      const known = reference()?.at(now, now);
+      return known !== undefined && Boolean(find(known));
+    };
+    const began = Date.now();
+    if (isFoundAt(began)) return;
+    await again();
+    const end = began + LONGEST_WAIT_MS;
+    if (!isFoundAt(end)) return;
+    while (!isFoundAt(Date.now()) && Date.now() < end) await sleep(PAUSE_MS);
+  };
 
 export const clientFactsOf = (pepper: () => string, reference: () => Reference | undefined): AskClientFacts => {
   const identities = new Map<number, Identify>();

@@ -97,6 +97,8 @@ const saved = (
 export interface Providers {
   /** Returns undefined when none is saved. Throws CannotUnseal, and errors of Postgres. */
   readonly settingsOf: (clientId: number, processor: string) => Promise<ProviderSettings | undefined>;
+  /** The next call returns settings that were queried after this one: see Fresh. */
+  readonly renew: (clientId: number) => Promise<void>;
   /** Replaces the secret when a client has none. */
   readonly dummy: string;
 }
@@ -105,6 +107,7 @@ export const openProviders = (pool: Pool, keyring: Keyring): Providers => {
   const fresh = openFresh((clients) => saved(pool, clients, keyring));
   return {
     settingsOf: async (clientId, processor) => (await fresh.of(clientId))?.get(processor)?.(),
+    renew: fresh.renew,
     dummy: randomBytes(32).toString("hex"),
   };
 };

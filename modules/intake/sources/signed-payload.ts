@@ -2,6 +2,7 @@
 // three headers of Standard Webhooks.
 import { isSignatureOf } from "../../../domain/hmac.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
+import type { KnownSource, OpenSources } from "./source-picture.ts";
 
 interface SignedPayload {
   readonly bytes: Buffer;
@@ -18,7 +19,26 @@ const BASE64 = /^v1,([A-Za-z0-9+/]{43}=)$/;
 export const keyBytesOf = (secret: string): Buffer | undefined =>
   secret.startsWith(SECRET_PREFIX) ? Buffer.from(secret.slice(SECRET_PREFIX.length), "base64") : undefined;
 
-export const isSignedPayload = ({ bytes, header, receivedAt }: SignedPayload, secret: string): boolean => {
+/**
+ * Checks a payload of a source that signs, also under a secret that was saved just now. Returns the
+ * source as it is known now, or undefined.
+ */
+export const signingSource = async (
+  sources: Pick<OpenSources, "again" | "byId">,
+  source: KnownSource,
+  payload: SignedPayload,
+): Promise<KnownSource | undefined> => {
+  const isSigned = (one: KnownSource | undefined): boolean => {
+    const secret = one?.secret();
+    return secret !== undefined && isSignedPayload(payload, secret);
+  };
+  if (isSigned(source)) return source;
+  await sources.again();
+  const newer = sources.byId(source.source_id);
+  return newer !== source && newer?.state === "active" && isSigned(newer) ? newer : undefined;
+};
+
+const isSignedPayload = ({ bytes, header, receivedAt }: SignedPayload, secret: string): boolean => {
   const key = keyBytesOf(secret) ?? secret;
   const own = header("x-svc-signature");
   if (own !== undefined) return isSignatureOf(bytes, own, key, "");

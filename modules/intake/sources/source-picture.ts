@@ -35,6 +35,8 @@ export interface OpenSources {
   /** The active sources of a client. */
   readonly activeOf: (clientId: number) => readonly KnownSource[];
   readonly byKey: (key: string) => KnownSource | undefined;
+  /** Resolves once changes that were committed before the call are known here. */
+  readonly again: () => Promise<void>;
   /** Resolves with the first load, however long Postgres is away. */
   readonly ready: Promise<void>;
   readonly close: () => Promise<void>;
@@ -64,6 +66,7 @@ export const openSources = (
     byId: (sourceId) => now()?.byId.get(sourceId),
     activeOf: (clientId) => now()?.active.get(clientId) ?? NONE,
     byKey: (key) => now()?.byKey.get(hashOfKey(key).toString("hex")),
+    again: snapshot.again,
     ready: snapshot.ready,
     close: snapshot.close,
   };

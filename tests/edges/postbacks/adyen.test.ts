@@ -17,7 +17,11 @@ const example = {
 
 let secret: string | undefined = key;
 const host = await openEdgeHost(undefined, {
-  processors: { settingsOf: async () => (secret === undefined ? undefined : { secret }), dummy: "nothing" },
+  processors: {
+    settingsOf: async () => (secret === undefined ? undefined : { secret }),
+    renew: async () => undefined,
+    dummy: "nothing",
+  },
 });
 afterAll(() => host.close());
 const send = async (body: string) => {

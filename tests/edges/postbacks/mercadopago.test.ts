@@ -19,7 +19,7 @@ let saved: ProviderSettings | undefined = { secret, access_token: token };
 let api = new Map<string, Fields>();
 const asked: string[] = [];
 const host = await openEdgeHost(undefined, {
-  processors: { settingsOf: async () => saved, dummy: "nothing" },
+  processors: { settingsOf: async () => saved, renew: async () => undefined, dummy: "nothing" },
   lookUp: async (url, given) => {
     asked.push(`${url} ${given}`);
     const found = api.get(url);

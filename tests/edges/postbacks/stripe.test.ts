@@ -23,7 +23,11 @@ import {
 const secret = "whsec_jR8vN2mX5tL9qZ3kB7wY1cH4";
 const settings = new Map<string, ProviderSettings>([["stripe", { secret }]]);
 const host = await openEdgeHost(undefined, {
-  processors: { settingsOf: async (_, processor) => settings.get(processor), dummy: "nothing" },
+  processors: {
+    settingsOf: async (_, processor) => settings.get(processor),
+    renew: async () => undefined,
+    dummy: "nothing",
+  },
 });
 afterAll(() => host.close());
 

@@ -121,6 +121,21 @@ describe("a source", () => {
     await until("it may move money", 10_000, async () => expect((await postback(path, sale)).status).toBe(200));
   });
 
+  test("is pulled from another host only with its credential given again", async () => {
+    const pull = (url: string) => ({ driver: "mmp", url });
+    const [own, other] = [pull("https://api.mmp.example/v1"), pull("https://thief.example/v1")];
+    const asked = [400, "/pull_secret", "credential_needed"];
+    const { id } = (await create({ pull: own, pull_secret: "a credential" })).body;
+    expect((await change(id, { pull: pull("https://api.mmp.example/v2") })).body.has_pull_secret).toBe(true);
+    for (const one of [other, pull("http://api.mmp.example/v1"), pull("https://api.mmp.example:8443/v1")])
+      expect(faultOf(await change(id, { pull: one }, "manager")), one.url).toEqual(asked);
+    // Nor in two steps.
+    expect((await change(id, { pull: null }, "manager")).body.has_pull_secret).toBe(true);
+    expect(faultOf(await change(id, { pull: other }, "manager"))).toEqual(asked);
+    expect((await change(id, { pull: other, pull_secret: "another" })).body.has_pull_secret).toBe(true);
+    expect((await change(id, { pull: own, pull_secret: null })).body.has_pull_secret).toBe(false);
+  });
+
   test("belongs to its client: others neither see nor change it", async () => {
     const { id } = (await create({ client_id: foreign })).body;
     const seen = async (role: string) =>

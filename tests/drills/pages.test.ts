@@ -52,6 +52,8 @@ const exported = (): Readonly<Record<string, string>> => ({
   MP_SECRET: "try_the_notices_of_it",
   MP_ACCESS_TOKEN: "an access token of no account",
   ADYEN_HMAC_KEY: "0".repeat(64),
+  ADYEN_USER: "tributary",
+  ADYEN_PASSWORD: "a password of no account",
 });
 
 const typed = (command: string): Promise<Ran> =>

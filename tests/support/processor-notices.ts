@@ -38,10 +38,13 @@ export const mercadopagoHeaders = (
   return { "x-signature": `ts=${at},v1=${v1}`, "x-request-id": requestId };
 };
 
+/** Of the notices of Adyen, in the form in which it sends them: an hour ago. */
+export const adyenTime = new Date(Date.now() - 3_600_000).toISOString().replace(/\.\d+Z$/, "+00:00");
+
 /** One notification item of Adyen's, signed with `key` (64 hex digits). */
 export const adyenNotice = (eventCode: string, over: Fields, key: string, metadata: Fields = {}): string => {
   const item: Record<string, any> = {
-    ...{ amount: { currency: "EUR", value: 1_130 }, eventCode, eventDate: "2026-05-25T18:47:08+02:00" },
+    ...{ amount: { currency: "EUR", value: 1_130 }, eventCode, eventDate: adyenTime },
     ...{ merchantAccountCode: "CasaVerde", merchantReference: "order-1", pspReference: "7914073381342284" },
     ...{ reason: "", success: "true", paymentMethod: "visa", ...over },
   };

@@ -12,7 +12,11 @@ import { refusals } from "../../../infra/http/tokens.ts";
 import { orUnavailable } from "../../../infra/runtime/errors.ts";
 import { hostEdge } from "../../../modules/intake/path/host-edge.ts";
 import { type RefusalReason, refusedLetter } from "../../../modules/intake/path/refused-letter.ts";
-import { type ProviderSettings, withSettings } from "../../../modules/intake/payment-notices/provider-settings.ts";
+import {
+  bearsPassword,
+  type ProviderSettings,
+  withSettings,
+} from "../../../modules/intake/payment-notices/provider-settings.ts";
 import {
   envelopeOf,
   lookedUp,
@@ -125,7 +129,8 @@ const isSigned = (
     return typeof value === "string" ? value : undefined;
   };
   const asked = { body: raw, header: arrival.header, query: valueIn, receivedAt: arrival.receivedAt };
-  return processor.isSigned(asked, settings?.secret, processors.dummy);
+  const isOurs = processor.isSigned(asked, settings?.secret, processors.dummy);
+  return isOurs && bearsPassword(arrival.header("authorization"), settings ?? {});
 };
 
 /**

@@ -1,6 +1,6 @@
 // The signing secrets of a client's accounts at payment providers: one encrypted value for each
 // provider, read again by edges.
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
@@ -14,6 +14,8 @@ export interface ProviderSettings {
   readonly secret: string;
   /** The token that fetches the payment from the provider's API if a notice only names it. */
   readonly access_token?: string;
+  /** `user:password`, if the provider sends them with each notice (RFC 7617). */
+  readonly basic?: string;
   /** Maps our fields to the keys under which the shop writes them into metadata. */
   readonly metadata?: Readonly<Record<string, string>>;
 }
@@ -113,10 +115,22 @@ export const openProviders = (pool: Pool, keyring: Keyring): Providers => {
 };
 
 /**
- * Builds the facts for the admission of a notice: the client, and the shop's current metadata keys.
+ * Builds the facts for the admission of a notice: the client, the shop's current metadata keys, and
+ * whether the notice came with a password.
  */
-export const withSettings = (client: RequestFacts, settings: ProviderSettings | undefined): PostbackFacts =>
-  settings?.metadata === undefined ? client : { ...client, metadataKeys: settings.metadata };
+export const withSettings = (client: RequestFacts, settings: ProviderSettings | undefined): PostbackFacts => ({
+  ...client,
+  ...(settings?.metadata !== undefined && { metadataKeys: settings.metadata }),
+  ...(settings?.basic !== undefined && { isSenderKnown: true }),
+});
+
+/** Whether a notice bears the password of the account, if the account has one. */
+export const bearsPassword = (header: string | undefined, { basic }: Pick<ProviderSettings, "basic">): boolean => {
+  if (basic === undefined) return true;
+  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+  const [, given = ""] = /^Basic +([A-Za-z0-9+/=]{1,2000})$/i.exec(header ?? "") ?? [];
+  return timingSafeEqual(digest(Buffer.from(given, "base64").toString("utf8")), digest(basic));
+};
 
 /** Returns the facts for a notice that comes back from the dead letters. */
 export const postbackFactsOf =

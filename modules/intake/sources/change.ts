@@ -22,7 +22,7 @@ export interface SourceChange {
 
 /**
  * Throws RefusalError: missing, conflict `client_archived`, `version_conflict`, invalid `bad_mode`,
- * `bad_state`, `incomplete`.
+ * `bad_state`, `bad_unsigned`, `incomplete`, `credential_needed`.
  */
 export const changeSource = async (
   work: Work,

@@ -23,7 +23,7 @@ export interface SourceSettings extends SourceMapping {
   readonly unsigned: boolean | null;
   readonly unsigned_money: boolean;
   /** Where and how its events are pulled (modules/intake/pulls); null: they are not pulled. */
-  readonly pull: object | null;
+  readonly pull: { readonly url: string } | null;
 }
 /** Undefined keeps the saved value, null removes it. */
 export interface SourceSecrets {
@@ -35,6 +35,7 @@ export interface SavedSource extends SourceSettings {
   readonly client_id: number;
   readonly version: number;
   readonly has_secret: boolean;
+  readonly has_pull_secret: boolean;
 }
 
 /** The key in an address, 256 random bits. */
@@ -42,7 +43,7 @@ const newKey = (): string => randomBytes(32).toString("base64url");
 
 type CheckedSource = SourceSettings & Pick<SavedSource, "has_secret">;
 /** Throws RefusalError: invalid `bad_mode`, `bad_state`, `bad_unsigned`, `incomplete`. */
-const check = (after: CheckedSource, before?: Pick<SourceSettings, "state">): void => {
+const check = (after: CheckedSource, before?: SavedSource): void => {
   const { kind, mode, state, mapping, constants, pull } = after;
   checkUnsigned(after);
   if ((kind === "property_relay") !== (mode !== null))
@@ -69,6 +70,17 @@ const checkUnsigned = ({ kind, state, unsigned, unsigned_money, has_secret }: Ch
     throw invalid("/secret", "incomplete", "give the secret that signs its payloads, or say unsigned: true");
 };
 
+/**
+ * A saved credential is for the host that it was given for: who may change the address must not
+ * read it at another one. Throws RefusalError: invalid `credential_needed`.
+ */
+const checkCredential = (before: SavedSource, after: SourceSettings, { pull_secret }: SourceSecrets): void => {
+  if (!before.has_pull_secret || pull_secret !== undefined || after.pull === null) return;
+  if (before.pull !== null && new URL(before.pull.url).origin === new URL(after.pull.url).origin) return;
+  const message = "the source is pulled from another host now: give its credential again, or null for none";
+  throw invalid("/pull_secret", "credential_needed", message);
+};
+
 const isTaken = (error: unknown): boolean =>
   (error as { code?: string; constraint?: string }).constraint === "sources_client_id_slug_key";
 const taken = (error: unknown): never => {
@@ -85,6 +97,7 @@ export const insertSource = async (
   keyring: Keyring,
 ): Promise<SavedSource> => {
   const has_secret = secrets.secret != null;
+  const has_pull_secret = secrets.pull_secret != null;
   check({ ...settings, has_secret });
   const { rows } = await tx.query<{ source_id: number }>("select nextval('source_ids')::int as source_id");
   const { source_id: sourceId } = rows[0]!;
@@ -99,7 +112,7 @@ export const insertSource = async (
         ${newSourceVault(sourceId, keyring)})`)
     .catch(taken);
   await saveSecrets(tx, sourceId, secrets, keyring);
-  return { ...settings, source_id: sourceId, client_id: clientId, version: 1, has_secret };
+  return { ...settings, source_id: sourceId, client_id: clientId, version: 1, has_secret, has_pull_secret };
 };
 
 /** Returns the source and locks it until the end of the transaction. Undefined if there is none. */
@@ -110,7 +123,8 @@ export const sourceToChange = async (
 ): Promise<SavedSource | undefined> => {
   const { rows } = await tx.query<SavedSource>(sql`
     select source_id, client_id, version, slug, name, kind, mode, state, mapping, constants, event_names,
-      allow_ips, unsigned, unsigned_money, pull, secret is not null as has_secret
+      allow_ips, unsigned, unsigned_money, pull, secret is not null as has_secret,
+      pull_secret is not null as has_pull_secret
     from sources where source_id = ${sourceId} and client_id = any (${clients}::int[]) for update`);
   return rows[0];
 };
@@ -123,9 +137,15 @@ export const updateSource = async (
   secrets: SourceSecrets,
   keyring: Keyring,
 ): Promise<SavedSource> => {
-  const has_secret = secrets.secret === undefined ? before.has_secret : secrets.secret !== null;
-  const after = { ...before, ...patch, version: before.version + 1, has_secret };
+  const isKept = (saved: boolean, given: string | null | undefined): boolean =>
+    given === undefined ? saved : given !== null;
+  const after = {
+    ...{ ...before, ...patch, version: before.version + 1 },
+    has_secret: isKept(before.has_secret, secrets.secret),
+    has_pull_secret: isKept(before.has_pull_secret, secrets.pull_secret),
+  };
   check(after, before);
+  checkCredential(before, after, secrets);
   const { source_id: sourceId } = before;
   await tx.query(sql`
     update sources set version = ${after.version}, name = ${after.name}, kind = ${after.kind}, mode = ${after.mode},

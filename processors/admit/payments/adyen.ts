@@ -79,21 +79,30 @@ const moneyOf = (body: Json, item: string, named: "pspReference" | "originalRefe
     payment: idAt(body, `${item}.${named}`),
     amount: decimalOf(minorAt(body, amountAt), currency, DECIMALS, amountAt),
     currency,
-    metadata: metadataIn(body, item, named === "pspReference"),
+    metadata: metadataIn(body, item),
+    ...(named === "pspReference" && signedOrderIn(body, item)),
     metadataAt: `${item}.additionalData.metadata`,
   };
 };
 
-/**
- * Adyen sends metadata as keys named metadata.<key>. The merchant reference of a payment is its
- * order id; that of a refund is not.
- */
-const metadataIn = (body: Json, item: string, isPayment: boolean): Json => {
-  const given = Object.entries(optionalObject(body, `${item}.additionalData`))
-    .filter(([key]) => key.startsWith("metadata."))
-    .map(([key, value]) => [key.slice("metadata.".length), value]);
-  const own = isPayment ? [["order_id", fieldOf(body, `${item}.merchantReference`)]] : [];
-  return Object.fromEntries([...own, ...given]);
+/** Adyen sends metadata as keys named metadata.<key>. */
+const metadataIn = (body: Json, item: string): Json =>
+  Object.fromEntries(
+    Object.entries(optionalObject(body, `${item}.additionalData`))
+      .filter(([key]) => key.startsWith("metadata."))
+      .map(([key, value]) => [key.slice("metadata.".length), value]),
+  );
+
+/** The merchant reference of a payment is its order; that of a refund is not. */
+const signedOrderIn = (body: Json, item: string): { readonly signedOrder?: string } => {
+  const reference = fieldOf(body, `${item}.merchantReference`);
+  return typeof reference === "string" && reference !== "" ? { signedOrder: reference } : {};
 };
 
-export const adyen: PaymentProvider = { name: "adyen", isSigned, read };
+/** The time of a notice is not signed; the last of Adyen's own repetitions comes before this. */
+const LONGEST_DELAY_MS = 7 * 86_400_000;
+
+export const adyen: PaymentProvider = {
+  ...{ name: "adyen", isSigned, read },
+  ...{ hasUnsignedMetadata: true, longestDelayMs: LONGEST_DELAY_MS },
+};

@@ -32,6 +32,8 @@ export const metadataFields: readonly string[] = [
 export interface PostbackFacts extends RequestFacts {
   /** The shop's own names for our metadata keys, where they differ. */
   readonly metadataKeys?: Readonly<Record<string, string>>;
+  /** True if the sender has shown more than a signature, e.g. a password. */
+  readonly isSenderKnown?: boolean;
 }
 
 const NEWLINE = 0x0a;
@@ -120,20 +122,21 @@ export function* admitPostback(
   for (const found of events)
     yield found instanceof RefusedEvent
       ? refusedAs(found.refusal)
-      : admitFound(processor, inOurKeys(found, facts), terms);
+      : admitFound(processor, inOurTerms(found, processor, facts), terms);
 }
 
 const refusedAs = (refusal: Refusal): Admission<EventReceived> => ({ kind: "refused", id: null, refusal });
 
 /**
  * Adds the shop's names of the metadata keys, so that a refusal names a missing field as the shop
- * would write it.
+ * would write it, and whether the metadata are believed.
  */
-type WithKeys<Of> = Of & { readonly keys: Readonly<Record<string, string>> };
-const inOurKeys = <Of extends Money>(money: Of, { metadataKeys = {} }: PostbackFacts): WithKeys<Of> => ({
-  ...money,
-  keys: metadataKeys,
-});
+type WithKeys<Of> = Of & { readonly keys: Readonly<Record<string, string>>; readonly isBelieved: boolean };
+const inOurTerms = <Of extends Money>(
+  money: Of,
+  { hasUnsignedMetadata = false }: PaymentProvider,
+  { metadataKeys = {}, isSenderKnown = false }: PostbackFacts,
+): WithKeys<Of> => ({ ...money, keys: metadataKeys, isBelieved: isSenderKnown || !hasUnsignedMetadata });
 const keyOf = ({ keys }: WithKeys<Money>, name: string): string =>
   Object.hasOwn(keys, name) ? (keys[name] as string) : name;
 
@@ -143,6 +146,8 @@ const admitFound = (
   terms: Terms,
 ): Admission<EventReceived> => {
   try {
+    if (terms.receivedAt - found.at > (processor.longestDelayMs ?? Number.POSITIVE_INFINITY))
+      refuse("notice_too_old", null, "of a payment or refund of more than seven days ago: send it as an event");
     const given = found.kind === "succeeded" ? purchaseOf(processor, found) : refundOf(processor, found);
     const admitted = admitEvent({ ...given, ts: found.at, cid: terms.clientId }, terms);
     return admitted.kind === "accepted" ? admitted : refusedAs(placedIn(found, admitted.refusal));
@@ -168,7 +173,7 @@ const deviceOf = (processor: PaymentProvider, money: WithKeys<Money>): unknown =
 
 const purchaseOf = (processor: PaymentProvider, money: WithKeys<Money>) => {
   const { amount, currency } = money;
-  if (present(money, "order_id") === undefined)
+  if (orderOf(money) === undefined)
     refuse(
       "missing_metadata",
       placeOf(money, "order_id"),
@@ -201,14 +206,20 @@ const goodsIn = (money: WithKeys<Money>) => {
   if (quantity !== undefined && !/^[1-9]\d{0,6}$/.test(String(quantity)))
     refuse("bad_quantity", placeOf(money, "quantity"), "must be a whole number from 1 to 1000000");
   return {
-    order_id: present(money, "order_id"),
+    order_id: orderOf(money),
     product_id: present(money, "product_id"),
     product_line: present(money, "product_line"),
     quantity: quantity === undefined ? undefined : Number(quantity),
   };
 };
 
+const orderOf = (money: WithKeys<Money>): unknown => money.signedOrder ?? present(money, "order_id");
+
+/** What may move credit, or money of another sale. */
+const BELIEVED: ReadonlySet<string> = new Set(["order_id", "svc_click_id", "did"]);
+
 const present = (money: WithKeys<Money>, name: string): unknown => {
+  if (!money.isBelieved && BELIEVED.has(name)) return undefined;
   const key = keyOf(money, name);
   const value = Object.hasOwn(money.metadata, key) ? money.metadata[key] : undefined;
   return value === null || value === "" ? undefined : value;

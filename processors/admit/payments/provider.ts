@@ -26,6 +26,8 @@ export interface Money {
   /** The metadata as the shop wrote it, and its path in the notice, e.g. data.object.metadata. */
   readonly metadata: Json;
   readonly metadataAt: string;
+  /** The order, if the provider signs it apart from the metadata. It wins over one in them. */
+  readonly signedOrder?: string;
 }
 export interface PaymentSucceeded extends Money {
   readonly kind: "succeeded";
@@ -54,6 +56,13 @@ export interface PaymentProvider {
    * secret; `dummy` then replaces the secret.
    */
   readonly isSigned: (request: SignedRequest, secret: string | undefined, dummy: string) => boolean;
+  /**
+   * True if the signature does not cover the metadata. What it says of order, click and device is
+   * then used only if the sender authenticates itself too (`PostbackFacts.isSenderKnown`).
+   */
+  readonly hasUnsignedMetadata?: boolean;
+  /** Older payments and refunds are refused, for a provider that signs no time; undefined: none. */
+  readonly longestDelayMs?: number;
   /** Throws Refused with the path of the missing or invalid field. */
   readonly read: (body: Json) => Notice;
   /**

@@ -38,6 +38,8 @@ interface SourceCase {
   /** A change of the existing source, by its id. */
   readonly change?: object;
   readonly make?: object;
+  /** Further fields of the existing source. */
+  readonly given?: object;
   readonly id?: number;
 }
 const cases: readonly SourceCase[] = [
@@ -52,13 +54,19 @@ const cases: readonly SourceCase[] = [
   { code: "bad_unsigned", make: { kind: "mmp", unsigned: true } },
   { code: "bad_unsigned", make: { unsigned_money: true } },
   { code: "bad_unsigned", change: { unsigned: false, unsigned_money: true } },
+  {
+    code: "credential_needed",
+    given: { pull: { driver: "mmp", url: "https://a.example" }, pull_secret: "secret" },
+    change: { pull: { driver: "mmp", url: "https://b.example", look_back_days: 1 } },
+  },
   { code: "not_found", id: UNKNOWN, change: { name: "Other" } },
 ];
 
 describe("a source is refused the same", () => {
-  test.each(cases)("$code: $make$change", async ({ code, isArchived = false, make, change: patch, id }) => {
+  test.each(cases)("$code: $make$change", async ({ code, isArchived = false, make, given, change: patch, id }) => {
     const shop: Shop = await newShop();
-    const source_id = id ?? Number((await created("/api/sources", newSource(shop.client))).id.slice("src_".length));
+    const source_id =
+      id ?? Number((await created("/api/sources", newSource(shop.client, given))).id.slice("src_".length));
     if (isArchived) await archived("/api/clients/:client")(shop);
     const source = newSource(shop.client, make);
     const answer = patch

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { providerOf } from "../../../processors/admit/payments/providers.ts";
 import { clientId, hourMs } from "../../support/builders.ts";
 import { openEdgeHost } from "../../support/edge-host.ts";
-import { adyenNotice, type Fields } from "../../support/processor-notices.ts";
+import { adyenNotice, adyenTime, type Fields } from "../../support/processor-notices.ts";
 import { clickBefore } from "../../support/shop.ts";
 
 /** Key, item and signature of Adyen's own example. */
@@ -16,17 +16,18 @@ const example = {
 };
 
 let secret: string | undefined = key;
+let basic: string | undefined;
 const host = await openEdgeHost(undefined, {
   processors: {
-    settingsOf: async () => (secret === undefined ? undefined : { secret }),
+    settingsOf: async () => (secret === undefined ? undefined : { secret, ...(basic !== undefined && { basic }) }),
     renew: async () => undefined,
     dummy: "nothing",
   },
 });
 afterAll(() => host.close());
-const send = async (body: string) => {
+const send = async (body: string, more: Record<string, string> = {}) => {
   const path = `/postback/adyen?client_id=${clientId}`;
-  const headers = { "content-type": "application/json" };
+  const headers = { "content-type": "application/json", ...more };
   const answer = await fetch(`http://127.0.0.1:${host.port}${path}`, { method: "POST", headers, body });
   return { status: answer.status, body: (await answer.json()) as any };
 };
@@ -48,7 +49,7 @@ test("the example of Adyen's documents bears its signature", () => {
   ]);
 });
 
-test("an authorisation is a purchase, of the order that metadata or its reference name", async () => {
+test("an authorisation is a purchase of the order that its signed reference names", async () => {
   const click = clickBefore(hourMs);
   const metadata = { order_id: "ad-1", svc_click_id: click, product_id: "lamp", quantity: "2" };
   expect(await send(adyenNotice("AUTHORISATION", {}, key, metadata))).toEqual({
@@ -56,8 +57,8 @@ test("an authorisation is a purchase, of the order that metadata or its referenc
     body: { status: "accepted", event_id: "adyen:7914073381342284" },
   });
   expect(last()).toMatchObject({
-    ...{ t: "purchase", source: "postback:adyen", order_id: "ad-1", product_id: "lamp", quantity: 2 },
-    ...{ click_id: click, value_minor: 1_130n, currency: "EUR", ts: Date.parse("2026-05-25T16:47:08Z") },
+    ...{ t: "purchase", source: "postback:adyen", order_id: "order-1", product_id: "lamp", quantity: 2 },
+    ...{ click_id: null, value_minor: 1_130n, currency: "EUR", ts: Date.parse(adyenTime) },
   });
   await send(adyenNotice("AUTHORISATION", { pspReference: "ref" }, key));
   expect(last()).toMatchObject({ order_id: "order-1", sender_event_id: "adyen:ref" });
@@ -132,4 +133,52 @@ test("what is signed and cannot be read is refused by its place", async () => {
   expect([status, body.errors[0].pointer]).toEqual([
     ...[400, "/notificationItems/0/NotificationRequestItem/amount/currency"],
   ]);
+});
+
+describe("metadata, which Adyen does not sign,", () => {
+  const click = clickBefore(hourMs);
+  const metadata = { order_id: "another's", svc_click_id: click, did: "a device", product_id: "lamp" };
+  let n = 0;
+  const purchase = (over: Fields = {}) => {
+    n += 1;
+    return adyenNotice("AUTHORISATION", { pspReference: `meta-${n}`, ...over }, key, metadata);
+  };
+  const password = (text: string) => ({ authorization: `Basic ${Buffer.from(text).toString("base64")}` });
+
+  test("describe goods, and give no credit", async () => {
+    await send(purchase());
+    const [sale] = [last()];
+    expect(sale).toMatchObject({ order_id: "order-1", product_id: "lamp", click_id: null });
+    await send(purchase({ merchantReference: "" }));
+    expect(last()).toBe(sale);
+    expect(host.letters.at(-1)!.headers).toBeDefined();
+  });
+  test("take back no sale of another payment", async () => {
+    const refund = { pspReference: "meta-refund", originalReference: "paid" };
+    await send(adyenNotice("REFUND", refund, key, metadata));
+    expect(last().order_id).toBeNull();
+    expect(JSON.parse(last().props)).toMatchObject({ refunded_event_id: "adyen:paid" });
+  });
+  test("count from a sender that bears the password of the account, too", async () => {
+    basic = "tributary:a long password";
+    await withoutEffect(async () => {
+      for (const headers of [{}, password("tributary:another"), { authorization: "Bearer x" }])
+        expect((await send(purchase(), headers)).status).toBe(401);
+    });
+    expect((await send(purchase(), password(basic))).status).toBe(200);
+    expect(last()).toMatchObject({ order_id: "order-1", click_id: click });
+    expect((await send(purchase({ merchantReference: "" }), password(basic))).status).toBe(200);
+    expect(last()).toMatchObject({ order_id: "another's", click_id: click });
+    basic = undefined;
+  });
+});
+
+test("a notice of more than seven days ago is refused, and waits as a letter", async () => {
+  const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
+  const of = (days: number) =>
+    send(adyenNotice("AUTHORISATION", { pspReference: `old-${days}`, eventDate: daysAgo(days) }, key));
+  expect((await of(6.9)).status).toBe(200);
+  const before = host.letters.length;
+  const { status, body } = await of(7.1);
+  expect([status, body.errors[0].code, host.letters.length]).toEqual([400, "notice_too_old", before + 1]);
 });

@@ -40,24 +40,49 @@ const knownName = (name: string): string => {
   return name;
 };
 
-/** Reads one line each: the secret, and the access token for a provider whose API is asked. */
-const secretsIn = async (name: string): Promise<Pick<ProviderSettings, "secret" | "access_token">> => {
+type Secrets = Pick<ProviderSettings, "secret" | "access_token" | "basic">;
+/** What the second line of stdin holds, and what is so without it. */
+const secondLine = (name: string) => {
+  const { lookUp, hasUnsignedMetadata = false } = providerOf(name)!;
+  if (lookUp !== undefined)
+    return {
+      ...{ field: "access_token" as const, what: "the account's access token" },
+      without: "without an access token (a second line of stdin) notices that only name their payment are answered 503",
+    };
+  if (hasUnsignedMetadata)
+    return {
+      ...{ field: "basic" as const, what: "user:password of its basic authentication" },
+      without: "without user:password (a second line of stdin) its metadata, which it does not sign, give no credit",
+    };
+  return undefined;
+};
+
+/** Reads one line each: the secret, and what else the provider has. */
+const secretsIn = async (name: string): Promise<Secrets> => {
   const given = process.stdin.isTTY ? "" : await text(process.stdin);
-  const isAsked = providerOf(name)?.lookUp !== undefined;
+  const second = secondLine(name);
   const lines = given.split(/\r?\n/).flatMap((line) => line.trim() || []);
-  const [secret = "", access_token] = lines;
-  if (secret === "" || lines.length > (isAsked ? 2 : 1) || lines.some((line) => line.length > LONGEST_SECRET))
+  const [secret = "", further] = lines;
+  if (secret === "" || lines.length > (second ? 2 : 1) || lines.some((line) => line.length > LONGEST_SECRET))
     throw new UsageError(
-      isAsked
-        ? `stdin: give the signing secret that ${name} shows, and in a second line the account's access token`
+      second
+        ? `stdin: give the signing secret that ${name} shows, and in a second line ${second.what}`
         : `stdin: give the signing secret that ${name} shows: printf %s "$SECRET" | tributary processors save ${name}`,
     );
   if (lines.some((line) => line.length < SHORTEST_SECRET))
     throw new UsageError(`stdin: each line has at least ${SHORTEST_SECRET} characters: copy it whole`);
-  if (isAsked && access_token === undefined)
-    tell("without an access token (a second line of stdin) notices that only name their payment are answered 503");
-  return access_token === undefined ? { secret } : { secret, access_token };
+  if (second === undefined) return { secret };
+  if (second.field === "basic" && further !== undefined && !/^[^:]+:./.test(further))
+    throw new UsageError("stdin: the second line is user:password");
+  if (further === undefined) tell(second.without);
+  return further === undefined ? { secret } : { secret, [second.field]: further };
 };
+
+/** For the audit, which keeps no secret. */
+const shownSecrets = ({ access_token, basic }: Secrets) => ({
+  has_access_token: access_token !== undefined,
+  has_password: basic !== undefined,
+});
 
 /** Reads pairs of `ours=theirs`. */
 const metadataKeysIn = (given: readonly string[]): Pick<ProviderSettings, "metadata"> => {
@@ -80,7 +105,7 @@ const save = (named: string, { client: slugOrId, metadata = [] }: SaveOptions): 
     await transaction(pool, [clientId], async (tx) => {
       await saveProvider(tx, { clientId, processor }, { ...secrets, ...keys }, keyring());
       const entity = `client:${clientId}`;
-      const after = { processor, has_access_token: secrets.access_token !== undefined, ...keys };
+      const after = { processor, ...shownSecrets(secrets), ...keys };
       await audited(tx, { action: "payment_processor.saved", client_id: clientId, entity, after });
     });
     print(`/postback/${processor}?client_id=${clientId}`);

@@ -102,7 +102,13 @@ const signedText = ({ kind, has_secret, unsigned, unsigned_money }: Readonly<Rec
 
 const show = (id: string): Promise<void> =>
   withSource(id, async (work, sourceId) => {
-    const { source_id: _, version: __, has_secret: ___, ...source } = await readSource(work, sourceId);
+    const {
+      source_id: _,
+      version: __,
+      has_secret: ___,
+      has_pull_secret: ____,
+      ...source
+    } = await readSource(work, sourceId);
     printJson({ id, ...source });
   });
 

@@ -1,7 +1,7 @@
 // The routes of the ingest host, their methods, and the headers that let browsers call them.
 import type { RequestListener } from "node:http";
 import type { Express, Request, RequestHandler, Response } from "express";
-import { type DirectRoute, directHost, send } from "../../infra/http/direct/direct-host.ts";
+import { type DirectRoute, directHost, send, type Visit } from "../../infra/http/direct/direct-host.ts";
 import { openHost, wrongMethod } from "../../infra/http/host.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { EdgeRoute } from "./edges.ts";
@@ -25,8 +25,10 @@ export const directRoutes = (edges: Routes["edges"]): readonly DirectRoute[] =>
   edges.flatMap(({ on, direct }) => {
     if (direct === undefined) return [];
     const [method, path] = on.split(" ") as ["GET" | "POST", `/${string}`];
-    const allowed = preflightHeaders(`${method}, OPTIONS`);
-    return { path, methods: { [method]: direct, OPTIONS: (visit) => send(visit, 204, allowed) }, headers: ANY_ORIGIN };
+    const isOfBrowsers = path === BATCH;
+    const allowed = isOfBrowsers ? preflightHeaders(`${method}, OPTIONS`) : { Allow: `${method}, OPTIONS` };
+    const methods = { [method]: direct, OPTIONS: (visit: Visit) => send(visit, 204, allowed) };
+    return { path, methods, ...(isOfBrowsers && { headers: ANY_ORIGIN }) };
   });
 
 export const ingestApp = (routes: Routes, trustedProxies: readonly string[], log: Log): Express =>
@@ -40,37 +42,37 @@ const addRoutes = (app: Express, routes: Routes): void => {
   app
     .route("/ingest/receipts/:batch_id")
     .get(anyOrigin, routes.receipts)
-    .options(preflight("GET, HEAD, OPTIONS"))
+    .options((_request, response) => void response.status(204).set(preflightHeaders("GET, HEAD, OPTIONS")).end())
     .all(wrongMethod("GET, HEAD, OPTIONS"));
   app
     .route("/admin/wal-replay")
-    .options(preflight("POST, OPTIONS"))
-    .post(anyOrigin, routes.walReplay.start)
+    .options(allows("POST, OPTIONS"))
+    .post(routes.walReplay.start)
     .all(wrongMethod("POST, OPTIONS"));
   app
     .route("/admin/wal-replay/:replay_id")
-    .get(anyOrigin, routes.walReplay.show)
-    .options(preflight("GET, HEAD, OPTIONS"))
+    .get(routes.walReplay.show)
+    .options(allows("GET, HEAD, OPTIONS"))
     .all(wrongMethod("GET, HEAD, OPTIONS"));
   app
     .route("/admin/rules/:id/backfill")
-    .options(preflight("POST, OPTIONS"))
-    .post(anyOrigin, routes.backfill)
+    .options(allows("POST, OPTIONS"))
+    .post(routes.backfill)
     .all(wrongMethod("POST, OPTIONS"));
   app
     .route("/pull/trigger")
-    .options(preflight("POST, OPTIONS"))
-    .post(anyOrigin, routes.pullTrigger)
+    .options(allows("POST, OPTIONS"))
+    .post(routes.pullTrigger)
     .all(wrongMethod("POST, OPTIONS"));
   app
     .route("/health")
-    .get(anyOrigin, async (_request, response) => {
+    .get(async (_request, response) => {
       const report = await routes.health();
       response.status(report.status === "down" ? 503 : 200);
       if (report.status === "down") response.set("Retry-After", "5");
       response.json(report);
     })
-    .options(preflight("GET, HEAD, OPTIONS"))
+    .options(allows("GET, HEAD, OPTIONS"))
     .all(wrongMethod("GET, HEAD, OPTIONS"));
 };
 
@@ -80,13 +82,16 @@ const addEdge = (app: Express, on: EdgeRoute["on"], answer: EdgeRoute["answer"])
   const [named, path] = on.split(" ") as [string, string];
   const taken = named.split("|");
   const methods = [...taken, ...(named === "GET" ? ["HEAD"] : []), "OPTIONS"].join(", ");
-  const route = app.route(path).options(preflight(methods));
-  for (const method of taken) route[method.toLowerCase() as "get" | "post" | "put"](anyOrigin, answer);
+  const route = app.route(path).options(allows(methods));
+  for (const method of taken) route[method.toLowerCase() as "get" | "post" | "put"](answer);
   route.all(wrongMethod(methods));
 };
 
+/** The door of a token that a visitor's own browser or app may hold (`client_side`). */
+const BATCH = "/ingest/batch";
 /**
- * Any origin may send requests: a browser adds no token by itself, and no credentials are allowed.
+ * Any origin may send batches and read their receipts: a browser adds no token by itself, and no
+ * credentials are allowed. Servers send to all other routes, so no page reads their answers.
  */
 const ANY_ORIGIN = {
   "Access-Control-Allow-Origin": "*",
@@ -107,8 +112,8 @@ const preflightHeaders = (methods: string) => ({
   "Access-Control-Max-Age": "600",
 });
 
-const preflight =
+const allows =
   (methods: string): RequestHandler =>
   (_request, response) => {
-    response.status(204).set(preflightHeaders(methods)).end();
+    response.status(204).set("Allow", methods).end();
   };

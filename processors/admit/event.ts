@@ -9,6 +9,7 @@ import type { AcrossIdentifier, EventReceived } from "../../schemas/generated.ts
 import type { Admission, Refusal, UnixMs } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";
 import { CUSTOM_NAME, type EventType, eventTypeOf, NEAR_TYPE, nearTypeOf } from "./event-types.ts";
+import { providerNames } from "./payments/providers.ts";
 import { fittingId, liftCustom, liftKnown, type Props } from "./props.ts";
 import { RefusedEvent, refuse } from "./refuse.ts";
 import { MAX_USER_AGENT, type Terms } from "./request-terms.ts";
@@ -71,7 +72,7 @@ export const admitEvent = (given: unknown, terms: Terms): Admission<EventReceive
  */
 const checkedFields = (given: JsonObject, terms: Terms, warnings: string[]) => {
   const { mayBePersonal } = checkShape(given, terms.texts);
-  const senderEventId = eventIdOf(given.event_id);
+  const senderEventId = ownEventId(eventIdOf(given.event_id), terms, warnings);
   const sentType = typeOf(given.t, terms);
   const ts = timeOf(given.ts, terms);
   checkClient(given.cid, terms);
@@ -158,6 +159,17 @@ const eventIdOf = (given: unknown): string | null => {
   return typeof given === "string" && EVENT_ID.test(given)
     ? given
     : refuse("bad_event_id", "event_id", "must be 1 to 128 of A-Z a-z 0-9 . _ : - or left out");
+};
+const OF_NOTICES = new RegExp(`^(?:${providerNames.join("|")}):`);
+/**
+ * The ids of payment notices are theirs: a page or a partner that knows one must not write the row
+ * of the payment. Without its id the event is known by its content.
+ */
+const ownEventId = (id: string | null, { isClientSide, source }: Terms, warnings: string[]): string | null => {
+  const isOfClient = !isClientSide && source !== "upload";
+  if (id === null || isOfClient || !OF_NOTICES.test(id)) return id;
+  warnings.push("event_id_reserved");
+  return null;
 };
 const senderIdIn = (given: unknown): string | null => {
   const id = typeof given === "object" && given !== null ? (given as JsonObject).event_id : null;

@@ -205,6 +205,31 @@ describe("the order of checks", () => {
     ...((await answer.json()) as { code: string; request_id: string }),
   });
 
+  test("pages of other origins read the answers of batches and receipts alone", async () => {
+    const origin = { origin: "https://page.example" };
+    const originOf = async (method: string, path: string) => {
+      const { headers } = await fetch(`${ingest.url}${path}`, { method, headers: origin });
+      return headers.get("access-control-allow-origin");
+    };
+    for (const [method, path] of [
+      ["POST", "/ingest/batch"],
+      ["GET", "/ingest/receipts/b_1"],
+    ] as const)
+      expect([path, await originOf(method, path), await originOf("OPTIONS", path)]).toEqual([path, "*", "*"]);
+    for (const [method, path] of [
+      ["POST", "/admin/wal-replay"],
+      ["GET", "/admin/wal-replay/r_1"],
+      ["POST", "/admin/rules/1/backfill"],
+      ["POST", "/pull/trigger"],
+      ["GET", "/health"],
+      ["POST", "/postback/generic?client_id=1"],
+      ["GET", "/postback/external/a?key=b"],
+      ["POST", "/postback/stripe?client_id=1"],
+      ["PUT", "/upload/1/1/a.csv"],
+    ] as const)
+      expect([path, await originOf(method, path), await originOf("OPTIONS", path)]).toEqual([path, null, null]);
+  });
+
   test("path, then method, then token, then kind, then size, then body", async () => {
     const nothing = { method: "POST" };
     expect(await problem(await fetch(`${ingest.url}/nothing`, nothing))).toMatchObject({

@@ -1,6 +1,6 @@
 // ClickHouse: the engine of the npm package `chdb` behind our own HTTP front, so that clients talk
 // to it like to a server.
-import { mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { compiledServer } from "../compiled-server.ts";
 import type { Place, Service } from "../service.ts";
@@ -30,6 +30,8 @@ export const clickhouse: Service = {
   },
   prepare: async ({ home }) => {
     mkdirSync(home.path("clickhouse"), { recursive: true, mode: 0o700 });
+    // Former releases left it readable.
+    chmodSync(home.path("clickhouse"), 0o700);
   },
   command: ({ home, ports, secrets }) => ({
     file: process.execPath,

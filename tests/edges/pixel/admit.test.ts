@@ -55,6 +55,14 @@ test("address and browser are those of the request, whatever a page writes", () 
     recordOf(envelope({}, { ...view, ip: "203.0.113.1", ua: "a bank" }), { "user-agent": "Firefox" }),
   ).toMatchObject({ ip: "198.51.100.9", ua: "Firefox", ip_source: "request", ua_source: "request" }));
 
+test.each(["stripe:pi_1", "mercadopago:77", "adyen:791"])("the id %s is that of a payment notice", (event_id) => {
+  const own = recordOf(envelope({}, view));
+  const stolen = recordOf(envelope({}, { ...view, event_id }));
+  expect(stolen).toMatchObject({ event_id: own.event_id, sender_event_id: null, warnings: ["event_id_reserved"] });
+  const near = recordOf(envelope({}, { ...view, event_id: event_id.replace(":", "-") }));
+  expect([near.event_id === own.event_id, near.warnings]).toEqual([false, []]);
+});
+
 describe("the browser's signals", () => {
   test.each([
     [{ "sec-gpc": "1" }, ["gpc"]],

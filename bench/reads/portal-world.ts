@@ -79,8 +79,9 @@ const usersOf = async ({ stack, loginSecret, clientId }: World, partner: number)
     const [role, email] = [roleOf(n), `bench-${n}@people.example`];
     const ofClient = role === "client_manager" || role === "client_user";
     await owner.query(sql`
-      insert into users (email, name, role, partner_id, client_ids)
-      select ${email}, ${email}, ${role}, ${role === "partner" ? partner : null}, ${ofClient ? [clientId] : []}
+      insert into users (email, name, role, partner_id, client_ids, all_clients)
+      select ${email}, ${email}, ${role}, ${role === "partner" ? partner : null}, ${ofClient ? [clientId] : []},
+        ${role === "viewer"}
       where not exists (select from users where email = ${email})`);
     users.push({ role, token: await demoToken(stack.env.OIDC_ISSUER!, loginSecret, email) });
   }

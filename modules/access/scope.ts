@@ -17,7 +17,7 @@ export const tenantsOf = ({ clients, isAll }: Scope): readonly number[] => (isAl
  * access to an archived client.
  */
 export const enterScope = async (tx: PoolClient, user: User): Promise<Scope> => {
-  const isAll = user.role === "admin" || (user.role === "viewer" && user.client_ids.length === 0);
+  const isAll = user.role === "admin" || (user.role === "viewer" && user.all_clients);
   const isAssigned = user.role === "client_manager" || (user.role === "viewer" && !isAll);
   const clients = isAssigned ? user.client_ids : await readClients(tx, user);
   const scope = { clients, isAll };

@@ -25,7 +25,15 @@ describe("a user", () => {
     const { status, body: user, headers } = await create(body, { "idempotency-key": email });
     expect([status, headers.get("location"), headers.get("etag")]).toEqual([201, `/api/users/${user.id}`, '"1"']);
     expect(user).toEqual({
-      ...{ id: expect.any(Number), email, name: "Vera", role: "viewer", client_ids: [], partner_id: null },
+      ...{
+        id: expect.any(Number),
+        email,
+        name: "Vera",
+        role: "viewer",
+        client_ids: [],
+        partner_id: null,
+        all_clients: false,
+      },
       ...{ status: "active", locale: "en", bound_at: null, last_seen_at: null, version: 1 },
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),
       updated_at: expect.stringMatching(/^\d{4}-.*Z$/),
@@ -42,10 +50,40 @@ describe("a user", () => {
       {
         action: "user.created",
         before: null,
-        after: { name: "redacted", role: "viewer", partner_id: null, client_ids: [], status: "active", locale: "en" },
+        after: {
+          ...{ name: "redacted", role: "viewer", partner_id: null, client_ids: [], all_clients: false },
+          ...{ status: "active", locale: "en" },
+        },
       },
       { action: "user.bound", before: null, after: { issuer: expect.any(String) } },
     ]);
+  });
+
+  test("that is a viewer sees no client before it is given some, or all", async () => {
+    const { id, email } = await viewer();
+    const token = await running().signed({ sub: email, email });
+    const seen = async () => {
+      const { body: me } = await ask("/api/auth/me", { token });
+      const { body: list } = await ask("/api/clients?limit=100", { token });
+      return [me.client_ids, list.data.map((row: { id: number }) => row.id)];
+    };
+    const { body: every } = await as("admin", "/api/clients?limit=100");
+    const all = [null, every.data.map((row: { id: number }) => row.id)];
+    const one = demo.clients[0].id;
+    expect(await seen()).toEqual([[], []]);
+    expect((await change(id, { all_clients: true })).body).toMatchObject({ all_clients: true, client_ids: [] });
+    expect(await seen()).toEqual(all);
+    expect((await change(id, { client_ids: [one] })).body).toMatchObject({ all_clients: false, client_ids: [one] });
+    expect(await seen()).toEqual([[one], [one]]);
+    // Its last client goes, and then its role: neither shows it the others.
+    await change(id, { client_ids: [] });
+    expect(await seen()).toEqual([[], []]);
+    await change(id, { role: "client_manager", client_ids: [one] });
+    await change(id, { role: "viewer" });
+    expect(await seen()).toEqual([[], []]);
+    const fault = async (body: object) => (await change(id, body)).body.errors?.[0]?.pointer;
+    expect(await fault({ all_clients: true, client_ids: [one] })).toBe("/all_clients");
+    expect(await fault({ role: "client_manager", all_clients: true })).toBe("/all_clients");
   });
 
   test("is seen to the hour: requests of one hour write it once", async () => {

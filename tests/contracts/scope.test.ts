@@ -44,7 +44,7 @@ afterAll(() => database.drop());
 
 const user = (role: User["role"], client_ids: readonly number[] = [], partner_id: number | null = null): User => ({
   ...{ user_id: 1, email: "a@b.example", name: "A", locale: "es" },
-  ...{ role, client_ids, partner_id },
+  ...{ role, client_ids, partner_id, all_clients: role === "viewer" && client_ids.length === 0 },
 });
 /** The owners of the rows that plain selects without a condition return. */
 const foundBy = (caller: User) =>
@@ -63,7 +63,7 @@ const foundBy = (caller: User) =>
   });
 
 describe("without a condition, row-level security alone shows", () => {
-  test("an admin, and a viewer to whom no client is assigned, every client and what belongs to none", async () => {
+  test("an admin, and a viewer of all clients, every client and what belongs to none", async () => {
     for (const role of ["admin", "viewer"] as const)
       expect(await foundBy(user(role))).toEqual({ scope: clients, clients, audit: [0, ...clients], jobs: clients });
   });
@@ -72,14 +72,16 @@ describe("without a condition, row-level security alone shows", () => {
     for (const role of ["client_manager", "viewer"] as const)
       expect(await foundBy(user(role, own))).toEqual({ scope: own, clients: own, audit: own, jobs: own });
   });
-  test("a manager without clients nothing", async () => {
-    expect(await foundBy(user("client_manager"))).toEqual({ scope: [], clients: [], audit: [], jobs: [] });
+  test("a manager without clients nothing, nor a viewer", async () => {
+    for (const one of [user("client_manager"), { ...user("viewer"), all_clients: false }])
+      expect(await foundBy(one)).toEqual({ scope: [], clients: [], audit: [], jobs: [] });
   });
   test("a client user its client, until that is archived", async () => {
     expect((await foundBy(user("client_user", [clients[2]!]))).clients).toEqual([clients[2]]);
     expect((await foundBy(user("client_user", [clients[3]!]))).clients).toEqual([]);
   });
-  test("a partner every client that it ever worked for", async () => {
+  test("a partner every client that it ever worked for, of those that the user is bound to", async () => {
+    expect((await foundBy(user("partner", [clients[1]!, clients[2]!], partner))).clients).toEqual([clients[1]]);
     expect((await foundBy(user("partner", [], partner))).clients).toEqual(clients.slice(0, 2));
     expect((await foundBy(user("partner", [], 999_999))).clients).toEqual([]);
   });

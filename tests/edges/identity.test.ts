@@ -16,6 +16,7 @@ const someone: User = {
   role: "admin",
   partner_id: null,
   client_ids: [],
+  all_clients: false,
   locale: "es",
 };
 const { publicKey, privateKey } = await generateKeyPair("RS256");

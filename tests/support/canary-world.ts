@@ -123,8 +123,9 @@ const saveUser = async (
   more: { readonly partner?: number; readonly clients?: readonly number[] } = {},
 ): Promise<void> => {
   await owner.query(sql`
-    insert into users (email, name, role, partner_id, client_ids, locale)
-    values (${`${name}@${PEOPLE}`}, ${name}, ${role}, ${more.partner ?? null}, ${more.clients ?? []}, 'en')`);
+    insert into users (email, name, role, partner_id, client_ids, all_clients, locale)
+    values (${`${name}@${PEOPLE}`}, ${name}, ${role}, ${more.partner ?? null}, ${more.clients ?? []},
+      ${role === "viewer" && more.clients === undefined}, 'en')`);
 };
 
 type Post = (

@@ -46,8 +46,8 @@ export const changeUser = async (work: Work, { user, patch, version }: UserPatch
 
 /**
  * Needs a transaction that may write users. A change of role clears the tenants unless new ones are
- * given. `known` is null if the tenants stay. Throws RefusalError: the last active admin must stay
- * one.
+ * given, and a viewer that gets clients sees no others. `known` is null if the tenants stay. Throws
+ * RefusalError: the last active admin must stay one.
  */
 export const updateUser = async (
   tx: UserTransaction,
@@ -59,13 +59,19 @@ export const updateUser = async (
     throw new Error("what tenants there are must be known to change a role or tenants");
   const before = await userToChange(tx, userId);
   const isNewRole = change.role !== undefined && change.role !== before.role;
-  const after = { ...before, ...(isNewRole && { partner_id: null, client_ids: [] }), ...change };
-  const { name, role, partner_id, client_ids, locale } = checkUser(after, known);
+  const after = {
+    ...before,
+    ...(isNewRole && { partner_id: null, client_ids: [], all_clients: false }),
+    ...(change.all_clients === true && { client_ids: [] }),
+    ...(change.client_ids !== undefined && { all_clients: false }),
+    ...change,
+  };
+  const { name, role, partner_id, client_ids, all_clients, locale } = checkUser(after, known);
   if (before.role === "admin" && before.status === "active" && (role !== "admin" || after.status === "disabled"))
     await refuseLastAdmin(tx, userId);
   const { rows } = await tx.query<ListedUser>(sql`
     update users set name = ${name}, role = ${role}, partner_id = ${partner_id}, client_ids = ${client_ids},
-      locale = ${locale},
+      all_clients = ${all_clients}, locale = ${locale},
       removed_at = case when ${after.status} = 'active' then null else coalesce(removed_at, clock_timestamp()) end,
       updated_at = clock_timestamp(), version = version + 1
     where user_id = ${userId} returning ${listedColumns}`);

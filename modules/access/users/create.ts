@@ -34,6 +34,7 @@ export const insertUser = async (tx: UserTransaction, wanted: NewUser, known: Kn
       ...wanted,
       partner_id: wanted.partner_id ?? null,
       client_ids: wanted.client_ids ?? [],
+      all_clients: wanted.all_clients ?? false,
       locale: wanted.locale ?? "es",
     },
     known,
@@ -46,8 +47,9 @@ export const insertUser = async (tx: UserTransaction, wanted: NewUser, known: Kn
       `there is a user ${user.email} already${same.status === "disabled" ? ", disabled: enable it" : ""}`,
     );
   const { rows } = await tx.query<ListedUser>(sql`
-    insert into users (email, name, role, partner_id, client_ids, locale)
-    values (${user.email}, ${user.name}, ${user.role}, ${user.partner_id}, ${user.client_ids}, ${user.locale})
+    insert into users (email, name, role, partner_id, client_ids, all_clients, locale)
+    values (${user.email}, ${user.name}, ${user.role}, ${user.partner_id}, ${user.client_ids},
+      ${user.all_clients}, ${user.locale})
     returning ${listedColumns}`);
   return rows[0]!;
 };

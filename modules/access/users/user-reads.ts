@@ -17,6 +17,7 @@ export const userRows = ({ role, status, q }: UserFilter): RowsQuery => ({
     name: sql`name`,
     role: sql`role`,
     client_ids: sql`client_ids`,
+    all_clients: sql`all_clients`,
     partner_id: sql`partner_id`,
     status: sql`case when removed_at is null then 'active' else 'disabled' end`,
     locale: sql`locale`,

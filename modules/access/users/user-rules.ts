@@ -10,6 +10,7 @@ export interface NewUser {
   readonly role: Role;
   readonly partner_id?: number | null;
   readonly client_ids?: readonly number[];
+  readonly all_clients?: boolean;
   readonly locale?: Locale;
 }
 /**
@@ -38,7 +39,7 @@ export const tenantsFor = async (
   return { client: (id) => clients.has(id) || undefined, partner: () => partner };
 };
 
-type Field = "email" | "name" | "role" | "partner_id" | "client_ids" | "locale";
+type Field = "email" | "name" | "role" | "partner_id" | "client_ids" | "all_clients" | "locale";
 
 const refuse = (field: Field, message: string): never => {
   throw invalid(`/${field}`, "bad_user", message);
@@ -61,9 +62,11 @@ export const checkUser = <Given extends Required<NewUser>>(user: Given, known: K
   return { ...user, email, name, client_ids: [...new Set(user.client_ids)] };
 };
 
-const checkClients = ({ role, client_ids: ids }: Required<NewUser>, known: KnownTenants | null): void => {
+const checkClients = ({ role, client_ids: ids, all_clients }: Required<NewUser>, known: KnownTenants | null): void => {
   const missing = known === null ? undefined : ids.find((id) => known.client(id) === undefined);
   if (missing !== undefined) refuse("client_ids", `there is no client ${missing}`);
   if (role === "admin" && ids.length > 0) refuse("client_ids", "an admin has all clients");
+  if (all_clients && (role !== "viewer" || ids.length > 0))
+    refuse("all_clients", role === "viewer" ? "leave it out beside client_ids" : "is said of viewers alone");
   if (role === "client_user" && ids.length !== 1) refuse("client_ids", "a client user belongs to one client");
 };

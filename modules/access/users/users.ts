@@ -17,8 +17,10 @@ export interface User {
   readonly name: string;
   readonly role: Role;
   readonly partner_id: number | null;
-  /** Empty: every client of an admin, a viewer or a partner, and none of a manager. */
+  /** Empty: every client of an admin or a partner, and none of a manager. */
   readonly client_ids: readonly number[];
+  /** Of a viewer: whether it sees all clients, also later ones. */
+  readonly all_clients: boolean;
   readonly locale: Locale;
 }
 /** A row of the list of users, which includes disabled ones. */
@@ -48,7 +50,7 @@ export const asUsers = async <T>(tx: UserTransaction, work: (tx: UserTransaction
   return result;
 };
 
-export const userColumns = sql`user_id, email, name, role, partner_id, client_ids, locale`;
+export const userColumns = sql`user_id, email, name, role, partner_id, client_ids, all_clients, locale`;
 export const listedColumns = sql`${userColumns},
   case when removed_at is null then 'active' else 'disabled' end as status, bound_at, last_seen_at, created_at,
   updated_at, version`;
@@ -95,6 +97,6 @@ export const userToChange = async (tx: UserTransaction, userId: number): Promise
 
 /** The name of a user in the audit, and the fields that the audit keeps. */
 export const entityOfUser = ({ user_id }: Pick<User, "user_id">): string => `user:${user_id}`;
-export const settingsOf = ({ name, role, partner_id, client_ids, status, locale }: ListedUser) => ({
-  ...{ name, role, partner_id, client_ids, status, locale },
+export const settingsOf = ({ name, role, partner_id, client_ids, all_clients, status, locale }: ListedUser) => ({
+  ...{ name, role, partner_id, client_ids, all_clients, status, locale },
 });

@@ -192,7 +192,11 @@ const saveUsers = async (pool: pg.Pool, clientIds: readonly number[]): Promise<v
     const there = new Set((await listUsers(tx)).map(({ email }) => email));
     for (const { email, name, role } of demoUsers.filter((user) => !there.has(user.email))) {
       const partner_id = role === "partner" ? partner!.partner_id : null;
-      await insertUser(tx, { email, name, role, partner_id, client_ids: clientsOf[role] }, known);
+      await insertUser(
+        tx,
+        { email, name, role, partner_id, client_ids: clientsOf[role], all_clients: role === "viewer" },
+        known,
+      );
     }
   });
 };

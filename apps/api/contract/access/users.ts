@@ -10,13 +10,15 @@ const status = choice(["active", "disabled"]);
 const given = choice(["admin", "client_manager", "viewer"]);
 const email = z.string().trim().min(3).max(254);
 const clientIds = z.array(id).max(10_000);
+const allClients = z.boolean().describe("a viewer without clients sees none unless this is true");
 
 const user = z.object({
   id,
   email: z.string(),
   name: z.string(),
   role: choice(roles),
-  client_ids: z.array(id).describe("empty: every client of an admin or a viewer, none of a manager"),
+  client_ids: z.array(id).describe("empty: every client of an admin or a partner, none of a manager or a viewer"),
+  all_clients: z.boolean().describe("of a viewer: it sees all clients, also later ones"),
   partner_id: id.nullable(),
   status,
   locale,
@@ -47,6 +49,7 @@ export const createUser = contract({
     name: words(200),
     role: given,
     client_ids: clientIds.optional(),
+    all_clients: allClients.optional(),
     locale: locale.optional(),
   }),
   answers: user,
@@ -63,6 +66,7 @@ export const changeUser = contract({
     name: words(200).optional(),
     role: given.optional(),
     client_ids: clientIds.optional(),
+    all_clients: allClients.optional(),
     status: status.optional(),
     locale: locale.optional(),
     version,

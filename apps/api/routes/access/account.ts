@@ -5,11 +5,11 @@ import { changeMe, readMe } from "../../contract/access/account.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
 export const routes = ({ served }: Pick<ApiPorts, "served">): readonly Route[] => {
-  const shown = ({ user_id: id, role, client_ids, ...user }: User) => ({
+  const shown = ({ user_id: id, role, client_ids, all_clients, ...user }: User) => ({
     ...user,
     id,
     role,
-    client_ids: role === "admin" || (role === "viewer" && client_ids.length === 0) ? null : client_ids,
+    client_ids: role === "admin" || all_clients ? null : client_ids,
     permissions: served()
       .filter(({ roles }) => roles.includes(role))
       .map(({ method, path }) => `${method} ${path}`),

@@ -28,6 +28,7 @@ interface Options {
   readonly name?: string;
   readonly locale?: string;
   readonly client?: readonly string[];
+  readonly allClients?: boolean;
   readonly partner?: string;
   readonly actor?: string;
   readonly reason?: string;
@@ -38,7 +39,7 @@ type Kind = Extract<OperationPlan["kind"], `user_${string}`>;
 /** The options of this command, by field of a user. */
 const FLAGS = {
   ...{ email: "<email>", name: "--name", role: "--role", partner_id: "--partner" },
-  ...{ client_ids: "--client", status: "<email>", locale: "--locale" },
+  ...{ client_ids: "--client", all_clients: "--all-clients", status: "<email>", locale: "--locale" },
 };
 const CURES: Readonly<Record<string, string>> = {
   bad_user: "tributary users create --help",
@@ -66,13 +67,17 @@ const partnerOf = (text: string): number => {
   return Number(text);
 };
 /** Returns the fields that options were given for. */
-const fieldsOf = async (pool: pg.Pool, { role, name, locale, client, partner }: Options): Promise<UserChange> => {
+const fieldsOf = async (
+  pool: pg.Pool,
+  { role, name, locale, client, allClients, partner }: Options,
+): Promise<UserChange> => {
   const clients = client && (await Promise.all(client.map((one) => clientOf(pool, one))));
   return {
     ...(role !== undefined && { role: roleOf(role) }),
     ...(name !== undefined && { name }),
     ...(locale !== undefined && { locale: locale as Locale }),
     ...(clients && { client_ids: clients.map(({ client_id }) => client_id) }),
+    ...(allClients !== undefined && { all_clients: allClients }),
     ...(partner !== undefined && { partner_id: partnerOf(partner) }),
   };
 };
@@ -101,10 +106,10 @@ const show = (user: ListedUser, { json }: Options, said: string): void => {
   if (json) printJson(user);
   else print(said);
 };
-const scopeOf = ({ role, client_ids: ids, partner_id }: ListedUser): string => {
+const scopeOf = ({ role, client_ids: ids, all_clients, partner_id }: ListedUser): string => {
   if (role === "partner") return `partner ${partner_id}`;
   if (ids.length > 0) return `clients ${ids.join(", ")}`;
-  return role === "client_manager" ? "no client yet" : "all clients";
+  return role === "admin" || all_clients ? "all clients" : "no client yet";
 };
 
 const create = (email: string, options: Options): Promise<void> =>
@@ -129,7 +134,7 @@ const change = (kind: Kind, email: string, options: Options, fields: UserChange)
 const assign = async (email: string, options: Options): Promise<void> => {
   const fields = await withPool((pool) => fieldsOf(pool, options));
   if (Object.keys(fields).length === 0)
-    throw new UsageError("say what to change: --role, --client, --partner, --name or --locale");
+    throw new UsageError("say what to change: --role, --client, --all-clients, --partner, --name or --locale");
   await change("user_assign", email, options, fields);
 };
 
@@ -172,6 +177,7 @@ const tenants = (command: Command): Command =>
     .option("--name <text>", "as others see it")
     .option("--locale <language>", "of mails: es, en")
     .option("--client <slug or id>", "of a client_manager, viewer or client_user; can be repeated", each)
+    .option("--all-clients", "of a viewer: it sees all clients, also later ones")
     .option("--partner <id>", "of a partner user");
 const audit = (command: Command): Command =>
   command

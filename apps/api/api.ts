@@ -5,6 +5,7 @@ import { openRegistry } from "../../infra/avro/registry.ts";
 import { openApp, serve } from "../../infra/http/app/open-app.ts";
 import { unavailable } from "../../infra/http/problem.ts";
 import { authenticator, refusals } from "../../infra/http/tokens.ts";
+import { openTurns } from "../../infra/http/turns.ts";
 import { type Kafka, lastingAdmin, openKafka } from "../../infra/kafka/kafka.ts";
 import { need, orUnavailable } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
@@ -19,6 +20,7 @@ import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
 import { identify } from "./identity.ts";
+import { DEAR } from "./limits.ts";
 import { mails } from "./mails.ts";
 import type { ApiPorts } from "./route.ts";
 import { routesOf } from "./routes.ts";
@@ -75,7 +77,7 @@ const openPorts = async (config: Config, stores: Stores, log: Log, scope: Scope)
 /** The ports of the checks before a route. */
 const serverPorts = (
   config: Config,
-  { pool, tokens, leads, limit, planOf }: Stores,
+  { pool, figures, tokens, leads, limit, planOf }: Stores,
   { cursorKeys, portal }: OpenPorts,
   { count, log }: Pick<ServerPorts, "count" | "log">,
 ): ServerPorts => {
@@ -86,8 +88,9 @@ const serverPorts = (
     refused: refusals(),
     service: async (request) => (await authenticate(request, request.ip ?? "")).token_id,
     files: { underWay: 0 },
+    turn: openTurns(DEAR),
     trustedProxies: config.TRUSTED_PROXIES,
-    ...{ pool, limit, planOf, cursorKeys, portal, count, log },
+    ...{ pool, figures, limit, planOf, cursorKeys, portal, count, log },
   };
 };
 

@@ -9,6 +9,12 @@ const HEAVY = 60;
 /** The limit of an address that reads documentation or checks an invitation without a token. */
 export const OF_ADDRESS = 60;
 
+/** What a user asks of figures, files and trials at once; a page of a dashboard asks six. */
+export const DEAR = {
+  ...{ atOnce: 2, mostWaiting: 20, patienceMs: 5_000 },
+  says: "two of your reads of figures, files or trials run already: wait for their answers",
+};
+
 /** The leads that a client may push a minute. */
 export const OF_LEADS = 100_000;
 

@@ -30,6 +30,10 @@ export interface ServerPorts extends AskPorts {
   readonly isSigned: (clientId: number, bytes: Buffer, signature: string | undefined) => Promise<boolean>;
   /** The answer to an address without a valid signature; after too many of them it is 429. */
   readonly refused: (address: string, unauthorized: Problem) => Problem;
+  /** Connections for figures and files, so that none of them waits for, or holds up, the others. */
+  readonly figures: AskPorts["pool"];
+  /** The turn of a user's dear request. */
+  readonly turn: (key: string) => Promise<() => void>;
   readonly limit: (key: string, limit: number) => Promise<Verdict>;
   /** The plan of a client; undefined while it is not known. */
   readonly planOf: (clientId: number) => string | undefined;
@@ -97,8 +101,19 @@ const replyTo = async (
     throw new Problem("forbidden", "your role may not use this route");
   const json = bytes === undefined ? undefined : parseJson(bytes, route.contract.mostKeys);
   const requestId = response.locals.requestId as string;
-  const ask = askOf(ports, { route, caller, request, requestId, bytes, json });
+  const isDear = caller.kind === "user" && (isHeavyRequest(route, request) || route.contract.readsFigures);
+  if (isDear) await takeTurn(ports, caller.user, response);
+  const own = isDear ? { ...ports, pool: ports.figures } : ports;
+  const ask = askOf(own, { route, caller, request, requestId, bytes, json });
   return rendered(route, caller, await route.answer(ask));
+};
+
+/** The turn lasts as long as the answer, which may be a file of minutes. */
+const takeTurn = async ({ turn }: ServerPorts, { user_id }: User, response: Response): Promise<void> => {
+  const leave = await turn(`user:${user_id}`);
+  response.once("close", leave);
+  // It has gone while it waited.
+  if (response.closed) leave();
 };
 
 interface Arrival {
@@ -170,12 +185,14 @@ const callerOf = async (
     return { kind: "service" };
   }
   const user = await ports.identify(request, request.ip ?? "", response.locals.requestId as string);
-  const isHeavy = route.contract.isHeavy || isExport(request);
+  const isHeavy = isHeavyRequest(route, request);
   const { role, client_ids, user_id } = user;
   const plan = client_ids.length === 1 ? ports.planOf(client_ids[0]!) : undefined;
   await take(`user:${user_id}${isHeavy ? ":heavy" : ""}`, limitOf(role, plan, isHeavy));
   return { kind: "user", user };
 };
+
+const isHeavyRequest = ({ contract }: ServedRoute, request: Request): boolean => contract.isHeavy || isExport(request);
 
 const isExport = ({ query, headers }: Request): boolean =>
   query.format === "csv" || headers.accept?.includes("text/csv") === true;

@@ -33,6 +33,10 @@ export const openStores = async (config: Config, log: Log, scope: Scope) => {
     const value = openPool(config.POSTGRES_URL, { name, max: 8, timeoutMs: STORE_MS });
     return { value, stop: () => value.end() };
   });
+  const figures = await scope.open("postgres-figures", () => {
+    const value = openPool(config.POSTGRES_URL, { name: `${name}-figures`, max: 4, timeoutMs: STORE_MS });
+    return { value, stop: () => value.end() };
+  });
   const pepper = openPepper(config, pool, log, scope);
   const { tokens, areTokensKnown, plans, reference } = await openPictures(pool, log, scope);
   const clickhouse = await scope.open("clickhouse", () =>
@@ -47,7 +51,7 @@ export const openStores = async (config: Config, log: Log, scope: Scope) => {
   });
   const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
   return {
-    ...{ pool, clickhouse, objects, mailer, tokens, areTokensKnown },
+    ...{ pool, figures, clickhouse, objects, mailer, tokens, areTokensKnown },
     planOf: plans.of,
     leads: leadsOf(config, pool, pepper, reference),
     limit: rateLimit.take,

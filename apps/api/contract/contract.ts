@@ -35,6 +35,11 @@ export interface Contract<
   readonly mostKeys?: number;
   /** The lower limit of requests holds, as for simulations and exports. */
   readonly isHeavy: boolean;
+  /**
+   * It reads figures of any length of time: a user has two such requests at once, and they use
+   * connections of their own, as heavy ones do.
+   */
+  readonly readsFigures: boolean;
 }
 
 interface ListShape {
@@ -69,7 +74,10 @@ type ContractInput<Params extends z.ZodType, Query extends z.ZodType, Body exten
   "route" | "summary"
 > &
   Partial<
-    Pick<Contract, "answers" | "status" | "otherStatus" | "isIdempotent" | "conflicts" | "isHeavy" | "mostKeys">
+    Pick<
+      Contract,
+      "answers" | "status" | "otherStatus" | "isIdempotent" | "conflicts" | "isHeavy" | "readsFigures" | "mostKeys"
+    >
   > & {
     readonly params?: Params;
     readonly query?: Query;
@@ -89,6 +97,7 @@ export const contract = <
   isIdempotent: false,
   conflicts: [],
   isHeavy: false,
+  readsFigures: false,
   ...given,
   params: given.params ?? (nothing as never),
   query: given.query ?? (nothing as never),
@@ -117,15 +126,17 @@ export const listContract = <
     readonly more?: z.ZodRawShape;
     readonly csv?: CsvInput;
   } & Omit<ListShape, "without" | "csv"> &
-    Partial<Pick<ListShape, "without">>,
+    Partial<Pick<ListShape, "without"> & Pick<Contract, "readsFigures">>,
 ) => {
   const { route, summary, params, filters = {} as Filters, rows, more = {}, sorts, without = {}, csv } = given;
+  const { readsFigures = false } = given;
   const format = csv === undefined ? {} : { format: choice(["json", "csv"]).optional() };
   const query = z.strictObject({ ...filters, sort: sortBy(sorts, sorts[0]!), ...page, ...format });
   return {
     ...contract({
       route,
       summary,
+      readsFigures,
       ...(params && { params }),
       query,
       answers: byRole(rows, (row) => pageOf(row, more)),

@@ -10,6 +10,7 @@ const ofPartner = { partner_id: id, partner: z.string().nullable() };
 
 export const readStats = contract({
   route: "GET /api/campaigns/:id/stats",
+  readsFigures: true,
   summary: "What a campaign sold and earned, by partner, type of event and segment, and against the days before.",
   params: ofId,
   query,
@@ -46,6 +47,7 @@ export const readStats = contract({
 
 export const readDaily = contract({
   route: "GET /api/campaigns/:id/daily",
+  readsFigures: true,
   summary: "The figures of each day of a campaign, days without any too, those to come left out.",
   params: ofId,
   query,
@@ -68,6 +70,7 @@ export const readDaily = contract({
 
 export const listCampaignOrders = listContract({
   route: "GET /api/campaigns/:id/orders",
+  readsFigures: true,
   summary: "Lines of orders that a campaign was credited for.",
   params: ofId,
   filters: {

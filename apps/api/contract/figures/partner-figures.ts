@@ -72,6 +72,7 @@ const dashboard = <Totals extends z.ZodRawShape, Block extends z.ZodRawShape, Ch
 
 export const readPartnerDashboard = contract({
   route: "GET /api/partners/:id/dashboard",
+  readsFigures: true,
   summary: "What a partner brought and earned; zeros where there is nothing.",
   params: ofId,
   query: z.strictObject({ client_id: idText.optional(), currency: currency.optional(), ...range }),
@@ -87,6 +88,7 @@ export const readPartnerDashboard = contract({
 
 export const listPartnerOrders = listContract({
   route: "GET /api/partners/:id/orders",
+  readsFigures: true,
   summary: "Lines of orders that a partner was credited for.",
   params: ofId,
   filters: {
@@ -124,6 +126,7 @@ const payment = z.object({
 
 export const listPartnerPayments = listContract({
   route: "GET /api/partners/:id/payments",
+  readsFigures: true,
   summary: "Payments of a partner; it sees those that are approved.",
   params: ofId,
   filters: {

@@ -33,6 +33,7 @@ const bands = { ok: z.int(), review: z.int(), reject: z.int() };
 
 export const readFraud = contract({
   route: "GET /api/admin/fraud-dashboard",
+  readsFigures: true,
   summary: "Scored events by band, reason, partner and day, and the money that is held or refused.",
   query: z.strictObject({
     client_id: idText.optional(),

@@ -28,6 +28,7 @@ const sale = z.object({
 
 export const listUnattributed = listContract({
   route: "GET /api/sales/unattributed",
+  readsFigures: true,
   summary: "Sale lines without a credited partner, of the last 30 days unless asked for, with their sums.",
   filters: {
     client_id: idText.optional(),

@@ -55,7 +55,7 @@ const secretsIn = async (name: string): Promise<Pick<ProviderSettings, "secret" 
   if (lines.some((line) => line.length < SHORTEST_SECRET))
     throw new UsageError(`stdin: each line has at least ${SHORTEST_SECRET} characters: copy it whole`);
   if (isAsked && access_token === undefined)
-    tell("without an access token (a second line of stdin) notices that only name their payment are answered 503");
+    tell("without an access token (a second line of stdin) every notice of a payment is answered 503");
   return access_token === undefined ? { secret } : { secret, access_token };
 };
 

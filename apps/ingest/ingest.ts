@@ -102,7 +102,7 @@ const edgeParts = ({ config, log }: Opening, { app, edge, stores }: IngestParts)
     clientFacts: clientFactsOf(edge.secrets.pepper, reference),
     inForce,
     processors: openProviders(pool, keyring),
-    lookUp: openLookUp(log),
+    lookUp: openLookUp(log, config.MERCADOPAGO_URL),
     sources: stores.sources,
     keepPayload: openPayloads(pool, log),
     marks: openMarks(pool, log),

@@ -5,7 +5,15 @@ import type { Home, Secrets } from "./home.ts";
 
 /** The first broker, and the further ones of a cluster. */
 export type BrokerName = "kafka" | "kafka-2" | "kafka-3";
-export type ServiceName = BrokerName | "redis" | "postgres" | "clickhouse" | "registry" | "identity" | "mail";
+export type ServiceName =
+  | BrokerName
+  | "redis"
+  | "postgres"
+  | "clickhouse"
+  | "registry"
+  | "identity"
+  | "mail"
+  | "payments";
 
 /**
  * Everything that a service may look at: its folder, the ports of all services by name, the

@@ -12,6 +12,7 @@ import { clickhouse } from "./services/clickhouse.ts";
 import { identity } from "./services/identity.ts";
 import { type Brokers, kafkaBrokers } from "./services/kafka.ts";
 import { mail } from "./services/mail.ts";
+import { payments } from "./services/payments.ts";
 import { postgres } from "./services/postgres.ts";
 import { redis } from "./services/redis.ts";
 import { registry } from "./services/registry.ts";
@@ -66,7 +67,7 @@ export interface StackOptions {
   readonly signal?: AbortSignal;
 }
 
-const others: readonly Service[] = [postgres, clickhouse, redis, registry, identity, mail];
+const others: readonly Service[] = [postgres, clickhouse, redis, registry, identity, mail, payments];
 
 /** The processes to start, and their ports. */
 export interface Layout {

@@ -1,5 +1,5 @@
 // Every variable that the product reads, declared once: its effect, its form and its default.
-// `.env.example` is written from this list; it has at most 25 variables.
+// `.env.example` is written from this list; it has at most 26 variables.
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import { type Keyring, keyringOf } from "./keyring.ts";
@@ -62,6 +62,14 @@ const isPrivate = (address: string): boolean => {
   const { protocol, hostname } = new URL(address);
   return protocol === "https:" || (protocol === "http:" && isLoopback(hostname));
 };
+/** True for an address to which a path can be added. */
+const isBare = (address: string): boolean => {
+  if (!URL.canParse(address)) return true;
+  const { username, password, search, hash } = new URL(address);
+  return `${username}${password}${search}${hash}` === "";
+};
+/** The API of Mercado Pago itself. */
+export const MERCADOPAGO = "https://api.mercadopago.com";
 
 /** `needed`: required in production, where no embedded stack fills it in. */
 const variable = <Schema extends z.ZodType>(
@@ -114,6 +122,14 @@ export const variables = {
   SMTP_URL: variable(
     z.url().optional(),
     "Mail server of alerts: smtp(s)://user:password@host:port/?from=...&to=a@x,b@y; without it alerts are only kept.",
+  ),
+  MERCADOPAGO_URL: variable(
+    z
+      .url({ protocol: /^https?$/ })
+      .refine(isBare, "must be an address alone: without a password, ? and #")
+      .default(MERCADOPAGO),
+    "Where the ingest host asks what was paid. Any other host may be private and http; it gets the access tokens of " +
+      "all accounts.",
   ),
   RESTART_COMMAND: variable(
     optional,

@@ -126,7 +126,7 @@ const program = (name: string, script: string): void => {
   chmodSync(join(bin(), name), 0o755);
 };
 beforeAll(async () => {
-  product = await startProduct();
+  product = await startProduct(undefined, ["payments"]);
   folder = mkdtempSync(join(tmpdir(), "tributary-pages-"));
   mkdirSync(bin());
   program("npx", `shift\nexec '${process.execPath}' '${root}/dist/apps/cli/main.js' "$@"`);

@@ -30,6 +30,7 @@ test("addresses and the secret are enough, all else has a default", () => {
     INSTANCE_NAME: "tributary",
     TRUSTED_PROXIES: [],
     LOG_LEVEL: "info",
+    MERCADOPAGO_URL: "https://api.mercadopago.com",
   });
   expect(readConfig({ ...good, PORT: "", TRUSTED_PROXIES: "10.0.0.0/8, fd00::/8,fc00::/7, loopback" })).toMatchObject({
     PORT: 8080,
@@ -90,6 +91,19 @@ test("an identity provider off this machine must be https", () => {
   expect(api("id.example")).toThrow("OIDC_ISSUER: ");
   for (const taken of ["https://id.example", "http://127.0.0.1:4000", "http://localhost:4000", "http://[::1]:4000"])
     expect(api(taken)(), taken).toMatchObject({ OIDC_ISSUER: taken });
+});
+
+test("another host may stand in for Mercado Pago, in plain text too, by an address that takes a path", () => {
+  for (const taken of ["http://127.0.0.1:4000", "https://gateway.example/mercadopago/"])
+    expect(readConfig({ ...good, MERCADOPAGO_URL: taken })).toMatchObject({ MERCADOPAGO_URL: taken });
+  for (const refused of [
+    "api.mercadopago.com",
+    "ftp://a.example",
+    "https://a:b@c.example",
+    "http://a.example/?b",
+    "http:",
+  ])
+    expect(problems({ MERCADOPAGO_URL: refused }), refused).toContain("MERCADOPAGO_URL: ");
 });
 
 test("no value is shown, for some are secrets", () => {

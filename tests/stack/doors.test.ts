@@ -184,15 +184,26 @@ describe("Redis", () => {
 });
 
 test("no server of HTTP answers a request for another host or from a page", async () => {
-  const { CLICKHOUSE_URL, SCHEMA_REGISTRY_URL, OIDC_ISSUER } = stack.env;
+  const { CLICKHOUSE_URL, SCHEMA_REGISTRY_URL, OIDC_ISSUER, MERCADOPAGO_URL } = stack.env;
   const user = {
     authorization: `Basic ${Buffer.from(`tributary_owner:${secrets.clickhouseOwner}`).toString("base64")}`,
   };
+  const account = { authorization: "Bearer of-an-account" };
+  const paid = { method: "PUT", body: "{}" };
+  for (const [headers, status] of [
+    [{}, 401],
+    [{ ...account, ...FOREIGN }, 403],
+    [{ ...account, ...PAGE }, 403],
+    [account, 200],
+  ] as const)
+    expect((await ask(`${MERCADOPAGO_URL}/v1/payments/77`, headers, paid)).status).toBe(status);
   const doors: readonly [string, Readonly<Record<string, string>>][] = [
     [`${new URL(CLICKHOUSE_URL!).origin}/ping`, {}],
     [`${new URL(CLICKHOUSE_URL!).origin}/?query=SELECT+1`, user],
     [`${SCHEMA_REGISTRY_URL}/subjects`, {}],
     [`${OIDC_ISSUER}/.well-known/openid-configuration`, {}],
+    [`${MERCADOPAGO_URL}/health`, {}],
+    [`${MERCADOPAGO_URL}/v1/payments/77`, account],
     [`${stack.run.control.url}/processes`, { authorization: `Bearer ${stack.run.control.token}` }],
   ];
   for (const [url, headers] of doors) {

@@ -74,7 +74,7 @@ const register = (text: string) =>
   );
 
 describe("an empty folder", () => {
-  test("becomes seven servers that answer, within a minute", async () => {
+  test("becomes eight servers that answer, within a minute", async () => {
     const began = performance.now();
     stack = await here.start();
     expect(performance.now() - began).toBeLessThan(60_000);
@@ -84,6 +84,7 @@ describe("an empty folder", () => {
       "identity",
       "kafka",
       "mail",
+      "payments",
       "postgres",
       "redis",
       "registry",

@@ -130,6 +130,7 @@ const OUTSIDE = [
   "REDIS_URL",
   "SCHEMA_REGISTRY_URL",
   "OIDC_ISSUER",
+  "MERCADOPAGO_URL",
 ];
 export const environmentOf = (home: string): Readonly<Record<string, string | undefined>> => ({
   ...process.env,

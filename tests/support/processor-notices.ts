@@ -6,7 +6,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 
 let notices = 0;
 
-/** `data` has fields beside its id: none, as Mercado Pago sends it, or all that its API returns. */
+/** Mercado Pago sends no field of `data` beside its id; a forger may. */
 export const mercadopagoNotice = (id: string | number, data: Fields = {}, over: Fields = {}): string => {
   notices += 1;
   return JSON.stringify({
@@ -20,6 +20,7 @@ export const mercadopagoNotice = (id: string | number, data: Fields = {}, over: 
 export const mercadopagoPayment = (id: number, over: Fields = {}): Fields => ({
   ...{ id, status: "approved", status_detail: "accredited", currency_id: "MXN", transaction_amount: 1_299.5 },
   ...{ transaction_amount_refunded: 0, refunds: [], external_reference: "shop", live_mode: true },
+  ...{ date_created: "2026-05-25T13:01:02.000-03:00", date_last_updated: "2026-05-26T10:00:00.000-03:00" },
   ...{ date_approved: "2026-05-25T13:01:08.000-03:00", payment_type_id: "credit_card", metadata: {} },
   ...over,
 });

@@ -134,8 +134,8 @@ const isSigned = (
 };
 
 /**
- * Adds what the provider's API says about the payment. Nothing is stored before that: on 503 the
- * provider sends the notice again.
+ * Reads the payment from the provider's API. Nothing is stored before that: on 503 the provider
+ * sends the notice again.
  */
 const whole = async (
   parts: EdgeParts,
@@ -143,11 +143,11 @@ const whole = async (
   settings: ProviderSettings | undefined,
 ): Promise<PostbackRequest> => {
   const facts = withSettings(sent.facts, settings);
-  const url = lookUpOf(sent.processor, sent.raw);
-  if (url === undefined) return { ...sent, facts };
+  const path = lookUpOf(sent.processor, sent.raw);
+  if (path === undefined) return { ...sent, facts };
   if (settings?.access_token === undefined)
-    throw unavailable("the notice names its payment alone: save the access token of the account", NO_TOKEN_SEC);
-  const data = await parts.lookUp(url, settings.access_token);
+    throw unavailable("the payment of a notice is looked up: save the access token of the account", NO_TOKEN_SEC);
+  const data = await parts.lookUp(path, settings.access_token);
   return { ...sent, facts, raw: lookedUp(sent.raw, data) };
 };
 

@@ -1,5 +1,5 @@
 // Runs one embedded server in a separate process: `node dist/infra/embedded/servers/serve.js
-// clickhouse|registry|identity|mail`.
+// clickhouse|registry|identity|mail|payments`.
 import { serverConfig } from "../config.ts";
 
 type Server = { readonly close: () => Promise<void> };
@@ -28,6 +28,7 @@ const servers: Readonly<Record<string, () => Promise<Server>>> = {
       loginSecret: need("LOGIN_SECRET"),
     }),
   mail: async () => (await import("./mail.ts")).serveMail({ port: config.PORT, folder: need("DATA_FOLDER") }),
+  payments: async () => (await import("./payments.ts")).servePayments({ port: config.PORT }),
 };
 const name = process.argv[2] ?? "";
 const open = servers[name];

@@ -1,8 +1,9 @@
-// Mercado Pago: `x-signature: ts=,v1=` covers the id of the object, the request id and the time. A
-// notice only names a payment, whose state must then be fetched. Amounts are decimals.
+// Mercado Pago: `x-signature: ts=,v1=` covers the id of the object, the request id and the time, so
+// the id is all that is believed: the payment itself is always fetched. Amounts are decimals.
 
 import { isSignatureOf } from "../../../domain/hmac.ts";
 import { toDecimal } from "../../../domain/money.ts";
+import { refuse } from "../refuse.ts";
 import { currencyAt, decimalAt, fieldOf, idAt, isObject, optionalObject, textAt, timeAt } from "./fields.ts";
 import {
   type Json,
@@ -57,13 +58,14 @@ const idIn = (body: Buffer): string => {
 
 const isPayment = (body: Json): boolean => fieldOf(body, "type") === "payment";
 
-/** The address to fetch the payment from, if the notice does not contain its state. */
-const lookUp = (body: Json): string | undefined => {
-  const id = String(fieldOf(body, "data.id"));
-  return isPayment(body) && fieldOf(body, "data.status") === undefined && PAYMENT.test(id)
-    ? `https://api.mercadopago.com/v1/payments/${id}`
-    : undefined;
-};
+const hasPaymentId = (body: Json): boolean => PAYMENT.test(String(fieldOf(body, "data.id")));
+
+/**
+ * The path of the payment, whatever the notice says about it: its signature does not cover amount,
+ * state or metadata.
+ */
+const lookUp = (body: Json): string | undefined =>
+  isPayment(body) && hasPaymentId(body) ? `/v1/payments/${fieldOf(body, "data.id")}` : undefined;
 
 /**
  * Reads the current state of the payment. A partly refunded payment still counts as approved, so a
@@ -72,6 +74,8 @@ const lookUp = (body: Json): string | undefined => {
 const read = (body: Json): Notice => {
   const notice = idAt(body, "id");
   if (!isPayment(body)) return { notice, found: [] };
+  // Such a payment was not looked up, so its data are the sender's own.
+  if (!hasPaymentId(body)) refuse("bad_field", "data.id", "must be the number of a payment");
   const status = textAt(body, "data.status");
   if (status === "approved") return { notice, found: [paid(body), ...refundsIn(body)] };
   if (status === "refunded") return { notice, found: refundsIn(body) };
@@ -88,7 +92,7 @@ const moneyIn = (body: Json, minor: bigint) => {
 };
 const totalOf = (body: Json): bigint =>
   decimalAt(body, "data.transaction_amount", currencyAt(body, "data.currency_id"));
-const at = (body: Json, path: string) => timeAt(body, fieldOf(body, path) == null ? "date_created" : path);
+const at = (body: Json, path: string) => timeAt(body, fieldOf(body, path) == null ? "data.date_created" : path);
 
 const paid = (body: Json): PaymentSucceeded => ({
   ...{ kind: "succeeded", at: at(body, "data.date_approved"), metadataAt: METADATA },

@@ -92,15 +92,16 @@ const jsonIn = (text: string): Json | undefined => {
 };
 
 /**
- * The address to fetch the rest of a notice from. Undefined if nothing is missing or the body is
- * not a notice.
+ * The path to fetch the data of a notice from. Undefined if they are signed themselves or the body
+ * is not a notice.
  */
 export const lookUpOf = (processor: PaymentProvider, raw: Buffer): string | undefined => {
   const body = processor.lookUp === undefined ? undefined : jsonIn(raw.toString("utf8"));
   return body === undefined ? undefined : processor.lookUp!(body);
 };
 /**
- * The notice with the fetched data added. This is what is admitted, and what a dead letter keeps.
+ * The notice with the fetched data in place of its own. This is what is admitted, and what a dead
+ * letter keeps.
  */
 export const lookedUp = (raw: Buffer, data: Json): Buffer =>
   Buffer.from(JSON.stringify({ ...jsonIn(raw.toString("utf8")), data }));

@@ -66,9 +66,9 @@ export interface PaymentProvider {
   /** Throws Refused with the path of the missing or invalid field. */
   readonly read: (body: Json) => Notice;
   /**
-   * For notices that only name an object: the address of the provider's API that returns it. It is
-   * called with the account's access token, and the answer becomes `data` of the notice. Undefined
-   * if the notice is complete.
+   * For notices whose signature covers no more than the id of an object: the path of the provider's
+   * API that returns the object. It is called with the account's access token, and the answer
+   * becomes `data` of the notice. Undefined if the notice is not about money.
    */
   readonly lookUp?: (body: Json) => string | undefined;
 }

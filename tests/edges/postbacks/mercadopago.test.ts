@@ -20,9 +20,9 @@ let api = new Map<string, Fields>();
 const asked: string[] = [];
 const host = await openEdgeHost(undefined, {
   processors: { settingsOf: async () => saved, renew: async () => undefined, dummy: "nothing" },
-  lookUp: async (url, given) => {
-    asked.push(`${url} ${given}`);
-    const found = api.get(url);
+  lookUp: async (path, given) => {
+    asked.push(`${path} ${given}`);
+    const found = api.get(path);
     if (found === undefined) throw new Unavailable("api.mercadopago.com does not say what was paid", 30);
     return found;
   },
@@ -42,12 +42,13 @@ const send = async (id: string, body: string, headers = mercadopagoHeaders(id, s
   });
   return { status: answer.status, retry: answer.headers.get("retry-after"), body: (await answer.json()) as any };
 };
+const address = (id: number): string => `/v1/payments/${id}`;
 /** The payment as the API returns it, and a notice that only names it. */
 let payments = 1_000_000;
 const notified = async (over: Fields) => {
   payments += 1;
   const id = payments;
-  api.set(`https://api.mercadopago.com/v1/payments/${id}`, mercadopagoPayment(id, over));
+  api.set(address(id), mercadopagoPayment(id, over));
   return { id, answer: await send(String(id), mercadopagoNotice(id)) };
 };
 const last = () => host.events.at(-1)!;
@@ -63,7 +64,7 @@ describe("a payment that was approved", () => {
     const metadata = { order_id: "mp-1", svc_click_id: click, product_id: "lamp", quantity: 2 };
     const { id, answer } = await notified({ metadata });
     expect(answer).toMatchObject({ status: 200, body: { status: "accepted", event_id: `mercadopago:${id}` } });
-    expect(asked).toEqual([`https://api.mercadopago.com/v1/payments/${id} ${token}`]);
+    expect(asked).toEqual([`${address(id)} ${token}`]);
     expect(last()).toMatchObject({
       ...{ t: "purchase", source: "postback:mercadopago", order_id: "mp-1", product_id: "lamp", quantity: 2 },
       ...{ click_id: click, value_minor: 129_950n, currency: "MXN", ts: Date.parse("2026-05-25T16:01:08Z") },
@@ -88,6 +89,7 @@ describe("a payment that was approved", () => {
     ["a whole number of goods", { metadata: { order_id: "q", quantity: "few" } }, "data.metadata.quantity must be"],
     ["an amount", { transaction_amount: null }, "data.transaction_amount must be a decimal"],
     ["cents that its currency has", { transaction_amount: 1.005 }, "data.transaction_amount has more decimals"],
+    ["a time", { date_approved: null, date_created: null }, "data.date_created must be a time"],
     ["a currency", { currency_id: "PESO" }, "data.currency_id is not an ISO 4217 currency"],
   ])("without %s is refused by its place, and kept with what was looked up", async (_, over, says) => {
     const before = host.letters.length;
@@ -95,6 +97,11 @@ describe("a payment that was approved", () => {
     expect([answer.status, answer.body.detail]).toEqual([400, expect.stringContaining(says)]);
     expect(host.letters).toHaveLength(before + 1);
     expect(host.letters.at(-1)).toMatchObject({ topic: "s2s.dlq" });
+  });
+
+  test("without a time of its approval was paid when it was made", async () => {
+    await notified({ date_approved: null, metadata: { order_id: "time" } });
+    expect(last()).toMatchObject({ order_id: "time", ts: Date.parse("2026-05-25T16:01:02Z") });
   });
 
   test("that is reported again is a duplicate, and by a later notice the same event", async () => {
@@ -166,20 +173,45 @@ test("a notice of something else is ignored, and nothing is asked", () =>
     expect(asked).toEqual([]);
   }));
 
-test("a notice that says the payment itself needs no look", async () => {
-  const { id, ...payment } = mercadopagoPayment(5_000, { metadata: { order_id: "inline" } });
-  saved = { secret };
-  expect((await send(String(id), mercadopagoNotice(5_000, payment))).status).toBe(200);
-  expect([last().order_id, asked]).toEqual(["inline", []]);
+test("a notice that says the payment itself gets what the API says: its signature covers only the id", async () => {
+  const id = 5_000;
+  const real = { status: "refunded", transaction_amount_refunded: null, metadata: { order_id: "real" } };
+  api.set(address(id), mercadopagoPayment(id, real));
+  const metadata = { order_id: "claimed", did: "claimed", svc_click_id: clickBefore(hourMs) };
+  const { id: _, ...claimed } = mercadopagoPayment(id, {
+    ...{ currency_id: "ARS", transaction_amount: 9_999_999, date_approved: "2026-01-01T00:00:00.000Z", metadata },
+  });
+  const before = host.events.length;
+  const answer = await send(String(id), mercadopagoNotice(id, claimed, { date_created: "2026-01-01T00:00:00.000Z" }));
+  expect(answer).toMatchObject({ status: 200, body: { status: "accepted" } });
+  expect(asked).toEqual([`${address(id)} ${token}`]);
+  expect(host.events.slice(before)).toMatchObject([
+    { t: "refund", order_id: "real", value_minor: 129_950n, currency: "MXN", ts: Date.parse("2026-05-26T13:00:00Z") },
+  ]);
+  expect(last().click_id).toBeNull();
+  expect(Object.values(last()).map(String).join()).not.toContain("claimed");
+});
+
+test("a notice of a payment whose id is no number is refused, whatever it says: nothing can be looked up", async () => {
+  const id = "ORD01JV3AW3NFSTSTB669F41NACDX";
+  const before = host.events.length;
+  const { id: _, ...claimed } = mercadopagoPayment(5_001, { metadata: { order_id: "claimed" } });
+  const answer = await send(id, mercadopagoNotice(id, claimed));
+  expect([answer.status, answer.body.detail]).toEqual([400, "data.id must be the number of a payment"]);
+  expect([host.events.length, asked]).toEqual([before, []]);
 });
 
 test("while the API does not answer, or no token is saved, the notice is to be sent again, and nothing is stored", () =>
   withoutEffect(async () => {
     expect(await send("6001", mercadopagoNotice(6_001))).toMatchObject({ status: 503, retry: "30" });
     saved = { secret };
-    const answer = await send("6001", mercadopagoNotice(6_001));
-    expect(answer).toMatchObject({ status: 503, retry: "600" });
-    expect(answer.body.detail).toContain("save the access token");
+    const { id: _, ...claimed } = mercadopagoPayment(6_001, { metadata: { order_id: "claimed" } });
+    for (const data of [{}, { status: "pending" }, claimed]) {
+      const answer = await send("6001", mercadopagoNotice(6_001, data));
+      expect(answer).toMatchObject({ status: 503, retry: "600" });
+      expect(answer.body.detail).toContain("save the access token");
+    }
+    expect(asked).toHaveLength(1);
   }));
 
 describe("a signature", () => {
@@ -188,44 +220,43 @@ describe("a signature", () => {
     expect(answer.status).toBe(401);
     expect(answer.body.detail).toBe("the signature is not that of the client's account at mercadopago, or is too old");
   };
-  const inline = () => {
-    const { id: _, ...payment } = mercadopagoPayment(7_001, { metadata: { order_id: "signed" } });
-    return mercadopagoNotice(id, payment);
-  };
+  beforeEach(() => void api.set(address(7_001), mercadopagoPayment(7_001, { metadata: { order_id: "signed" } })));
 
   test("of another secret, id, request, time, form or none is refused, all the same way, and nothing is asked", () =>
     withoutEffect(async () => {
       const good = mercadopagoHeaders(id, secret);
       const signature = good["x-signature"]!;
-      refused(await send(id, inline(), mercadopagoHeaders(id, "other")));
-      refused(await send(id, inline(), mercadopagoHeaders("7002", secret)));
-      refused(await send(id, inline(), { ...good, "x-request-id": "another" }));
-      refused(await send(id, inline(), { "x-signature": signature }));
+      refused(await send(id, mercadopagoNotice(id), mercadopagoHeaders(id, "other")));
+      refused(await send(id, mercadopagoNotice(id), mercadopagoHeaders("7002", secret)));
+      refused(await send(id, mercadopagoNotice(id), { ...good, "x-request-id": "another" }));
+      refused(await send(id, mercadopagoNotice(id), { "x-signature": signature }));
       for (const text of ["", "ts=", "v1=00", signature.slice(0, -1), `${signature}0`, signature.replace("v1=", "v2=")])
-        refused(await send(id, inline(), { ...good, "x-signature": text }));
-      refused(await send(id, inline(), {}));
+        refused(await send(id, mercadopagoNotice(id), { ...good, "x-signature": text }));
+      refused(await send(id, mercadopagoNotice(id), {}));
       // The signature belongs to one payment, the body to another.
       refused(await send(id, mercadopagoNotice("7002"), good));
       refused(await send(id, mercadopagoNotice("7002"), good, "&data.id=7001"));
       refused(await send(id, "{", good));
       refused(await send(id, "[]", good));
       saved = undefined;
-      refused(await send(id, inline(), good));
+      refused(await send(id, mercadopagoNotice(id), good));
       expect(asked).toEqual([]);
     }));
 
   test("is good for 300 s in both directions, in milliseconds and in seconds", async () => {
     for (const off of [-298_000, 298_000])
-      expect((await send(id, inline(), mercadopagoHeaders(id, secret, { at: Date.now() + off }))).status).toBe(200);
+      expect(
+        (await send(id, mercadopagoNotice(id), mercadopagoHeaders(id, secret, { at: Date.now() + off }))).status,
+      ).toBe(200);
     const at = Math.floor(Date.now() / 1_000);
-    expect((await send(id, inline(), mercadopagoHeaders(id, secret, { at }))).status).toBe(200);
+    expect((await send(id, mercadopagoNotice(id), mercadopagoHeaders(id, secret, { at }))).status).toBe(200);
     await withoutEffect(async () => {
       for (const off of [-303_000, 303_000])
-        refused(await send(id, inline(), mercadopagoHeaders(id, secret, { at: Date.now() + off })));
+        refused(await send(id, mercadopagoNotice(id), mercadopagoHeaders(id, secret, { at: Date.now() + off })));
     });
   });
 
   test("is over the id of the body where the address has none", async () => {
-    expect((await send(id, inline(), mercadopagoHeaders(id, secret), "")).status).toBe(200);
+    expect((await send(id, mercadopagoNotice(id), mercadopagoHeaders(id, secret), "")).status).toBe(200);
   });
 });

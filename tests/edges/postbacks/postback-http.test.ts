@@ -1,8 +1,9 @@
 // On real servers one command connects a payment provider, and its signed payloads are in the log.
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { servePayments } from "../../../infra/embedded/servers/payments.ts";
 import { until } from "../../../infra/runtime/timing/wait-until.ts";
 import { command } from "../../support/command.ts";
-import { addedToLog, type RunningIngest, startIngest } from "../../support/ingest.ts";
+import { addedToLog, freePort, type RunningIngest, startIngest } from "../../support/ingest.ts";
 import { mercadopagoHeaders, mercadopagoNotice, mercadopagoPayment } from "../../support/processor-notices.ts";
 import { sharedStack } from "../../support/shared-stack.ts";
 import { paymentIntent, stripeEvent, stripeHeader } from "../../support/stripe-notices.ts";
@@ -12,11 +13,19 @@ const client = stack.demo.clients[0].id as number;
 const SECRET = `whsec_${Date.now()}`;
 const order = `stripe-${Date.now()}`;
 let ingest: RunningIngest;
+let api: string;
+let standIn: Awaited<ReturnType<typeof servePayments>>;
 beforeAll(async () => {
-  ingest = await startIngest(stack.env);
+  const port = await freePort();
+  standIn = await servePayments({ port });
+  api = `http://127.0.0.1:${port}`;
+  ingest = await startIngest({ ...stack.env, MERCADOPAGO_URL: api });
   await ingest.ready();
 });
-afterAll(() => ingest?.close());
+afterAll(async () => {
+  await ingest?.close();
+  await standIn?.close();
+});
 
 const processors = (args: readonly string[], input?: string) =>
   command(stack.env, ["processors", ...args, "--client", String(client)], input);
@@ -71,8 +80,12 @@ test("a processor whose API is asked is saved with an access token, and no one r
     false,
   ]);
   const id = Date.now();
-  const { id: _, ...payment } = mercadopagoPayment(id, { metadata: { orden: `mp-${id}` } });
-  const body = mercadopagoNotice(id, payment);
+  const put = await fetch(`${api}/v1/payments/${id}`, {
+    ...{ method: "PUT", headers: { authorization: `Bearer ${token}` } },
+    body: JSON.stringify(mercadopagoPayment(id, { metadata: { orden: `mp-${id}` } })),
+  });
+  expect(put.status).toBe(200);
+  const body = mercadopagoNotice(id);
   const added = await addedToLog(stack, () =>
     until("the secret is in force", 20_000, async () => {
       const answer = await fetch(`${ingest.url}/postback/mercadopago?client_id=${client}&data.id=${id}`, {

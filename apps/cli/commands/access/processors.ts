@@ -47,7 +47,7 @@ const secondLine = (name: string) => {
   if (lookUp !== undefined)
     return {
       ...{ field: "access_token" as const, what: "the account's access token" },
-      without: "without an access token (a second line of stdin) notices that only name their payment are answered 503",
+      without: "without an access token (a second line of stdin) every notice of a payment is answered 503",
     };
   if (hasUnsignedMetadata)
     return {

@@ -1,8 +1,10 @@
 // The configuration of the ingest host reports all its problems at once, and shows no secret.
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { readConfig as readApiConfig } from "../../apps/api/config.ts";
 import { readConfig } from "../../apps/ingest/config.ts";
+import { readEnvironment, type Variable } from "../../infra/runtime/environment.ts";
 
 const good = {
   KAFKA_BROKERS: "127.0.0.1:9092",
@@ -90,6 +92,14 @@ test("an identity provider off this machine must be https", () => {
   expect(api("id.example")).toThrow("OIDC_ISSUER: ");
   for (const taken of ["https://id.example", "http://127.0.0.1:4000", "http://localhost:4000", "http://[::1]:4000"])
     expect(api(taken)(), taken).toMatchObject({ OIDC_ISSUER: taken });
+});
+
+test("each default of .env.example is one that its variable takes, as text", () => {
+  const lines = readFileSync(".env.example", "utf8").matchAll(/^#([A-Z_]+)=(.+)$/gm);
+  const shown = Object.fromEntries([...lines].map(([, name, value]) => [name, value]));
+  expect(shown).toMatchObject({ PORT: "8080", OPS_PORT: "9080", LOG_LEVEL: "info" });
+  expect(Object.values(shown).join(" ")).not.toContain("[object");
+  expect(() => readEnvironment("the example", Object.keys(shown) as Variable[], shown)).not.toThrow();
 });
 
 test("no value is shown, for some are secrets", () => {

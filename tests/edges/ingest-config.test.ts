@@ -94,6 +94,18 @@ test("an identity provider off this machine must be https", () => {
     expect(api(taken)(), taken).toMatchObject({ OIDC_ISSUER: taken });
 });
 
+test("a public address is an origin, and a wrong one is refused by its name", () => {
+  const api = (PIXEL_URL: string) => () => readApiConfig({ ...good, PIXEL_URL });
+  for (const refused of [
+    ...["https://px.example/base", "https://px.example?a=1", "https://px.example/#a", "https://u:p@px.example"],
+    ...["px.example", "ftp://px.example", "/r.js"],
+  ])
+    expect(api(refused), refused).toThrow("PIXEL_URL: must be an origin without a path or query");
+  expect(api("https://px.example/")()).toMatchObject({ PIXEL_URL: "https://px.example" });
+  expect(api("http://127.0.0.1:8085")()).toMatchObject({ PIXEL_URL: "http://127.0.0.1:8085" });
+  expect(api("")().PIXEL_URL).toBeUndefined();
+});
+
 test("each default of .env.example is one that its variable takes, as text", () => {
   const lines = readFileSync(".env.example", "utf8").matchAll(/^#([A-Z_]+)=(.+)$/gm);
   const shown = Object.fromEntries([...lines].map(([, name, value]) => [name, value]));

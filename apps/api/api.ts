@@ -71,6 +71,10 @@ const openPorts = async (config: Config, stores: Stores, log: Log, scope: Scope)
     ),
     keyring,
     portal: config.PORTAL_URL,
+    hosts: {
+      ...{ tracking: config.TRACKING_URL, pixel: config.PIXEL_URL },
+      ...{ ingest: config.INGEST_URL, upload: config.UPLOAD_URL },
+    },
   };
 };
 

@@ -6,6 +6,7 @@ const names = [
   ...(["KAFKA_BROKERS", "KAFKA_TOPIC_PREFIX", "SCHEMA_REGISTRY_URL"] as const),
   ...(["POSTGRES_URL", "CLICKHOUSE_URL", "REDIS_URL", "OIDC_ISSUER", "SMTP_URL"] as const),
   ...(["TRIBUTARY_SECRET", "PORTAL_URL", "OBJECT_STORE_URL"] as const),
+  ...(["TRACKING_URL", "PIXEL_URL", "INGEST_URL", "UPLOAD_URL"] as const),
 ] as const;
 export type Config = Environment<(typeof names)[number]>;
 

@@ -5,23 +5,25 @@ import type { Schedule } from "../../infra/runtime/timing/schedule.ts";
 import { tokenForMail } from "../../modules/access/invitations/accept.ts";
 import type { Mailer } from "../../modules/base/alerts/mail.ts";
 import { type Lead, writeMail } from "../../modules/base/mails/mail-text.ts";
-import { sendNextMail } from "../../modules/base/mails/mails.ts";
+import { type Mail, sendNextMail } from "../../modules/base/mails/mails.ts";
+import { type PublicHosts, shownAddress } from "../../modules/base/public-hosts.ts";
 
 interface MailPorts {
   readonly pool: Pool;
   readonly mailer: Pick<Mailer, "post">;
   readonly keyring: Keyring;
   readonly portal: string | undefined;
+  readonly hosts: Pick<PublicHosts, "tracking">;
 }
 
 /** The mail of an invitation is sent only while the invitation is pending. */
-export const mails = ({ pool, mailer, keyring, portal }: MailPorts): Schedule => {
+export const mails = ({ pool, mailer, keyring, portal, hosts }: MailPorts): Schedule => {
   const sendOne = (): Promise<number> =>
     sendNextMail(pool, async (mail, tx) => {
       const { invitation_id: id } = mail.facts;
       const token = id === undefined ? undefined : await tokenForMail(tx, id, keyring);
       if (id !== undefined && token === undefined) throw new Error("the invitation is not pending any more");
-      await mailer.post(writeMail(mail, leadTo(portal, token)));
+      await mailer.post(writeMail(withAddress(mail, hosts), leadTo(portal, token)));
     });
   return {
     name: "mails",
@@ -30,6 +32,12 @@ export const mails = ({ pool, mailer, keyring, portal }: MailPorts): Schedule =>
       for (let sent = 0; ; sent += 1) if ((await sendOne()) === 0 || isClosing()) return sent;
     },
   };
+};
+
+/** A stored mail has the path of a link, so that a host which moves is right in mails that wait. */
+const withAddress = (mail: Mail, { tracking }: MailPorts["hosts"]): Mail => {
+  const { link } = mail.facts;
+  return link === undefined ? mail : { ...mail, facts: { ...mail.facts, link: shownAddress(tracking, link) } };
 };
 
 /** The token is behind `#`, which a browser sends to no server, so no log has it. */

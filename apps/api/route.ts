@@ -11,6 +11,7 @@ import type { Role, User } from "../../modules/access/users/users.ts";
 import type { Deliver } from "../../modules/base/alerts/delivery.ts";
 import type { Act } from "../../modules/base/audit/audit.ts";
 import type { OperationPorts } from "../../modules/base/operations/operations.ts";
+import type { PublicHosts } from "../../modules/base/public-hosts.ts";
 import type { Scope, ScopedRead, Work } from "../../modules/base/work.ts";
 import type { PositionReads } from "../../modules/figures/reads/positions.ts";
 import type { Leads } from "../../modules/intake/leads/leads.ts";
@@ -31,6 +32,8 @@ export interface ApiPorts {
   readonly keyring: Keyring;
   /** The address of the portal; undefined: there is none. */
   readonly portal: string | undefined;
+  /** Where people reach the other hosts. */
+  readonly hosts: PublicHosts;
   readonly clickhouse: Clickhouse;
   /** Stores the files of imports and their rejected rows. */
   readonly objects: Objects;

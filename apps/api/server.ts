@@ -7,7 +7,7 @@ import { takePlace } from "../../infra/http/limits.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import type { Verdict } from "../../infra/http/rate-limit.ts";
 import { checkType } from "../../infra/http/read-body.ts";
-import { parseJson, readBytes, readRawBytes } from "../../infra/http/read-json.ts";
+import { parseJson, readBytesIfAny, readRawBytes } from "../../infra/http/read-json.ts";
 import { problemOfRefusal } from "../../infra/http/refusal-problem.ts";
 import { senderOf } from "../../infra/http/sender.ts";
 import type { Log } from "../../infra/runtime/log.ts";
@@ -128,7 +128,7 @@ const plainArrival = async (
   response: Response,
 ): Promise<Arrival> => {
   const caller = await callerOf(route, ports, request, response);
-  return { caller, bytes: route.method !== "GET" && hasBody(request) ? await readBytes(request) : undefined };
+  return { caller, bytes: route.method === "GET" ? undefined : await readBytesIfAny(request) };
 };
 
 /**
@@ -196,6 +196,3 @@ const isHeavyRequest = ({ contract }: ServedRoute, request: Request): boolean =>
 
 const isExport = ({ query, headers }: Request): boolean =>
   query.format === "csv" || headers.accept?.includes("text/csv") === true;
-
-const hasBody = (request: Request): boolean =>
-  request.headers["transfer-encoding"] !== undefined || Number(request.headers["content-length"] ?? 0) > 0;

@@ -4,9 +4,10 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { readJson, type Secrets } from "../../infra/embedded/home.ts";
-import { secretsIn, variables } from "../../infra/runtime/environment.ts";
+import { readEnvironment, secretsIn, variables } from "../../infra/runtime/environment.ts";
 import { type Keyring, keyringOf } from "../../infra/runtime/keyring.ts";
 import type { ControlAddress } from "../../infra/runtime/stack-control.ts";
+import type { PublicHosts } from "../../modules/base/public-hosts.ts";
 import type { Demo } from "../../modules/running/installation/seed.ts";
 import type { AdminAccess } from "../../modules/running/installation/steps.ts";
 
@@ -70,6 +71,16 @@ export const addresses = (): Addresses => {
 
 /** Read separately, because few commands use Redis. */
 export const redisUrl = (): string => process.env.REDIS_URL ?? readRun().services.redis.url;
+
+/**
+ * Returns the public addresses of hosts, otherwise those of the stack whose servers are used;
+ * undefined: not configured. Throws for a wrong one.
+ */
+export const publicHosts = (): Pick<PublicHosts, "ingest" | "tracking"> => {
+  const { INGEST_URL, TRACKING_URL } = readEnvironment("the command line", ["INGEST_URL", "TRACKING_URL"], process.env);
+  const { ingest, links } = process.env.POSTGRES_URL ? {} : (readRun().apps as Partial<Run["apps"]>);
+  return { ingest: INGEST_URL ?? ingest?.url, tracking: TRACKING_URL ?? links?.url };
+};
 
 /** Returns where objects are kept: the embedded stack keeps them in a folder of its home. */
 export const objectStoreUrl = (): string => process.env.OBJECT_STORE_URL ?? pathToFileURL(`${homeOf()}/objects`).href;

@@ -19,6 +19,8 @@ export interface App {
   /** Its login to the stores; without one it uses the login of the command line. */
   readonly login?: AppLogin;
   readonly env?: Readonly<Record<string, string>>;
+  /** The variable that has its public address; where it is not set, every process gets the port. */
+  readonly publicUrl?: string;
   /** The path of the readiness check on OPS_PORT; `/readyz` by default. */
   readonly ready?: string;
   readonly nodeArgs?: readonly string[];

@@ -2,7 +2,7 @@
 // and the variables that its children get.
 import { pathToFileURL } from "node:url";
 import type { AppLogin } from "../postgres/logins.ts";
-import type { App } from "./app.ts";
+import { type App, appUrls } from "./app.ts";
 import type { StackConfig } from "./config.ts";
 import { type Home, secretsOf } from "./home.ts";
 import type { KeeperEvent } from "./keep-running.ts";
@@ -28,8 +28,6 @@ export interface StepContext {
   readonly env: Readonly<Record<string, string>>;
   /** The folder of the stack. */
   readonly home: string;
-  /** The address where each app will answer, by its name. */
-  readonly urls: Readonly<Record<string, string>>;
   /** Adds data that a seed has made to `run.json` under `demo`. */
   readonly publish: (demo: Readonly<Record<string, unknown>>) => void;
 }
@@ -113,6 +111,9 @@ export const layOut = async (
   const fronts = options.fronts ?? {};
   const machine = { path: config.PATH, javaHome: config.JAVA_HOME };
   const place: Place = { home, ports, fronts, secrets, env, machine };
+  for (const app of options.apps ?? [])
+    if (app.publicUrl !== undefined)
+      env[app.publicUrl] = config.inherited[app.publicUrl] || appUrls(ports, app, config).url;
   for (const service of own) Object.assign(env, service.variables({ ...place, ports: { ...ports, ...fronts } }));
   return { options, config, tell, place, ports, releasePorts: release, wanted, own, env };
 };

@@ -1,7 +1,7 @@
 // Starts the embedded stack and the apps on it, keeps them running, and stops what it started in
 // reverse order.
 import { rmSync } from "node:fs";
-import { type App, appUrls, chargeOfApp } from "./app.ts";
+import { type App, chargeOfApp } from "./app.ts";
 import { stackConfig } from "./config.ts";
 import { type Door, openDoor } from "./control-door.ts";
 import { type Crew, openCrew } from "./crew.ts";
@@ -145,12 +145,11 @@ const openCrewDoor = (crew: Crew): Promise<Door> =>
   });
 
 const runStep = async (step: Step, layout: Layout, publish: StepContext["publish"]) => {
-  const { options, tell, env, place, ports, config } = layout;
+  const { options, tell, env, place } = layout;
   options.signal?.throwIfAborted();
   tell({ kind: "step.started", name: step.name, text: `${step.name} ...` });
   const began = performance.now();
-  const urls = Object.fromEntries((options.apps ?? []).map((app) => [app.name, appUrls(ports, app, config).url]));
-  await step.run({ env, home: place.home.folder, urls, publish });
+  await step.run({ env, home: place.home.folder, publish });
   const seconds = ((performance.now() - began) / 1_000).toFixed(1);
   tell({ kind: "step.done", name: step.name, text: `${step.name}: done in ${seconds} s.` });
 };

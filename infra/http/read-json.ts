@@ -20,6 +20,17 @@ export const readBytes = (request: IncomingMessage): Promise<Buffer> => {
 };
 
 /**
+ * Reads the bytes as `readBytes` does; undefined for an empty body, which has no type to check when
+ * its length says so.
+ */
+export const readBytesIfAny = async (request: IncomingMessage): Promise<Buffer | undefined> => {
+  const { "transfer-encoding": encoding, "content-length": length = 0 } = request.headers;
+  if (encoding === undefined && Number(length) === 0) return undefined;
+  const bytes = await readBytes(request);
+  return bytes.length === 0 ? undefined : bytes;
+};
+
+/**
  * Reads the bytes as they came, of any type, for signed bodies: nothing in them is parsed before.
  * Throws Problem 413.
  */

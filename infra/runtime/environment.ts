@@ -1,5 +1,5 @@
 // Every variable that the product reads, declared once: its effect, its form and its default.
-// `.env.example` is written from this list; it has at most 26 variables.
+// `.env.example` is written from this list; it has at most 31 variables.
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import { type Keyring, keyringOf } from "./keyring.ts";
@@ -70,6 +70,17 @@ const isBare = (address: string): boolean => {
 };
 /** The API of Mercado Pago itself. */
 export const MERCADOPAGO = "https://api.mercadopago.com";
+/** True for an origin: a path that people are shown is put behind it. */
+const isOrigin = (address: string): boolean => {
+  if (!URL.canParse(address)) return false;
+  const { protocol, pathname, search, hash, username, password } = new URL(address);
+  return /^https?:$/.test(protocol) && pathname === "/" && search + hash + username + password === "";
+};
+const publicOrigin = z
+  .string()
+  .refine(isOrigin, "must be an origin without a path or query, e.g. https://go.example.com")
+  .transform((address) => new URL(address).origin)
+  .optional();
 
 /** `needed`: required in production, where no embedded stack fills it in. */
 const variable = <Schema extends z.ZodType>(
@@ -147,6 +158,22 @@ export const variables = {
       .transform((url) => new URL(url).origin)
       .optional(),
     "Where the portal is: its pages alone may read the API from another origin, and mails link to it.",
+  ),
+  TRACKING_URL: variable(
+    publicOrigin,
+    "Public address of the host of tracking links, e.g. https://go.example.com; without it links are shown as paths.",
+  ),
+  PIXEL_URL: variable(
+    publicOrigin,
+    "Public address of the host of pixels; without it the snippet has {pixel_url} in its place.",
+  ),
+  INGEST_URL: variable(
+    publicOrigin,
+    "Public address of the ingest host; without it the addresses of sources and payment providers are shown as paths.",
+  ),
+  UPLOAD_URL: variable(
+    publicOrigin,
+    "Public address of the host of uploads; without it the addresses of parts are shown as paths.",
   ),
   HOST: variable(z.string().min(1).default("127.0.0.1"), "Address that apps listen on."),
   PORT: variable(port(8080), "Port of an app."),

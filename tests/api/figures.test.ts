@@ -6,7 +6,7 @@ import { apiSuite } from "../support/api-suite.ts";
 import { attributed, clickCredit, noon } from "../support/builders.ts";
 import { type SoldLine, settleRollups, storeEvents, storeLine } from "../support/sold.ts";
 
-const { env, pool, send, read, fresh } = apiSuite();
+const { env, pool, send, read, fresh } = apiSuite({ TRACKING_URL: "https://go.example" });
 const clickhouse = openClickhouse(env.CLICKHOUSE_URL!);
 const stores = { pool, clickhouse };
 afterAll(() => clickhouse.close());
@@ -225,7 +225,7 @@ describe("a partner", () => {
       [shop.two, 0, "100.00"],
       [shop.one, 1, "20.00"],
     ]);
-    expect(body.top_links[0].url).toMatch(/^\/c\//);
+    expect(body.top_links[0].url).toMatch(/^https:\/\/go\.example\/c\//);
     expect(body.fraud).toEqual({ ok: 8, review: 0, reject: 0 });
     expect(body.balance).toMatchObject({ payable: "113.00", held: "7.00" });
     expect(body.why_not_paid.map((one: any) => [one.code, one.amount])).toEqual([["review", "7.00"]]);

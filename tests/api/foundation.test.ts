@@ -436,6 +436,23 @@ describe("jobs", () => {
     expect((await as("manager", `/api/jobs?client_id=${foreign}`)).body.data).toEqual([]);
     for (const role of ["partner", "client"]) expect((await as(role, `/api/jobs/${mine}`)).status).toBe(403);
   });
+
+  test("say money as decimals with its currency, also in the undo of an import, which stores minor units", async () => {
+    const counts = { taken_back: 2, uncredited: 0, copies: 0, decided: 0, no_sale: 0, not_stored: 0 };
+    const kept = JSON.stringify({ ...counts, sums: { MXN: "129950", CLP: "500" } });
+    const { rows } = await owner.query(sql`
+      insert into jobs (job_id, kind, client_id, key, input, created_by, status, result, finished_at)
+      select 'job_' || gen_random_uuid(), 'import_undo', client_id, ${fresh("k")}, '{}', 'ana@example.com', 'completed',
+        ${kept}::jsonb, clock_timestamp() from clients limit 1 returning job_id`);
+    const sums = [
+      { currency: "CLP", amount: "500" },
+      { currency: "MXN", amount: "1299.50" },
+    ];
+    const { body } = await as("admin", `/api/jobs/${rows[0].job_id}`);
+    expect(body.result).toEqual({ ...counts, sums });
+    const { data } = (await as("admin", "/api/jobs?kind=import_undo&limit=100")).body;
+    expect(data.find(({ id }: { id: string }) => id === rows[0].job_id).result.sums).toEqual(sums);
+  });
 });
 
 describe("limits", () => {

@@ -1,5 +1,6 @@
 // A wrong rule was deployed: reprocessing reports exactly the differences, and writes them once.
 import { describe, expect, test } from "vitest";
+import { differenceJson } from "../../apps/cli/commands/money/reprocess-print.ts";
 import type { ReferenceRows, Rule } from "../../domain/reference/reference.ts";
 import { closedMonthsOf, isClosed } from "../../modules/money/reprocess/difference.ts";
 import { defaultLimits, stages } from "../../modules/money/reprocess/ports.ts";
@@ -321,6 +322,10 @@ describe("other reference data", () => {
     expect((await made.difference(today)).changes).toEqual([]);
     const found = await made.difference(today, { stage: "commission" });
     expect(found.money).toMatchObject([{ partner_id: 21, commission_minor: 10_00n }]);
+    const shown = differenceJson(found);
+    expect(shown.money).toMatchObject([{ partner_id: 21, commission: "10.00", currency: "MXN" }]);
+    expect(shown.samples).toMatchObject([{ value: "100.00", currency: "MXN" }]);
+    expect(JSON.stringify(shown)).not.toContain("_minor");
     await made.write(found);
     expect(made.earnings()).toEqual({ "21 2026-6 MXN": 20_00n });
     expect((await made.difference(today, { stage: "commission" })).changes).toEqual([]);

@@ -176,6 +176,23 @@ describe("a backfill", () => {
     expect((await post("/api/rules/2000000000/backfill", {})).status).toBe(404);
   });
 
+  test("takes no body as one without fields, at both hosts", async () => {
+    const asked = (url: string, bearer: string, more: RequestInit) =>
+      fetch(url, { method: "POST", ...more, headers: { authorization: `Bearer ${bearer}`, ...more.headers } });
+    const form = { "content-type": "application/x-www-form-urlencoded" };
+    const api = `${product.stack.run.apps.api!.url}/api/rules/${first}/backfill`;
+    const admin = product.stack.run.demo.admin_token as string;
+    const ingest = `${product.ingestUrl}/admin/rules/${first}/backfill`;
+    for (const [url, bearer] of [
+      [api, tokens.admin!],
+      [ingest, admin],
+    ] as const)
+      for (const more of [{}, { body: "", headers: form }]) {
+        const answer = await asked(url, bearer, more);
+        expect([answer.status, await answer.json()], url).toMatchObject([200, { dry_run: true, matched: 34 }]);
+      }
+  });
+
   test("is asked for at the ingest host too, with a token of an administrator", async () => {
     const pool = openPool(product.stack.env.POSTGRES_URL!, { max: 1 });
     const { token } = await createToken(pool, { kind: "admin", label: "backfills" });

@@ -104,9 +104,9 @@ test("a wrong rule is seen through, set right by decisions, and set right once",
   expect(written.code, written.stderr).toBe(0);
   const said = JSON.parse(written.stdout);
   expect(said).toMatchObject({ decisions: 3, written: { decisions: 3, applied: 3, overtaken: 0, waiting: 0 } });
-  const gain = Number(
-    said.money.find(({ partner_id }: { partner_id: number }) => partner_id === good).commission_minor,
-  );
+  const moved = said.money.find(({ partner_id }: { partner_id: number }) => partner_id === good);
+  expect(moved).toMatchObject({ commission: expect.stringMatching(/^\d+\.\d\d$/), currency: "MXN" });
+  const gain = Math.round(Number(moved.commission) * 100);
   await until("the ledger is right", 30_000, async () =>
     expect(await earned()).toEqual([{ partner_id: good, amount: gain }]),
   );

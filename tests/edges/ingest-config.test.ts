@@ -1,8 +1,10 @@
 // The configuration of the ingest host reports all its problems at once, and shows no secret.
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { readConfig as readApiConfig } from "../../apps/api/config.ts";
 import { readConfig } from "../../apps/ingest/config.ts";
+import { readEnvironment, type Variable } from "../../infra/runtime/environment.ts";
 
 const good = {
   KAFKA_BROKERS: "127.0.0.1:9092",
@@ -104,6 +106,26 @@ test("another host may stand in for Mercado Pago, in plain text too, by an addre
     "http:",
   ])
     expect(problems({ MERCADOPAGO_URL: refused }), refused).toContain("MERCADOPAGO_URL: ");
+});
+
+test("a public address is an origin, and a wrong one is refused by its name", () => {
+  const api = (PIXEL_URL: string) => () => readApiConfig({ ...good, PIXEL_URL });
+  for (const refused of [
+    ...["https://px.example/base", "https://px.example?a=1", "https://px.example/#a", "https://u:p@px.example"],
+    ...["px.example", "ftp://px.example", "/r.js"],
+  ])
+    expect(api(refused), refused).toThrow("PIXEL_URL: must be an origin without a path or query");
+  expect(api("https://px.example/")()).toMatchObject({ PIXEL_URL: "https://px.example" });
+  expect(api("http://127.0.0.1:8085")()).toMatchObject({ PIXEL_URL: "http://127.0.0.1:8085" });
+  expect(api("")().PIXEL_URL).toBeUndefined();
+});
+
+test("each default of .env.example is one that its variable takes, as text", () => {
+  const lines = readFileSync(".env.example", "utf8").matchAll(/^#([A-Z_]+)=(.+)$/gm);
+  const shown = Object.fromEntries([...lines].map(([, name, value]) => [name, value]));
+  expect(shown).toMatchObject({ PORT: "8080", OPS_PORT: "9080", LOG_LEVEL: "info" });
+  expect(Object.values(shown).join(" ")).not.toContain("[object");
+  expect(() => readEnvironment("the example", Object.keys(shown) as Variable[], shown)).not.toThrow();
 });
 
 test("no value is shown, for some are secrets", () => {

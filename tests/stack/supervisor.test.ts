@@ -17,6 +17,7 @@ const app: App = {
   module: "../tests/stack/app-for-test.mjs",
   args: ["one", "two"],
   env: { EXTRA: "yes" },
+  publicUrl: "INGEST_URL",
 };
 const jsonOf = (file: string) => JSON.parse(readFileSync(file, "utf8"));
 
@@ -77,6 +78,7 @@ describe("a stack with an app", () => {
     });
     expect(env.POSTGRES_ADMIN_URL).toBeUndefined();
     expect(`http://127.0.0.1:${env.PORT}`).toBe(jsonOf(join(here.home, "run.json")).apps.ingest.url);
+    expect(env.INGEST_URL).toBe(`http://127.0.0.1:${env.PORT}`);
   });
 
   test("starts an app again that died, and says why", async () => {

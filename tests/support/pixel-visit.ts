@@ -31,8 +31,7 @@ export const CLIENT = 7;
  * ",x:true".
  */
 export const snippet = (pixel: string, options = "", nonce = ""): string =>
-  snippetOf(CLIENT)
-    .replace("{pixel_url}", pixel)
+  snippetOf(CLIENT, pixel)
     .replace(`client_id: ${CLIENT}`, `client_id: ${CLIENT}${options}`)
     .replace("<script>", `<script nonce="${nonce}">`);
 

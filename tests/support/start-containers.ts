@@ -59,7 +59,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     const publish = (made: Readonly<Record<string, unknown>>): void => {
       demo = { ...demo, ...made };
     };
-    for (const step of steps) await step.run({ env, home, urls: {}, publish });
+    for (const step of steps) await step.run({ env, home, publish });
   } catch (error) {
     await stop();
     throw error;

@@ -108,7 +108,7 @@ export const head = (options: Pick<ScreenOptions, "run" | "demo" | "shopUrl">): 
       `${"brokers" in services.kafka! ? services.kafka.brokers : "-"}  more: npx tributary status`,
     `demo shop, with what just happened beside it: ${options.shopUrl}  (its links lead there: those of casa-verde)`,
     ...linksOf(options.demo),
-    `in the head of a page: ${snippetOf(shop.id).replace("{pixel_url}", pixel).replaceAll(/\n\s*/g, " ")}`,
+    `in the head of a page: ${snippetOf(shop.id, pixel).replaceAll(/\n\s*/g, " ")}`,
     "every way of sending, also by npx tributary examples:",
     "",
     printedExamples(examplesOf(options.run().apps, options.demo)),

@@ -1,12 +1,13 @@
 // Writes .env.example from the one list of variables. With --check it only says whether the file is
 // current.
 import { readFileSync, writeFileSync } from "node:fs";
+import { z } from "zod";
 import { variables } from "../../../infra/runtime/environment.ts";
 
 const file = ".env.example";
 const entries = Object.entries(variables).map(([name, { schema, effect, needed }]) => {
-  const { data: fallback } = schema.safeParse(undefined);
-  const shown = fallback === undefined || Array.isArray(fallback) ? "" : String(fallback);
+  // The default as people write it: a parsed one may be a list or an object.
+  const { default: shown = "" } = z.toJSONSchema(schema, { io: "input" });
   return `# ${effect}${needed === "needed" ? " Required in production." : ""}\n#${name}=${shown}\n`;
 });
 const text =

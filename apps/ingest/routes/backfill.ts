@@ -6,7 +6,7 @@ import type { Request, Response } from "express";
 import type { Pool } from "pg";
 import { Problem, unavailable } from "../../../infra/http/problem.ts";
 import { localWindow } from "../../../infra/http/rate-limit.ts";
-import { parseJson, readBytes } from "../../../infra/http/read-json.ts";
+import { parseJson, readBytesIfAny } from "../../../infra/http/read-json.ts";
 import { problemOfRefusal } from "../../../infra/http/refusal-problem.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import { orUnavailable } from "../../../infra/runtime/errors.ts";
@@ -104,8 +104,8 @@ const idIn = (text: string): number => {
 };
 
 const bodyOf = async (request: Request) => {
-  const bytes = await readBytes(request);
-  const parsed = backfillBody.safeParse(bytes.length === 0 ? {} : parseJson(bytes));
+  const bytes = await readBytesIfAny(request);
+  const parsed = backfillBody.safeParse(bytes === undefined ? undefined : parseJson(bytes));
   if (parsed.success) return parsed.data;
   const errors = parsed.error.issues
     .flatMap(({ path, message, code, ...issue }) => {

@@ -21,7 +21,7 @@ export interface MailFacts {
   /** The time of the event in Unix milliseconds. */
   readonly at?: number;
   readonly campaign?: string;
-  /** The path of a tracking link on the host of links. */
+  /** The path of a tracking link; the mail that is sent has the address of its host before it. */
   readonly link?: string;
   /** First and last day of the campaign (YYYY-MM-DD); empty: none. */
   readonly starts_on?: string;

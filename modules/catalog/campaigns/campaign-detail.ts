@@ -2,19 +2,19 @@
 import type { PoolClient } from "pg";
 import type { ShownRow } from "../clients/client-reads.ts";
 import { warningsOf } from "./campaign-fields.ts";
-import { campaignOf, linksOf, readCampaign } from "./campaign-reads.ts";
+import { type CampaignView, campaignOf, linksOf, readCampaign } from "./campaign-reads.ts";
 
 /** These fields of the campaign, and warnings about its patterns. Throws RefusalError: missing. */
 export const campaignWithWarnings = async (
   tx: PoolClient,
   campaignId: number,
   clients: readonly number[],
-  names: readonly string[],
+  view: CampaignView,
 ): Promise<ShownRow> => {
   const { patterns } = await campaignOf(tx, campaignId, clients);
   const used = (await linksOf(tx, campaignId)).filter(({ status }) => status === "active");
   const partners = new Set(used.map(({ partner_id }) => partner_id));
-  const shown = await readCampaign(tx, campaignId, clients, names);
+  const shown = await readCampaign(tx, campaignId, clients, view);
   return { ...shown, warnings: warningsOf(patterns, partners.size) };
 };
 
@@ -23,9 +23,9 @@ export const shownLaunch = async (
   tx: PoolClient,
   campaignId: number,
   clients: readonly number[],
-  names: readonly string[],
+  view: CampaignView,
 ) => {
-  const { warnings, ...campaign } = await campaignWithWarnings(tx, campaignId, clients, names);
+  const { warnings, ...campaign } = await campaignWithWarnings(tx, campaignId, clients, view);
   const links = campaign.links.filter(({ status }: { readonly status: string }) => status === "active");
   return { campaign, links, warnings };
 };

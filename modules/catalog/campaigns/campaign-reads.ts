@@ -2,6 +2,7 @@
 import type { PoolClient } from "pg";
 import { type RowsQuery, selecting } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
+import { linkAddress, type PublicHosts } from "../../base/public-hosts.ts";
 import { missing } from "../../base/refusal.ts";
 import { newestRows, type ShownRow } from "../clients/client-reads.ts";
 
@@ -16,10 +17,12 @@ export interface CampaignFilter {
   readonly archived?: boolean | undefined;
 }
 
-/** The links of campaign `c`, the newest row of each. A url is the path on the host of links. */
-const links = sql`(
+type Hosts = Pick<PublicHosts, "tracking">;
+
+/** The links of campaign `c`, the newest row of each. */
+const linksAt = (hosts: Hosts): Sql => sql`(
   select coalesce(jsonb_agg(jsonb_build_object('partner_id', l.partner_id, 'code', l.code, 'status', l.status,
-    'url', '/c/' || l.code) order by l.link_id), '[]')
+    'url', ${linkAddress(hosts, "")}::text || l.code) order by l.link_id), '[]')
   from (select distinct on (link_id) * from links where campaign_id = c.campaign_id order by link_id, version desc) l)`;
 
 const conditionsOf = ({ client_id, status, partner_id, q, archived }: CampaignFilter): readonly Sql[] => [
@@ -39,7 +42,7 @@ const conditionsOf = ({ client_id, status, partner_id, q, archived }: CampaignFi
 /** A sort key must not be null, so campaigns without a first day come first. */
 const firstDay = sql`coalesce(c.starts_on, '0001-01-01'::date)`;
 
-export const campaignRows = (filter: CampaignFilter): RowsQuery => ({
+export const campaignRows = (filter: CampaignFilter, hosts: Hosts): RowsQuery => ({
   columns: {
     id: sql`c.campaign_id`,
     client_id: sql`c.client_id`,
@@ -51,7 +54,7 @@ export const campaignRows = (filter: CampaignFilter): RowsQuery => ({
     destination_url: sql`c.destination_url`,
     fallback_url: sql`c.fallback_url`,
     patterns: sql`c.patterns`,
-    links,
+    links: linksAt(hosts),
     version: sql`c.version`,
     created_at: sql`made.recorded_at`,
     updated_at: sql`changed.recorded_at`,
@@ -86,20 +89,28 @@ export interface CampaignState {
   readonly patterns: readonly Pattern[];
   readonly version: number;
 }
-const STATE: readonly (keyof CampaignState)[] = [
+const STATE_FIELDS: readonly (keyof CampaignState)[] = [
   ...(["id", "client_id", "name", "status", "archived", "starts_on", "ends_on"] as const),
   ...(["destination_url", "fallback_url", "patterns", "version"] as const),
 ];
+/** A state has no links, so it needs no host. */
+const STATE: CampaignView = { fields: STATE_FIELDS, hosts: { tracking: undefined } };
+
+/** The fields of a campaign, and where its links lead. */
+export interface CampaignView {
+  readonly fields: readonly string[];
+  readonly hosts: Hosts;
+}
 
 const findCampaign = async (
   tx: PoolClient,
   campaignId: number,
   clients: readonly number[],
-  names: readonly string[],
+  { fields, hosts }: CampaignView,
 ): Promise<ShownRow | undefined> => {
-  const { columns, from } = campaignRows({});
+  const { columns, from } = campaignRows({}, hosts);
   const { rows } = await tx.query<ShownRow>(sql`
-    select ${selecting(columns, names)} from ${from}
+    select ${selecting(columns, fields)} from ${from}
     where c.campaign_id = ${campaignId} and c.client_id = any (${clients}::int[])`);
   return rows[0];
 };

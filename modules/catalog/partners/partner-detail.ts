@@ -2,6 +2,7 @@
 import type { PoolClient } from "pg";
 import { readPartnerAccess } from "../../access/users/partner-access.ts";
 import type { User } from "../../access/users/users.ts";
+import { linkAddress, type PublicHosts } from "../../base/public-hosts.ts";
 import { missing } from "../../base/refusal.ts";
 import type { Scope } from "../../base/work.ts";
 import type { DashboardPartner } from "../../figures/dashboards/partner.ts";
@@ -49,14 +50,14 @@ export const partnerDetail = async (
   tx: PoolClient,
   scope: Pick<Scope, "clients">,
   partnerId: number,
-  fields: readonly string[],
+  { fields, hosts }: { readonly fields: readonly string[]; readonly hosts: Pick<PublicHosts, "tracking"> },
 ): Promise<ShownRow> => {
   const { shown, state } = await openPartner(tx, scope, partnerId, fields);
   const links = await linksOfPartner(tx, partnerId, scope.clients);
   return {
     ...shown,
     clients: await clientsAmong(tx, state.client_ids, scope.clients),
-    links: links.map((link) => ({ ...link, url: `/c/${link.code}` })),
+    links: links.map((link) => ({ ...link, url: linkAddress(hosts, link.code) })),
     ...(fields.includes("users") && (await readPartnerAccess(tx, partnerId, scope.clients))),
   };
 };

@@ -3,6 +3,7 @@
 import type { PoolClient } from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import type { Days } from "../../base/days.ts";
+import { linkAddress, type PublicHosts } from "../../base/public-hosts.ts";
 import type { ScopedRead } from "../../base/work.ts";
 import { linksIn } from "../reads/best-links.ts";
 import { blockOf, CURRENT, deltasOf, type FiguresByPlace, ledgered, placeOf } from "../reads/blocks.ts";
@@ -30,6 +31,9 @@ export interface DashboardPartner {
   readonly payout: Payout;
   readonly balance: OwedAmounts;
 }
+interface DashboardPorts extends FigureStores {
+  readonly hosts: Pick<PublicHosts, "tracking">;
+}
 interface Sums {
   readonly sold: FiguresByPlace;
   readonly clicks: ClickFigures;
@@ -37,13 +41,14 @@ interface Sums {
 }
 
 const TOP_LINKS = 10;
+type TopLinks = Pick<PartnerQuery, "partner_id"> & Pick<DashboardPorts, "hosts">;
 
 /**
  * `partnerIn` reads the partner in the same snapshot as its figures. Throws Unavailable, and
  * RefusalError as `spanOf` and `partnerIn` do.
  */
 export const partnerDashboard = async (
-  stores: FigureStores,
+  stores: DashboardPorts,
   read: ScopedRead,
   query: PartnerQuery,
   partnerIn: (...snapshot: Parameters<Parameters<ScopedRead>[0]>) => Promise<DashboardPartner>,
@@ -65,7 +70,7 @@ export const partnerDashboard = async (
     ...blocksOf(sums, frame),
     totals: { ...blockOf(sums.sold, CURRENT, currency, clicks.total.current), approval_rate: approvalRate(states) },
     commission_by_status: byStatus(states, currency),
-    top_links: await read((tx) => topLinks(tx, query.partner_id, sums)),
+    top_links: await read((tx) => topLinks(tx, { ...query, hosts: stores.hosts }, sums)),
     previous: deltasOf(sums.sold, currency, clicks.total, isKept(frame.periods, stored.months, frame.now)),
     balance: stored.balance,
     next_payment: null,
@@ -111,15 +116,15 @@ const blocksOf = ({ sold, clicks, currency }: Sums, { periods, now }: Frame) => 
 };
 
 /** The links that earned most; of equal earnings those with more clicks come first. */
-const topLinks = async (tx: PoolClient, partnerId: number, { sold, clicks, currency }: Sums) => {
+const topLinks = async (tx: PoolClient, { partner_id, hosts }: TopLinks, { sold, clicks, currency }: Sums) => {
   const campaigns = new Set([...sold.values("campaign_id"), ...clicks.values("campaign_id")]);
   const ids = [...campaigns].flatMap((id) => (id === null || id === "0" ? [] : [Number(id)]));
-  const ranked = (await linksIn(tx, partnerId, ids)).map((link) => {
+  const ranked = (await linksIn(tx, partner_id, ids)).map((link) => {
     const id = String(link.campaign_id);
     const place = placeOf("campaign_id", id);
     const block = blockOf(sold, place, currency, clicks.by("campaign_id", id));
     const earned = sold.of("earned", place, currency).amount;
-    return { earned, clicks: BigInt(block.clicks), shown: { ...link, url: `/c/${link.code}`, ...block } };
+    return { earned, clicks: BigInt(block.clicks), shown: { ...link, url: linkAddress(hosts, link.code), ...block } };
   });
   ranked.sort((a, b) => compare(b.earned, a.earned) || compare(b.clicks, a.clicks));
   return ranked.slice(0, TOP_LINKS).map(({ shown }) => shown);

@@ -44,7 +44,9 @@ export const keepUndone = async (tx: PoolClient, import_id: string, undone: Undo
 };
 
 /** Sums by currency in the form of API responses. */
-const amountsIn = (sums: UndoTotals["sums"]): readonly { readonly currency: string; readonly amount: string }[] =>
+export const amountsIn = (
+  sums: UndoTotals["sums"],
+): readonly { readonly currency: string; readonly amount: string }[] =>
   Object.entries(sums)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([currency, minor]) => ({ currency, amount: toDecimal(BigInt(minor), currency) }));

@@ -18,9 +18,12 @@ export const historyFields = {
   event_types: z.array(eventType).min(1, "name a type, or leave it out for all").max(50).optional(),
 };
 
-export const backfillBody = z.strictObject({
-  ...historyFields,
-  dry_run: z.boolean().default(true),
-  trigger_recalc: z.boolean().default(false),
-  version: z.int().min(1).optional(),
-});
+/** Every field may be left out, so no body at all is a body without fields. */
+export const backfillBody = z
+  .strictObject({
+    ...historyFields,
+    dry_run: z.boolean().default(true),
+    trigger_recalc: z.boolean().default(false),
+    version: z.int().min(1).optional(),
+  })
+  .prefault({});

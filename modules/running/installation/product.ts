@@ -25,6 +25,7 @@ export const imageOptions: readonly string[] = HEAP;
 
 /** A process of the product, and its settings in a container (docker-compose.yml). */
 export interface ProductApp extends App {
+  readonly publicUrl?: "TRACKING_URL" | "PIXEL_URL" | "INGEST_URL" | "UPLOAD_URL";
   readonly login: AppLogin;
   readonly container?: {
     /** The port on the loopback, unless <NAME>_PORT sets another. */
@@ -49,7 +50,14 @@ export const workerGroups: readonly string[] = [CHAIN, ...MONEY];
 
 /** They start together and stop in reverse order: readers before writers. */
 export const apps: readonly ProductApp[] = [
-  { name: "ingest", module: "apps/ingest/main.js", login: "ingest", nodeArgs: HEAP, container: { port: 8080 } },
+  {
+    name: "ingest",
+    module: "apps/ingest/main.js",
+    login: "ingest",
+    nodeArgs: HEAP,
+    publicUrl: "INGEST_URL",
+    container: { port: 8080 },
+  },
   {
     // A second ingest edge with an address and a disk of its own, for failover. It stays small
     // while nothing is sent to it.
@@ -67,12 +75,20 @@ export const apps: readonly ProductApp[] = [
   },
   // Marking the whole heap pauses the process for up to 60 ms, and every visitor of that moment
   // waits.
-  { name: "links", module: "apps/links/main.js", login: "ingest", nodeArgs: HEAP, container: { port: 8084 } },
+  {
+    name: "links",
+    module: "apps/links/main.js",
+    login: "ingest",
+    nodeArgs: HEAP,
+    publicUrl: "TRACKING_URL",
+    container: { port: 8084 },
+  },
   {
     name: "pixel",
     module: "apps/pixel/main.js",
     login: "ingest",
     nodeArgs: HEAP,
+    publicUrl: "PIXEL_URL",
     container: {
       port: 8085,
       comment: "Its script and the requests of browsers; put your proxy in front, and name it in TRUSTED_PROXIES.",
@@ -83,6 +99,7 @@ export const apps: readonly ProductApp[] = [
     module: "apps/upload/main.js",
     login: "ingest",
     nodeArgs: SMALL,
+    publicUrl: "UPLOAD_URL",
     container: {
       port: 8086,
       comment: "Takes files in parts, and makes events of the rows of every file; any number of them.",

@@ -24,7 +24,7 @@ const seeded = async (options: Parameters<typeof seed>[0]): ReturnType<typeof se
 
 export const seedStep: Step = {
   name: "demo clients",
-  run: async ({ env, home, urls, publish }) => {
+  run: async ({ env, home, publish }) => {
     const file = openHome(home).path("demo-secrets.json");
     const keyring = keyringOf(env.TRIBUTARY_SECRET!);
     const pool = openPool(env.POSTGRES_URL!, { name: "tributary-seed", max: 2 });
@@ -34,7 +34,7 @@ export const seedStep: Step = {
         known: readJson<KnownSecrets>(file) ?? {},
         keyring,
         issuer: env.OIDC_ISSUER,
-        trackingUrl: urls.links ?? "",
+        trackingUrl: env.TRACKING_URL,
       });
       writeJson(file, secrets);
       publish({ ...demo });

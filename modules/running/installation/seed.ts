@@ -9,6 +9,7 @@ import { createToken, type NewToken, newToken } from "../../access/tokens/tokens
 import { insertUser } from "../../access/users/create.ts";
 import { unbindFromOthers } from "../../access/users/identity.ts";
 import { listUsers, withUsers } from "../../access/users/users.ts";
+import { linkAddress } from "../../base/public-hosts.ts";
 import { referenceNow } from "../../catalog/clients/find-client.ts";
 import { writeReference } from "../../catalog/reference/writer.ts";
 import { demoClients } from "./demo-clients.ts";
@@ -61,9 +62,9 @@ interface SeedOptions {
   /** The keys that encrypt secrets of clients. */
   readonly keyring: Keyring;
   /**
-   * The base address of tracking links, e.g. https://go.example; without it `url` is only the path.
+   * The origin of tracking links, e.g. https://go.example; without it `url` is only the path.
    */
-  readonly trackingUrl?: string;
+  readonly trackingUrl?: string | undefined;
   /** The embedded identity provider, when it runs. */
   readonly issuer?: string | undefined;
 }
@@ -89,7 +90,7 @@ export const seed = async (options: SeedOptions): Promise<{ readonly demo: Demo;
   await untilInForce(pool);
   await saveUsers(pool, clientIds);
   if (options.issuer !== undefined) await letDemoUsersIn(pool, options.issuer);
-  const links = await linksOf(pool, clientIds, options.trackingUrl ?? "");
+  const links = await linksOf(pool, clientIds, options.trackingUrl);
   const uploadTokens = await uploadTokensOf(seeding, links);
   const senders = await seedSenders(seeding, clients.find(({ slug }) => slug === CALLED)!.id);
   const demo: Demo = {
@@ -223,14 +224,14 @@ const clientIdOf = (pool: pg.Pool, slug: string): Promise<number | undefined> =>
     { role: "tributary_reference", isReadOnly: true },
   );
 
-const linksOf = (pool: pg.Pool, clientIds: readonly number[], trackingUrl: string): Promise<Demo["links"]> =>
+const linksOf = (pool: pg.Pool, clientIds: readonly number[], tracking: string | undefined): Promise<Demo["links"]> =>
   transaction(
     pool,
     clientIds,
     async (tx) => {
       const { rows } = await tx.query<Omit<Demo["links"][number], "url">>(sql`
         select code, link_id, client_id, partner_id from links where version = 1 order by link_id`);
-      return rows.map((row) => ({ ...row, url: `${trackingUrl.replace(/\/$/, "")}/c/${row.code}` }));
+      return rows.map((row) => ({ ...row, url: linkAddress({ tracking }, row.code) }));
     },
     { isReadOnly: true },
   );

@@ -99,7 +99,9 @@ describe("a source is refused the same", () => {
     const shop = await newShop();
     const { id } = await created("/api/sources", newSource(shop.client));
     await archived("/api/clients/:client")(shop);
-    const thrown = await thrownBy(() => commanded((work) => rotateKey(work, Number(id.slice("src_".length)))));
+    const thrown = await thrownBy(() =>
+      commanded((work) => rotateKey(work, Number(id.slice("src_".length)), undefined)),
+    );
     expectSame("client_archived", await send("POST", `/api/sources/${id}/rotate-key`), thrown);
   });
 });

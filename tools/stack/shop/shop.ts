@@ -34,7 +34,7 @@ const leadLinksTo = async (pool: ReturnType<typeof openPool>, clientId: number, 
 export const openShop = async ({ clientId, pixelUrl, clickhouseUrl, postgresUrl }: ShopOptions): Promise<DemoShop> => {
   const clickhouse = openClickhouse(clickhouseUrl);
   const pool = openPool(postgresUrl, { name: "tributary-shop", max: 2 });
-  const snippet = snippetOf(clientId).replace("{pixel_url}", pixelUrl);
+  const snippet = snippetOf(clientId, pixelUrl);
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? "/", "http://shop");
     const answer = (status: number, type: string, body: string) =>

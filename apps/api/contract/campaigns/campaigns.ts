@@ -23,7 +23,7 @@ const partners = z.array(id).max(500);
 export const shownLink = z.object({
   partner_id: id,
   code: z.string(),
-  url: z.string().describe("the path on the host of links"),
+  url: z.string().describe("on the host of links; a path without TRACKING_URL"),
   status: choice(["active", "archived"]),
 });
 const campaign = z.object({

@@ -62,7 +62,9 @@ export const onboardClient = contract({
     campaigns: z.array(
       z.object({ id, name: z.string(), status: choice(["draft", "active"]), links: z.array(shownLink) }),
     ),
-    pixel: z.object({ snippet: z.string().describe("with {pixel_url} in the place of the host of pixels") }),
+    pixel: z.object({
+      snippet: z.string().describe("with {pixel_url} in the place of the host of pixels, without PIXEL_URL"),
+    }),
     ingest_token: z.string().nullable().describe("shown once: null in the answer to a repeat"),
     hmac_secret: z.string().nullable().describe("shown once: null in the answer to a repeat"),
     secrets: z.string().optional(),

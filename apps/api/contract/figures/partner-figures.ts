@@ -47,7 +47,7 @@ const dashboard = <Totals extends z.ZodRawShape, Block extends z.ZodRawShape, Ch
         campaign_id: id,
         campaign: z.string(),
         code: z.string(),
-        url: z.string().describe("the path on the host of links"),
+        url: z.string().describe("on the host of links; a path without TRACKING_URL"),
         ...clicks,
         ...conversions,
         ...of.block,

@@ -24,7 +24,9 @@ export const beginUpload = contract({
   answers: z.object({
     upload_id: z.string(),
     part_size: z.int().describe("bytes of each part but the last"),
-    part_urls: z.array(z.string()).describe("paths on the host of uploads, the first part first"),
+    part_urls: z
+      .array(z.string())
+      .describe("addresses on the host of uploads (paths without UPLOAD_URL), the first part first"),
     token: z.string().nullable().describe("for the parts alone; null once it is no longer good"),
     expires_at: time.describe("by then its import is queued, or all of it is removed"),
   }),

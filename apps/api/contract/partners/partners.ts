@@ -36,7 +36,7 @@ const own = partner.extend({
   clients: z.array(z.object({ id, name: z.string() })),
   links: z
     .array(z.object({ campaign_id: id, campaign: z.string(), code: z.string(), url: z.string(), status: z.string() }))
-    .describe("those in use first, at most 1,000; url is the path on the host of links"),
+    .describe("those in use first, at most 1,000; url is a path on the host of links without TRACKING_URL"),
 });
 const user = z.object({ id, email: z.string(), name: z.string() });
 const detail = own.extend({

@@ -100,7 +100,7 @@ export const rotateKey = contract({
   params: ofSource,
   answers: z.object({
     key: z.string().nullable().describe("null when the request is repeated with its Idempotency-Key"),
-    url: z.string().nullable().describe("on the ingest host"),
+    url: z.string().nullable().describe("on the ingest host; a path without INGEST_URL"),
     secrets: z.literal("shown_once").optional(),
   }),
   isIdempotent: true,

@@ -8,24 +8,24 @@ import { launchCampaign } from "../../../../modules/catalog/campaigns/launch.ts"
 import * as contracts from "../../contract/campaigns/campaigns.ts";
 import { fieldsOf } from "../../contract/contract.ts";
 import { checkFilter } from "../../request/filter.ts";
-import { type Route, route } from "../../route.ts";
+import { type ApiPorts, type Route, route } from "../../route.ts";
 
-export const routes = (): readonly Route[] => [
+export const routes = ({ hosts }: Pick<ApiPorts, "hosts">): readonly Route[] => [
   route(contracts.listCampaigns, async (ask) => {
     const { client_id, archived } = ask.query;
     await checkFilter(ask, client_id);
-    return ask.list(campaignRows({ ...ask.query, archived: archived === "true" }));
+    return ask.list(campaignRows({ ...ask.query, archived: archived === "true" }, hosts));
   }),
 
   route(contracts.readCampaign, async ({ read, params, fields }) => ({
-    body: await read((tx, { clients }) => readCampaign(tx, params.id, clients, fields)),
+    body: await read((tx, { clients }) => readCampaign(tx, params.id, clients, { fields, hosts })),
   })),
 
   route(contracts.createCampaign, ({ write, input, fields }) =>
     write(
       (work) => createCampaign(work, input),
       async (id, { tx, scope }) => ({
-        body: await campaignWithWarnings(tx, id, scope.clients, fields),
+        body: await campaignWithWarnings(tx, id, scope.clients, { fields, hosts }),
         headers: { Location: `/api/campaigns/${id}` },
       }),
     ),
@@ -34,7 +34,9 @@ export const routes = (): readonly Route[] => [
   route(contracts.changeCampaign, ({ write, params, input, fields, version }) =>
     write(
       (work) => changeCampaign(work, { campaign_id: params.id, patch: input, version }),
-      async (_, { tx, scope }) => ({ body: await campaignWithWarnings(tx, params.id, scope.clients, fields) }),
+      async (_, { tx, scope }) => ({
+        body: await campaignWithWarnings(tx, params.id, scope.clients, { fields, hosts }),
+      }),
     ),
   ),
 
@@ -46,8 +48,8 @@ export const routes = (): readonly Route[] => [
     write(
       (work) => launchCampaign(work, { ...body, campaign_id: params.id, version }),
       async (saved, { tx, scope }) => {
-        const names = fieldsOf(contracts.readCampaign, role);
-        return { body: { ...saved, ...(await shownLaunch(tx, params.id, scope.clients, names)) } };
+        const fields = fieldsOf(contracts.readCampaign, role);
+        return { body: { ...saved, ...(await shownLaunch(tx, params.id, scope.clients, { fields, hosts })) } };
       },
     ),
   ),

@@ -9,12 +9,12 @@ import { type ApiPorts, type Reply, type Route, route } from "../../route.ts";
 const CLIENT_FIELDS = Object.keys(clientDetail.shape);
 const TOKEN_LABEL = "made with the client in the platform API";
 
-export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[] => [
+export const routes = ({ keyring, hosts }: Pick<ApiPorts, "keyring" | "hosts">): readonly Route[] => [
   route(contracts.onboardClient, ({ write, body, user: { name, locale } }) => {
     const input = { ...body, client: inputOf(body.client), pixel_config: inputOf(body.pixel_config) };
     return write(
       (work) => onboardClient(work, { input, inviter: { name, locale, keyring }, token_label: TOKEN_LABEL }),
-      async (made, { tx }) => replyOf(made, await shownClient(tx, made, CLIENT_FIELDS)),
+      async (made, { tx }) => replyOf(made, await shownClient(tx, made, { fields: CLIENT_FIELDS, hosts })),
     );
   }),
 ];

@@ -15,7 +15,7 @@ import * as contracts from "../../contract/figures/partner-figures.ts";
 import { checkFilter } from "../../request/filter.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
-type Ports = Pick<ApiPorts, "clickhouse" | "positions" | "keyring">;
+type Ports = Pick<ApiPorts, "clickhouse" | "positions" | "keyring" | "hosts">;
 
 export const routes = (ports: Ports): readonly Route[] => [
   route(contracts.readPartnerDashboard, async (ask) => {

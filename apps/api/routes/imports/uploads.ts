@@ -1,5 +1,6 @@
 // The routes of uploads in parts: begin an upload, complete it, and import the file.
 import { orUnavailable } from "../../../../infra/runtime/errors.ts";
+import { shownAddress } from "../../../../modules/base/public-hosts.ts";
 import { missing } from "../../../../modules/base/refusal.ts";
 import { PART_BYTES } from "../../../../modules/intake/imports/import-file.ts";
 import { fileOfImport } from "../../../../modules/intake/imports/import-reads.ts";
@@ -12,11 +13,15 @@ import * as contracts from "../../contract/imports/uploads.ts";
 import { firstAnswer } from "../../request/write.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
-export const routes = ({ keyring, objects }: Pick<ApiPorts, "keyring" | "objects">): readonly Route[] => [
+export const routes = ({
+  keyring,
+  objects,
+  hosts,
+}: Pick<ApiPorts, "keyring" | "objects" | "hosts">): readonly Route[] => [
   route(contracts.beginUpload, async ({ write, read, body }) => {
     const begun = await write(
       (work) => beginUpload(work, keyring, body),
-      (upload) => ({ body: shown(upload) }),
+      (upload) => ({ body: shown(upload, hosts) }),
     );
     const answer = firstAnswer<{ readonly upload_id: string; readonly expires_at: string }>(begun);
     // The token is stored nowhere, so the first answer has none.
@@ -43,8 +48,10 @@ export const routes = ({ keyring, objects }: Pick<ApiPorts, "keyring" | "objects
   }),
 ];
 
-const shown = (upload: Upload) => {
+const shown = (upload: Upload, hosts: ApiPorts["hosts"]) => {
   const { upload_id, size } = upload;
-  const part_urls = Array.from({ length: partsOf(size) }, (_, n) => `/parts/${upload_id}/${n + 1}`);
+  const part_urls = Array.from({ length: partsOf(size) }, (_, n) =>
+    shownAddress(hosts.upload, `/parts/${upload_id}/${n + 1}`),
+  );
   return { upload_id, part_size: PART_BYTES, part_urls, token: null, expires_at: expiresAt(upload) };
 };

@@ -6,9 +6,9 @@ import { partnerDetail, refuseOtherPartner } from "../../../../modules/catalog/p
 import { partnerRows, shownPartner } from "../../../../modules/catalog/partners/partner-reads.ts";
 import * as contracts from "../../contract/partners/partners.ts";
 import { checkFilter } from "../../request/filter.ts";
-import { type Route, route } from "../../route.ts";
+import { type ApiPorts, type Route, route } from "../../route.ts";
 
-export const routes = (): readonly Route[] => [
+export const routes = ({ hosts }: Pick<ApiPorts, "hosts">): readonly Route[] => [
   route(contracts.listPartners, async (ask) => {
     await checkFilter(ask, ask.query.client_id);
     return ask.list(partnerRows(ask.query), async (rows) => rows.map(shownPartner));
@@ -18,7 +18,7 @@ export const routes = (): readonly Route[] => [
     write(
       (work) => createPartner(work, input),
       async (id, { tx, scope }) => ({
-        body: await partnerDetail(tx, scope, id, fields),
+        body: await partnerDetail(tx, scope, id, { fields, hosts }),
         headers: { Location: `/api/partners/${id}` },
       }),
     ),
@@ -26,13 +26,13 @@ export const routes = (): readonly Route[] => [
 
   route(contracts.readPartner, async ({ read, params, fields, user }) => {
     refuseOtherPartner(user, params.id);
-    return { body: await read((tx, scope) => partnerDetail(tx, scope, params.id, fields)) };
+    return { body: await read((tx, scope) => partnerDetail(tx, scope, params.id, { fields, hosts })) };
   }),
 
   route(contracts.changePartner, ({ write, params, input, fields, version }) =>
     write(
       (work) => changePartner(work, { partner_id: params.id, patch: input, version }),
-      async (_, { tx, scope }) => ({ body: await partnerDetail(tx, scope, params.id, fields) }),
+      async (_, { tx, scope }) => ({ body: await partnerDetail(tx, scope, params.id, { fields, hosts }) }),
     ),
   ),
 

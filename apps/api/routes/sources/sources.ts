@@ -8,7 +8,7 @@ import { trySource } from "../../../../modules/intake/sources/try-source.ts";
 import * as contracts from "../../contract/sources/sources.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
 
-export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[] => [
+export const routes = ({ keyring, hosts }: Pick<ApiPorts, "keyring" | "hosts">): readonly Route[] => [
   route(contracts.listSources, ({ list, query }) => list(sourceRows(query))),
 
   route(contracts.createSource, ({ write, body, fields }) =>
@@ -34,7 +34,7 @@ export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[]
 
   route(contracts.rotateKey, ({ write, params }) =>
     write(
-      (work) => rotateKey(work, params.id),
+      (work) => rotateKey(work, params.id, hosts.ingest),
       (body) => ({ body, repeat: { key: null, url: null, secrets: "shown_once" } }),
     ),
   ),

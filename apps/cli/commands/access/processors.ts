@@ -9,6 +9,7 @@ import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { type AuditEntry, writeAudit } from "../../../../modules/base/audit/audit.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
+import { shownAddress } from "../../../../modules/base/public-hosts.ts";
 import {
   type ProviderSettings,
   removeProvider,
@@ -17,7 +18,7 @@ import {
 } from "../../../../modules/intake/payment-notices/provider-settings.ts";
 import { metadataFields } from "../../../../processors/admit/payments/postback.ts";
 import { providerNames, providerOf } from "../../../../processors/admit/payments/providers.ts";
-import { keyring } from "../../config.ts";
+import { keyring, publicHosts } from "../../config.ts";
 import { minuteOf } from "../../moments.ts";
 import { clientOf, withPool } from "../../pool.ts";
 
@@ -96,19 +97,24 @@ const metadataKeysIn = (given: readonly string[]): Pick<ProviderSettings, "metad
   return pairs.length === 0 ? {} : { metadata: Object.fromEntries(pairs) };
 };
 
+/** Where the provider sends its notices; a path where the ingest host is not configured. */
+const addressOf = (processor: string, clientId: number): string =>
+  shownAddress(publicHosts().ingest, `/postback/${processor}?client_id=${clientId}`);
+
 const save = (named: string, { client: slugOrId, metadata = [] }: SaveOptions): Promise<void> =>
   withPool(async (pool) => {
     const processor = knownName(named);
     const keys = metadataKeysIn(metadata);
     const secrets = await secretsIn(processor);
     const { client_id: clientId } = await clientOf(pool, slugOrId);
+    const address = addressOf(processor, clientId);
     await transaction(pool, [clientId], async (tx) => {
       await saveProvider(tx, { clientId, processor }, { ...secrets, ...keys }, keyring());
       const entity = `client:${clientId}`;
       const after = { processor, ...shownSecrets(secrets), ...keys };
       await audited(tx, { action: "payment_processor.saved", client_id: clientId, entity, after });
     });
-    print(`/postback/${processor}?client_id=${clientId}`);
+    print(address);
     tell("saved, in force in every process within a second; have its notices sent there, on the ingest host");
   });
 
@@ -116,7 +122,7 @@ const list = ({ client: slugOrId, json }: ClientOption & { readonly json?: boole
   withPool(async (pool) => {
     const { client_id: clientId } = await clientOf(pool, slugOrId);
     const saved = await transaction(pool, [clientId], savedProviders);
-    const rows = saved.map((one) => ({ ...one, path: `/postback/${one.processor}?client_id=${clientId}` }));
+    const rows = saved.map((one) => ({ ...one, path: addressOf(one.processor, clientId) }));
     if (json) return printJson({ data: rows });
     print(
       table(
@@ -145,7 +151,7 @@ export const processorCommands = (program: Command): void => {
     .description("payment processors of a client: what their notices are signed with");
   processors
     .command("save <processor>")
-    .description(`saves the signing secret that stdin brings (${providerNames.join(", ")}) and prints the path`)
+    .description(`saves the signing secret that stdin brings (${providerNames.join(", ")}) and prints the address`)
     .requiredOption("--client <slug or id>", "whose account it is")
     .option("--metadata <ours=theirs...>", "the shop's own keys, e.g. order_id=orderNumber")
     .addHelpText(

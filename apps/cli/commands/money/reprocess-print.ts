@@ -4,6 +4,7 @@ import { toDecimal } from "../../../../domain/money.ts";
 import { table } from "../../../../infra/runtime/output.ts";
 import type { Change } from "../../../../modules/money/reprocess/changes.ts";
 import type { Difference } from "../../../../modules/money/reprocess/difference.ts";
+import { sampleOf, shownMoney } from "../../../../modules/money/reprocess/running/summary.ts";
 
 const REASONS_SHOWN = 20;
 
@@ -116,10 +117,11 @@ export const differenceText = (difference: Difference): string => {
   ].join("\n\n");
 };
 
-/** The difference for programs, with amounts in minor units as texts. */
-export const differenceJson = ({ changes, samples, byReason, ...rest }: Difference) => ({
+/** The difference for programs, as the platform API shows it, but unbounded. */
+export const differenceJson = ({ changes, samples, byReason, money, ...rest }: Difference) => ({
   ...rest,
   by_reason: byReason,
   decisions: changes.length,
-  samples: samples.map(({ message, ...one }) => one),
+  money: shownMoney(money),
+  samples: samples.map(sampleOf),
 });

@@ -24,7 +24,7 @@ import { sourceRows } from "../../../../modules/intake/sources/source-reads.ts";
 import { readSourceId } from "../../../../modules/intake/sources/sources.ts";
 import type { MappingTrial } from "../../../../modules/intake/sources/try-mapping.ts";
 import { trySource } from "../../../../modules/intake/sources/try-source.ts";
-import { keyring } from "../../config.ts";
+import { keyring, publicHosts } from "../../config.ts";
 import { jsonIn } from "../../json-in.ts";
 import { minuteOf } from "../../moments.ts";
 import { clientOf, withPool } from "../../pool.ts";
@@ -166,7 +166,8 @@ const created = ({ id: _, ...given }: Input, isSaved: boolean): Promise<SavedPai
 };
 
 const rotate = async (id: string): Promise<void> => {
-  const { url } = await withSource(id, rotateKey);
+  const { ingest } = publicHosts();
+  const { url } = await withSource(id, (work, sourceId) => rotateKey(work, sourceId, ingest));
   print(url);
   tell("on the ingest host; it is not shown again, and the former key opens nothing within a second");
 };

@@ -4,7 +4,7 @@ import { print, printJson, tell } from "../../../../infra/runtime/output.ts";
 import { firstSteps } from "../../../../modules/running/installation/first-steps.ts";
 import { seedStep } from "../../../../modules/running/installation/seed-step.ts";
 import { migrateAll, migrationStatus } from "../../../../modules/running/installation/steps.ts";
-import { addresses, adminAccess, homeOf, secretsText } from "../../config.ts";
+import { addresses, adminAccess, homeOf, publicHosts, secretsText } from "../../config.ts";
 import { withPool } from "../../pool.ts";
 
 const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
@@ -33,10 +33,13 @@ const plantDemo = async ({ json }: { json?: boolean }): Promise<void> => {
   const publish = (demo: typeof made): void => {
     made = demo;
   };
+  const { tracking } = publicHosts();
   await seedStep.run({
-    env: { POSTGRES_URL: addresses().postgresUrl, TRIBUTARY_SECRET: secretsText() },
+    env: {
+      ...{ POSTGRES_URL: addresses().postgresUrl, TRIBUTARY_SECRET: secretsText() },
+      ...(tracking !== undefined && { TRACKING_URL: tracking }),
+    },
     home: homeOf(),
-    urls: {},
     publish,
   });
   if (json) return printJson(made);

@@ -11,7 +11,6 @@ export interface MadeCampaign {
   readonly links: readonly {
     readonly partner_id: number;
     readonly code: string;
-    readonly url: string;
     readonly status: "active";
   }[];
 }
@@ -31,7 +30,7 @@ export const resultOf = (plan: Plan, { change_id, idOf, contractIds }: WrittenId
   campaigns: plan.campaigns.map(({ campaign_id, input, links }) => ({
     ...{ id: idOf("campaigns", campaign_id), name: input.name, input, status: input.launch ? "active" : "draft" },
     links: links.map(({ partner_id, code }) => ({
-      ...{ partner_id: idOf("partners", partner_id), code, url: `/c/${code}`, status: "active" },
+      ...{ partner_id: idOf("partners", partner_id), code, status: "active" },
     })),
   })),
 });

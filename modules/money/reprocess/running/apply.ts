@@ -7,6 +7,7 @@ import { closedMonthsOf, type Difference } from "../difference.ts";
 import type { ReprocessSettings } from "../ports.ts";
 import { type WriteResult, writeChanges } from "../write.ts";
 import type { OpenReprocess } from "./open.ts";
+import { shownMoney } from "./summary.ts";
 
 export const windowText = ({ from, to }: Pick<ReprocessSettings, "from" | "to">): string =>
   `${new Date(from).toISOString()}/${new Date(to).toISOString()}`;
@@ -67,7 +68,7 @@ export const applyDifference = async (
   difference: Difference,
   { settings, actor, id, onProgress }: ApplyInput,
 ): Promise<WriteResult> => {
-  const money = difference.money.map((one) => ({ ...one, commission_minor: one.commission_minor.toString() }));
+  const money = shownMoney(difference.money);
   const operation = await beginOperation(
     { wire: ports.wire, produce },
     auditOf(settings, actor),

@@ -1,5 +1,5 @@
-// The form of a difference that the platform API stores and shows: bounded in size, with amounts as
-// decimals.
+// The form of a difference for programs, with amounts as decimals. The platform API stores and
+// shows it bounded in size.
 import { toDecimal } from "../../../../domain/money.ts";
 import type { Change } from "../changes.ts";
 import { closedMonthsOf, type Difference } from "../difference.ts";
@@ -7,7 +7,17 @@ import { closedMonthsOf, type Difference } from "../difference.ts";
 const MOST_REASONS = 100;
 const MOST_MONEY = 1_000;
 
-const sampleOf = ({ client_id, event_id, sender_event_id, t, order_id, value_minor, currency, ...change }: Change) => {
+/** A sample as programs see it. */
+export const sampleOf = ({
+  client_id,
+  event_id,
+  sender_event_id,
+  t,
+  order_id,
+  value_minor,
+  currency,
+  ...change
+}: Change) => {
   const code = currency ?? "MXN";
   return {
     ...{ client_id, event_id: sender_event_id ?? event_id, t, order_id, scope: change.scope },
@@ -17,12 +27,13 @@ const sampleOf = ({ client_id, event_id, sender_event_id, t, order_id, value_min
   };
 };
 
+/** The moved money as programs see it. */
+export const shownMoney = (money: Difference["money"]) =>
+  money.map(({ commission_minor, ...one }) => ({ ...one, commission: toDecimal(commission_minor, one.currency) }));
+
 export const summaryOf = (difference: Difference) => {
   const { changes, lines, events, byReason, conversions, money, samples } = difference;
-  const rows = money.map(({ commission_minor, ...one }) => ({
-    ...one,
-    commission: toDecimal(commission_minor, one.currency),
-  }));
+  const rows = shownMoney(money);
   return {
     decisions: changes.length,
     about_sales: changes.filter(({ scope }) => scope === "line").length,

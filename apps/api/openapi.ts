@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Role } from "../../modules/access/users/users.ts";
-import { answerOf, fieldsOf } from "./contract/contract.ts";
+import { answerOf, type Contract, fieldsOf } from "./contract/contract.ts";
 import type { ServedRoute } from "./route.ts";
 
 type Schema = Readonly<Record<string, any>>;
@@ -150,13 +150,18 @@ const responsesOf = (shared: NamedSchemas, { contract, auth, roles }: ServedRout
     ...(contract.otherStatus && { [contract.otherStatus]: done(contract.otherStatus) }),
     "400": refused("The request is not acceptable; `errors` name each place."),
     ...(auth !== "none" && auth !== "invitation" && { "401": refused("No valid token.") }),
-    ...(auth === "user" && { "403": refused("Not for your role.") }),
+    ...(auth === "user" && { "403": refused(forbiddenIn(contract)) }),
     "404": refused("There is nothing of this id that you may see."),
     ...(contract.conflicts.length > 0 && { "409": refused(`One of: ${contract.conflicts.join(", ")}.`) }),
     "429": refused("Too many requests; `Retry-After` says when to come again."),
     "503": refused("A store is away; `Retry-After` says when to come again."),
   };
 };
+
+const forbiddenIn = ({ needsWholePartner: part }: Contract): string =>
+  part === undefined
+    ? "Not for your role."
+    : `Not for your role; \`shared_partner\` (${part}) if the partner has clients that you may not see.`;
 
 const operationOf = (shared: NamedSchemas, route: ServedRoute): Operation => {
   const { contract, auth, row } = route;

@@ -19,6 +19,10 @@ export interface Permission {
   readonly hidden: string;
   readonly personal: string;
   readonly secrets: string;
+  /** What a caller who lacks a client of the partner is answered 403 `shared_partner` for. */
+  readonly shared_partner: string;
+  /** From when a new credential is good, and until when one that was replaced. */
+  readonly credential: string;
 }
 
 /** Last parts of paths of fields that identify or locate a person. */
@@ -42,8 +46,20 @@ export const permissionsOf = (table: readonly RouteRow[], routes: readonly Serve
         roles.map((role) => [role, auth === "user" ? (row.access[role] ?? "403") : ""]),
       ) as Permission["access"];
       const shown = served === undefined ? plannedOf(row) : shownOf(served);
-      return { method, path, state: served === undefined ? "planned" : "served", auth, access, ...shown };
+      const more = {
+        shared_partner: served?.contract.needsWholePartner ?? NOTHING,
+        credential: CREDENTIALS[auth] ?? NOTHING,
+      };
+      return { method, path, state: served === undefined ? "planned" : "served", auth, access, ...shown, ...more };
     });
+
+/** tests/api/new-credentials.test.ts, users.test.ts and invitations.test.ts show them. */
+const CREDENTIALS: Readonly<Record<string, string>> = {
+  user: "a changed role: next request",
+  "service-token": "new: at once; replaced: 1 s",
+  hmac: "new: at once; replaced: 1 s",
+  invitation: "once, 7 days",
+};
 
 type ShownFields = Pick<Permission, "hidden" | "personal" | "secrets">;
 const NOTHING = "";
@@ -81,11 +97,14 @@ const careOf = (views: ReadonlyMap<string, readonly ShownField[]>, isMeant: (fie
     .join("; ");
 };
 
-const heads = ["method", "path", "state", "auth", ...roles, "hidden", "personal", "secrets"];
-const cellsOf = ({ method, path, state, auth, access, hidden, personal, secrets }: Permission): readonly string[] => [
-  ...[method, path, state, auth],
+const heads = [
+  ...["method", "path", "state", "auth", ...roles],
+  ...["hidden", "personal", "secrets", "shared_partner", "credential"],
+];
+const cellsOf = ({ access, ...one }: Permission): readonly string[] => [
+  ...[one.method, one.path, one.state, one.auth],
   ...roles.map((role) => access[role]),
-  ...[hidden, personal, secrets],
+  ...[one.hidden, one.personal, one.secrets, one.shared_partner, one.credential],
 ];
 
 /** Equal hashes mean equal cells in equal order. */
@@ -114,6 +133,8 @@ export const permissionsPage = (permissions: readonly Permission[]): string => {
     "- hidden: fields that another role is shown and this one is not. They are not selected, sorted or filtered by.",
     "- personal: fields that say who a person is, with the roles that are shown them; masked is `a***@example.com`.",
     "- secrets: fields that open something. A path that ends in `*` is what a module reports as it is.",
+    "- shared_partner: what a manager who lacks a client of the partner is answered 403 `shared_partner` for.",
+    "- credential: from when a new one is good, and until when one that was replaced or changed.",
     "",
     `| ${heads.join(" | ")} |`,
     `|${heads.map(() => "---").join("|")}|`,

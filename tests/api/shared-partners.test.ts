@@ -1,6 +1,9 @@
 // A partner may work for clients of several managers. What acts at all of its clients needs all of
 // them, and what a manager gives to a partner stays with the clients that the manager has.
 import { afterAll, describe, expect, test } from "vitest";
+import { permissionsOf } from "../../apps/api/permissions.ts";
+import { readRouteTable } from "../../apps/api/route-table.ts";
+import { routesOf } from "../../apps/api/routes.ts";
 import { sql } from "../../infra/postgres/sql.ts";
 import { openTokens } from "../../modules/access/tokens/live-tokens.ts";
 import { apiSuite } from "../support/api-suite.ts";
@@ -82,6 +85,20 @@ describe.each([
     else if (what.startsWith("revokes")) expect(after.invitations).toBe(1);
     else expect(after).toEqual(before);
   });
+});
+
+test("the page of permissions says the same", async () => {
+  const told = permissionsOf(readRouteTable(), await routesOf({} as never)).flatMap(
+    ({ method, path, shared_partner: what }) => (what === "" ? [] : `${method} ${path}: ${what}`),
+  );
+  expect(told).toEqual([
+    "POST /api/invitations: always",
+    "PATCH /api/partners/:id: all fields but client_ids",
+    "POST /api/partners/:id/upload-credentials/rotate: always",
+    "DELETE /api/invitations/:id: always",
+    "POST /api/tokens: an upload token",
+    "DELETE /api/tokens/:id: an upload token",
+  ]);
 });
 
 test.each(attempts)("a manager %s a partner of its own clients alone", async (_, attempt) => {

@@ -56,6 +56,8 @@ test("a row names who may call, the fields hidden from a role, and who sees pers
       hidden: "admin: detail; viewer: token detail.kind detail.*",
       personal: "email (admin, viewer masked); lines[].by (admin, viewer)",
       secrets: "token (admin)",
+      shared_partner: "",
+      credential: "a changed role: next request",
     },
   ]);
 });

@@ -29,6 +29,11 @@ export interface Contract<
   /** Codes of 409, for the documentation. */
   readonly conflicts: readonly string[];
   /**
+   * Acts at every client of a partner: a caller who lacks one of them is answered 403
+   * `shared_partner`. In words what does so, e.g. `all fields but client_ids`.
+   */
+  readonly needsWholePartner?: string;
+  /**
    * The most keys of all objects of the body plus items of its lists; undefined for the usual
    * limit.
    */
@@ -76,7 +81,15 @@ type ContractInput<Params extends z.ZodType, Query extends z.ZodType, Body exten
   Partial<
     Pick<
       Contract,
-      "answers" | "status" | "otherStatus" | "isIdempotent" | "conflicts" | "isHeavy" | "readsFigures" | "mostKeys"
+      | "answers"
+      | "status"
+      | "otherStatus"
+      | "isIdempotent"
+      | "conflicts"
+      | "needsWholePartner"
+      | "isHeavy"
+      | "readsFigures"
+      | "mostKeys"
     >
   > & {
     readonly params?: Params;

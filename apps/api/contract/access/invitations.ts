@@ -54,6 +54,7 @@ export const createInvitation = contract({
   status: 201,
   isIdempotent: true,
   conflicts: [...conflicts, "partner_archived"],
+  needsWholePartner: "always",
 });
 export const createClientInvitation = contract({
   route: "POST /api/client-invitations",
@@ -121,6 +122,7 @@ export const revokeInvitation = contract({
   route: "DELETE /api/invitations/:id",
   summary: "Revokes a pending invitation.",
   params: z.strictObject({ id: invitationId }),
+  needsWholePartner: "always",
   conflicts: ["invalid_transition"],
 });
 export const revokeClientInvitation = contract({

@@ -48,10 +48,12 @@ export const createToken = contract({
   status: 201,
   isIdempotent: true,
   conflicts: ["client_archived", "partner_archived"],
+  needsWholePartner: "an upload token",
 });
 
 export const revokeToken = contract({
   route: "DELETE /api/tokens/:id",
   summary: "Ends a token in every process within a second.",
   params: ofId,
+  needsWholePartner: "an upload token",
 });

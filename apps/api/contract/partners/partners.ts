@@ -98,6 +98,7 @@ export const changePartner = contract({
     ...["version_conflict", "partner_archived", "partner_left", "client_archived"],
     ...["email_in_use", "referral_code_taken", "currency_in_use"],
   ],
+  needsWholePartner: "all fields but client_ids",
 });
 
 export const archivePartner = contract({

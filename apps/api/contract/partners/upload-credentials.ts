@@ -9,4 +9,5 @@ export const rotateUploadToken = contract({
   params: ofId,
   answers: z.object({ upload_token: z.string(), prefix: z.string(), rotated_at: time }),
   conflicts: ["partner_archived", "partner_left"],
+  needsWholePartner: "always",
 });

@@ -42,6 +42,17 @@ const mostBytes = (edge: string): number => (edge === "pixel" ? 65_536 : 266_240
 const SENDER = /^(src_\d{1,10}|[a-z]{2,40}) \d{1,10}\n/;
 const place = (edge: string): string => `dead letter/${edge}`;
 
+/** What every letter of an edge says, whatever it keeps. */
+export const unplaced = (edge: Pick<AnyEdge, "name" | "to">, { code, message }: RefusalReason) => ({
+  to: deadLetters({ data: { source: edge.name } } as Recorded<any>),
+  stage: edge.name,
+  code,
+  message,
+  // The record never had a position in the log.
+  position: { topic: edge.to.name, partition: -1, offset: -1 },
+  key: null,
+});
+
 /**
  * The record that keeps a refused event; a longer body is cut. No personal data is outside of the
  * encrypted part.
@@ -49,7 +60,7 @@ const place = (edge: string): string => `dead letter/${edge}`;
 export const refusedLetter = (
   edge: Pick<AnyEdge, "name" | "to">,
   { clientId, arrival, body, root }: RefusedArrival,
-  { code, message }: RefusalReason,
+  why: RefusalReason,
   keyring: Keyring,
 ): OutputMessage => {
   const headers = HEADERS.flatMap((name) => {
@@ -65,13 +76,7 @@ export const refusedLetter = (
     body: Buffer.from(body).subarray(0, mostBytes(edge.name)).toString("base64"),
   };
   const letter = {
-    to: deadLetters({ data: { source: edge.name } } as Recorded<any>),
-    stage: edge.name,
-    code,
-    message,
-    // The record never had a position in the log.
-    position: { topic: edge.to.name, partition: -1, offset: -1 },
-    key: null,
+    ...unplaced(edge, why),
     value: Buffer.from(seal(JSON.stringify(kept), place(edge.name), keyring)),
     headers: {
       ...(clientId !== null && { [letterHeaders.client]: String(clientId) }),

@@ -12,6 +12,11 @@ import type { Letter } from "./letter.ts";
 import type { Attempt } from "./letter-index.ts";
 
 type OriginalMessage = Pick<InputMessage, "key" | "value" | "headers">;
+/** The root of a claimed letter, and the position of the record that keeps its bytes. */
+export interface SentLetter {
+  readonly root: string;
+  readonly first: Position;
+}
 
 /**
  * The operations of the index that sending needs; modules/log/dead-letters/letter-index.ts
@@ -31,9 +36,9 @@ export interface RetryPorts {
   readonly wire: Wire;
   /**
    * Runs the admission of an edge again on the refused request. Returns records, or the letter
-   * again; undefined when no edge kept it.
+   * again, without its bytes; undefined when no edge kept it.
    */
-  readonly readmit: (kept: OriginalMessage, root: string) => Promise<readonly OutputMessage[] | undefined>;
+  readonly readmit: (kept: OriginalMessage, letter: SentLetter) => Promise<readonly OutputMessage[] | undefined>;
   /**
    * Returns the test for erased subjects. Rejects while it is unavailable, and then nothing is
    * sent.
@@ -78,7 +83,10 @@ export const sendDue = async (
     // If the bytes of one letter of a root are lost, another letter of it may still have them.
     if ((messages.get(root) ?? "bytes_lost") !== "bytes_lost") continue;
     const record = kept.get(placeOf(place));
-    messages.set(root, record === undefined ? "bytes_lost" : await reentry(ports, record, root, hidden));
+    messages.set(
+      root,
+      record === undefined ? "bytes_lost" : await reentry(ports, record, { root, first: place }, hidden),
+    );
   }
   for (const letter of letters) {
     const message = messages.get(letter.root)!;
@@ -100,11 +108,11 @@ export const sendDue = async (
 const reentry = async (
   { wire, readmit }: Pick<RetryPorts, "wire" | "readmit">,
   record: OriginalMessage,
-  root: string,
+  letter: SentLetter,
   hidden: Hides | undefined,
 ): Promise<RetryTarget> => {
-  const again = await reentryOf(wire, record, root, hidden);
-  if (again === "no_way_back") return admittedNow(wire, await readmit(record, root), hidden);
+  const again = await reentryOf(wire, record, letter.root, hidden);
+  if (again === "no_way_back") return admittedNow(wire, await readmit(record, letter), hidden);
   return typeof again === "string" ? again : [again];
 };
 

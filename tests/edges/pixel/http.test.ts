@@ -295,10 +295,11 @@ test("/r.js is cached for five minutes by its tag, gzipped where that is taken, 
 
 describe("a letter that is due", () => {
   const wire = inMemoryWire([topics.eventsRaw]);
+  const sent = { root: "root", first: { topic: "pixel.dlq", partition: 2, offset: 17 } };
   const again = async (facts = factsOfTwo) => {
     const letters = host.letters.map((letter) => {
       const kept = { value: letter.value, headers: letter.headers! };
-      return readmitted({ keyring, wire, facts, clock: Date.now }, kept, "root");
+      return readmitted({ keyring, wire, facts, clock: Date.now }, kept, sent);
     });
     return (await Promise.all(letters)).flatMap((messages) => messages ?? []);
   };
@@ -307,8 +308,8 @@ describe("a letter that is due", () => {
     world.facts = () => {
       throw new Unavailable("the clients are not known here yet", 1);
     };
-    const sent = envelope({ events: [view({ event_id: "e1" })] });
-    expect((await post(sent)).status).toBe(204);
+    const body = envelope({ events: [view({ event_id: "e1" })] });
+    expect((await post(body)).status).toBe(204);
     expect(codes()).toEqual(["not_ready"]);
     const [message] = await again();
     const { data, receivedAt } = wire.decode(topics.eventsRaw, message!.value, {
@@ -332,11 +333,22 @@ describe("a letter that is due", () => {
     expect(more.map(({ headers }) => headers!["tributary-code"])).toEqual(["missing_prop", "unknown_client"]);
   });
 
+  test("names the letter that keeps its bytes when it is refused again, and copies nothing", async () => {
+    await post(envelope({ events: [view({ t: "purchase", props: { note: "x".repeat(40_000) } })] }));
+    const [record] = await again();
+    expect([record!.value, record!.headers!["tributary-first"], record!.headers!["tributary-client"]]).toEqual([
+      null,
+      "pixel.dlq/2@17",
+      "7",
+    ]);
+    expect(Buffer.byteLength(JSON.stringify(record))).toBeLessThan(1_000);
+  });
+
   test("of another key or another writer is left to a person", async () => {
     await post("garbage");
     const [letter] = host.letters;
     const tried = (value: Buffer) =>
-      readmitted({ keyring, wire, facts: factsOfTwo, clock: Date.now }, { value, headers: letter!.headers! }, "root");
+      readmitted({ keyring, wire, facts: factsOfTwo, clock: Date.now }, { value, headers: letter!.headers! }, sent);
     expect(await tried(Buffer.from("x"))).toBeUndefined();
     expect(await tried(Buffer.from(`${letter!.value!.toString().slice(0, -4)}AAAA`))).toBeUndefined();
   });

@@ -87,7 +87,7 @@ describe("POST /postback/generic", () => {
           clock: Date.now,
         },
         { value: letter!.value!, headers: letter!.headers! },
-        "root",
+        { root: "root", first: { topic: "s2s.dlq", partition: 0, offset: 1 } },
       ))!;
     expect((await again(mapping))[0]!.topic).toBe("s2s.dlq");
     expect((await again(corrected, { state: "paused" }))[0]!.headers![letterHeaders.code]).toBe("source_not_active");

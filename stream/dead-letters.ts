@@ -32,6 +32,8 @@ export const letterHeaders = {
   client: "tributary-client",
   /** The client or address whose settings the edge used when it refused the event. */
   sender: "tributary-sender",
+  /** Set when the sender had shown no credential. */
+  stranger: "tributary-stranger",
 } as const;
 
 /**

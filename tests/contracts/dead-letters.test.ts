@@ -60,6 +60,7 @@ const failure = (n: number, over: Partial<Failure> = {}): Failure => ({
   event_id: `e${n}`,
   client_id: 7,
   sender: null,
+  is_stranger: false,
   first_failed_at: now - 5,
   failed_at: now,
   ...over,
@@ -74,6 +75,9 @@ const only = async (): Promise<Letter> => {
 
 describe("the index", () => {
   test("keeps every field of a letter, and every failure once", async () => {
+    await index(failure(2, { is_stranger: true }));
+    expect(await only()).toEqual(await inMemoryOf(failure(2, { is_stranger: true })));
+    await database.adminPool.query("truncate dead_letters, dead_letter_failures");
     await index(failure(1));
     await index(failure(1, { kept: { topic: "s2s.dlq", partition: 0, offset: 99 } }));
     const { failures: _, ...expected } = { failures: 0, ...(await inMemoryOf(failure(1))) };
@@ -165,6 +169,16 @@ describe("the index", () => {
     for (const one of failures) await index(one);
     expect(await all()).toEqual(before);
   });
+});
+
+test("what never becomes an event is not due for two days, unless a person makes it due", async () => {
+  const garbage = { kind: "pixel", stage: "pixel", code: "bad_json", is_stranger: true, client_id: null } as const;
+  await index(failure(1, garbage), failure(2, { ...garbage, is_stranger: false }));
+  const due = async (at: number) => (await claimLetters(pool, 10, at, MINUTE)).map(({ letter_id }) => letter_id);
+  expect(await due(now + 2 * MINUTE)).toEqual([letterIdOf(failure(2, garbage))]);
+  expect((await countLetters(pool, { kind: "pixel", states: ["waiting"] }, null))[0]).toMatchObject({ count: 1 });
+  await makeDue(pool, { code: "bad_json" }, now);
+  expect(await due(now)).toEqual([letterIdOf(failure(1, garbage))]);
 });
 
 describe("attempts", () => {

@@ -90,7 +90,7 @@ const admittedAgain = (
   return found;
 };
 
-const LASTING = ["attempt", "firstFailedAt", "client", "sender"] as const;
+const LASTING = ["attempt", "firstFailedAt", "client", "sender", "stranger"] as const;
 /**
  * The record of a retry that failed again. It names the first letter and keeps no copy of it: ten
  * retries of 64 KiB would otherwise write 1.2 MB. Its headers continue those of the first letter.

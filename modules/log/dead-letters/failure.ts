@@ -194,6 +194,7 @@ export const failureOf = async (
     event_id: held === undefined ? null : eventIdOf(held),
     client_id: held === undefined ? clientNamed(kept) : clientOf(held.record.data),
     sender: textOf(kept.headers, letterHeaders.sender) ?? null,
+    is_stranger: textOf(kept.headers, letterHeaders.stranger) !== undefined,
     first_failed_at: Number.isFinite(first) ? first : appendedAt,
     failed_at: appendedAt,
   };

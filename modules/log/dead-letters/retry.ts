@@ -8,7 +8,7 @@ import type { InputMessage, OutputMessage, Produce } from "../../../stream/messa
 import type { Wire } from "../../../stream/wire.ts";
 import { topics } from "../../../topics.ts";
 import { reentryOf } from "./failure.ts";
-import type { Letter } from "./letter.ts";
+import { isOver, type Letter } from "./letter.ts";
 import type { Attempt } from "./letter-index.ts";
 
 type OriginalMessage = Pick<InputMessage, "key" | "value" | "headers">;
@@ -58,7 +58,8 @@ const LEASE_MS = 60_000;
 /**
  * Sends at most `most` letters and returns how many were claimed. A record that several readers
  * refused is sent once. The order of effects:
- * 1. Claim, with a lease. After a crash here the lease ends, and another process claims.
+ * 1. Claim, with a lease. After a crash here the lease ends, and another process claims. Samples
+ * whose time is over are discarded, which is one statement, and go no further.
  * 2. Produce the kept bytes, with the letter in a header. After a crash here they are sent again
  * under the same id, which makes one row.
  * 3. Mark as sent. The next keeper that looks confirms it (confirm-reprocessed.ts).
@@ -67,9 +68,14 @@ export const sendDue = async (
   { claims, pick, produce, hides, clock, ...ports }: RetryPorts,
   most: number,
 ): Promise<number> => {
-  const letters = await claims.claim(most, clock(), LEASE_MS);
-  if (letters.length === 0) return 0;
+  const claimed = await claims.claim(most, clock(), LEASE_MS);
+  if (claimed.length === 0) return 0;
   hit("dlq-claimed");
+  const now = clock();
+  const over = claimed.filter((letter) => isOver(letter, now));
+  if (over.length > 0) await claims.discard(over, "it never becomes an event: its sample was kept for 48 hours", now);
+  const letters = claimed.filter((letter) => !isOver(letter, now));
+  if (letters.length === 0) return claimed.length;
   const hidden = await hides();
   const kept = await pick(letters.map((letter) => letter.kept));
   const messages = new Map<string, RetryTarget>();
@@ -102,7 +108,7 @@ export const sendDue = async (
     hit("dlq-produced");
     await claims.sent(sent, clock());
   }
-  return letters.length;
+  return claimed.length;
 };
 
 const reentry = async (

@@ -45,6 +45,9 @@ const post = (body: unknown, headers: Headers = {}) =>
     { "content-type": "text/plain", ...headers },
     typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body),
   );
+/** Senders beside the usual one, each with letters of its own. */
+const another = { "x-forwarded-for": "203.0.113.20" };
+const third = { "x-forwarded-for": "203.0.113.21" };
 const codes = () => host.letters.map(({ headers }) => String(headers!["tributary-code"]));
 
 describe("POST /e", () => {
@@ -88,6 +91,38 @@ describe("POST /e", () => {
     expect(letter!.value!.length).toBeLessThan(150_000);
   });
 
+  test("of what never becomes an event a sample of each code is kept, and all of it is counted", async () => {
+    for (let n = 0; n < 20; n += 1) {
+      expect((await post("{{{", another)).status).toBe(204);
+      expect((await post(envelope({ cid: undefined }), another)).status).toBe(204);
+    }
+    expect(codes().filter((code) => code === "bad_json")).toHaveLength(5);
+    expect(codes().filter((code) => code === "missing_cid")).toHaveLength(5);
+    expect(host.letters.every(({ headers }) => headers!["tributary-stranger"] === "1")).toBe(true);
+    await until("all are counted", 30_000, () => expect(host.counted).toHaveLength(40));
+    expect(host.counted.filter(({ refused }) => refused.get("bad_json") === 1)).toHaveLength(20);
+  });
+  test("of a body that is too large only its beginning is in the sample", async () => {
+    await post("x".repeat(200_000), another);
+    await post(envelope({ x: "x".repeat(70_000) }), another);
+    expect(host.letters.map(({ value }) => value!.length < 8_000)).toEqual([true, true]);
+  });
+  test("what may become an event is kept whole and each time: unknown clients, or none known yet", async () => {
+    for (let n = 0; n < 12; n += 1) await post(envelope({ cid: 99, x: "x".repeat(20_000) }), third);
+    expect(codes()).toEqual(Array(12).fill("unknown_client"));
+    expect(host.letters[0]!.value!.length).toBeGreaterThan(20_000);
+    world.facts = () => {
+      throw new Unavailable("the clients are not known here yet", 1);
+    };
+    await post(envelope(), third);
+    await post(envelope({ events: [view({ t: "purchase" })] }), third);
+    expect(codes().slice(12)).toEqual(["not_ready", "not_ready"]);
+    expect(host.letters.map(({ headers }) => headers!["tributary-stranger"])).toEqual([
+      ...Array(12).fill("1"),
+      undefined,
+      undefined,
+    ]);
+  });
   test("a letter shows nothing of what a page sent", async () => {
     await post(envelope({ events: [view({ t: "purchase", props: { email: "ana@shop.example" } })] }));
     expect(JSON.stringify(host.letters.map(({ value, headers }) => [value!.toString(), headers]))).not.toContain(

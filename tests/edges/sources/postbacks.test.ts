@@ -244,6 +244,27 @@ describe("a source with a secret", () => {
     expect((await send(generic, text, { headers })).status).toBe(status);
     expect(host.letters).toEqual([]);
   });
+  test("keeps a letter of each body that is no JSON; of an unsigned source a sample stands for them", async () => {
+    // The whole test is one minute.
+    vi.spyOn(performance, "now").mockReturnValue(5_000);
+    const { host, send } = await opened([
+      { source_id: 1, mapping },
+      { source_id: 2, slug: "sealed", mapping, secret },
+    ]);
+    const lettersOf = async (source: string) => {
+      const before = host.letters.length;
+      for (let n = 0; n < 12; n += 1) {
+        const body = `{{{ ${n}`;
+        const signature = createHmac("sha256", key).update(body).digest("hex");
+        expect(
+          (await send(`${generic}&source=${source}`, body, { headers: { "x-svc-signature": signature } })).status,
+        ).toBe(400);
+      }
+      return host.letters.slice(before).map(({ headers }) => headers![letterHeaders.stranger]);
+    };
+    expect(await lettersOf("network")).toEqual(Array(5).fill("1"));
+    expect(await lettersOf("sealed")).toEqual(Array(12).fill(undefined));
+  });
   test.each([
     ["whsec_!!!!!!!!!!!!", "is no base64"],
     ["whsec_c2hvcnQga2V5", "stands for 9 bytes"],

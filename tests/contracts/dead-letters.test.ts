@@ -14,6 +14,7 @@ import {
   lettersUnderWay,
   markPassed,
   markSent,
+  openCounts,
   openLetters,
   parkLetters,
   wakeCorrected,
@@ -238,6 +239,20 @@ test("each state is counted, and the depth is what is open", async () => {
     "s2s waiting 2",
   ]);
   expect((await openLetters(pool)).reduce((sum, { count }) => sum + count, 0)).toBe(6);
+});
+
+test("open letters of strangers are set apart while fewer than 100 a minute of them come", async () => {
+  const strange = (n: number, over: Partial<Failure> = {}) =>
+    failure(n, { kind: "pixel", stage: "pixel", code: "unknown_client", subject: null, is_stranger: true, ...over });
+  const old = { first_failed_at: now - 11 * MINUTE, failed_at: now - 11 * MINUTE };
+  await index(failure(1), strange(2, { is_stranger: false, client_id: 7 }), strange(3, old));
+  await index(...Array.from({ length: 999 }, (_, n) => strange(10 + n)));
+  expect(await openCounts(pool)).toEqual({ depth: { clicks: 0, pixel: 1_001, s2s: 1 }, fewStrangers: 1_000 });
+  await index(strange(2_000));
+  expect(await openCounts(pool)).toEqual({ depth: { clicks: 0, pixel: 1_002, s2s: 1 }, fewStrangers: 0 });
+  // The rate falls when the letters are ten minutes old, whether somebody closes them or not.
+  await database.adminPool.query("update dead_letters set first_failed_at = first_failed_at - interval '11 minutes'");
+  expect((await openCounts(pool)).fewStrangers).toBe(1_001);
 });
 
 test("a store that turned healthy wakes what it had refused before, once, and nothing else", async () => {

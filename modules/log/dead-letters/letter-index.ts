@@ -188,21 +188,42 @@ export const lettersUnderWay = (pool: Pool): Promise<readonly Attempt[]> =>
 
 export type Depth = Readonly<Record<LetterKind, number>>;
 
+/**
+ * 100 letters a minute over ten minutes. Anyone may write to the pixel, so fewer letters of
+ * strangers say nothing about the installation; more of them are an attack or a wrong release of a
+ * shop.
+ */
+const FEW_STRANGERS = 1_000;
+
+export interface OpenCounts {
+  readonly depth: Depth;
+  /** How many of these are of strangers; 0 while strangers write more than a few. */
+  readonly fewStrangers: number;
+}
+
 /** Counts open letters of each kind: waiting, retrying and parked. */
-export const letterDepth = async (pool: Pool): Promise<Depth> => {
+export const openCounts = async (pool: Pool): Promise<OpenCounts> => {
+  type Row = { readonly kind: LetterKind; readonly count: number; readonly strangers: number; readonly newest: number };
   const { rows } = await transaction(
     pool,
     null,
     (tx) =>
-      tx.query<{ kind: LetterKind; count: number }>(
-        "select kind, count(*)::int as count from dead_letters where state in ('waiting', 'retrying', " +
-          "'parked') group by kind",
-      ),
+      tx.query<Row>(`
+        select kind, count(*)::int as count, count(*) filter (where is_stranger)::int as strangers,
+          count(*) filter (where is_stranger and first_failed_at > clock_timestamp() - interval '10 minutes')::int
+            as newest
+        from dead_letters where state in ('waiting', 'retrying', 'parked') group by kind`),
     { role: "tributary_edge", isReadOnly: true },
   );
   const of = (kind: LetterKind): number => rows.find((row) => row.kind === kind)?.count ?? 0;
-  return { clicks: of("clicks"), pixel: of("pixel"), s2s: of("s2s") };
+  const sum = (name: "strangers" | "newest"): number => rows.reduce((total, row) => total + row[name], 0);
+  return {
+    depth: { clicks: of("clicks"), pixel: of("pixel"), s2s: of("s2s") },
+    fewStrangers: sum("newest") < FEW_STRANGERS ? sum("strangers") : 0,
+  };
 };
+
+export const letterDepth = async (pool: Pool): Promise<Depth> => (await openCounts(pool)).depth;
 
 export interface OpenLetters {
   readonly kind: LetterKind;

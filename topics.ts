@@ -171,9 +171,30 @@ export const topicSettings = [
   /** Health round trips of the edges. */
   { name: "probe", partitions: 1, retentionMs: 3600000, compacted: false, money: false },
   /** Dead letters of tracking links, original bytes, reasons in headers. */
-  { name: "clicks.dlq", partitions: 4, retentionMs: -1, compacted: false, money: false },
-  /** Dead letters of the browser pixel. */
-  { name: "pixel.dlq", partitions: 4, retentionMs: -1, compacted: false, money: false },
+  {
+    name: "clicks.dlq",
+    partitions: 4,
+    retentionMs: 7776000000,
+    retentionBytes: 2147483648,
+    compacted: false,
+    money: false,
+  },
+  /** Dead letters of the browser pixel. Strangers write them, so their bytes have an end. */
+  {
+    name: "pixel.dlq",
+    partitions: 4,
+    retentionMs: 7776000000,
+    retentionBytes: 2147483648,
+    compacted: false,
+    money: false,
+  },
   /** Dead letters of every other source, and of bytes that cannot be read. */
-  { name: "s2s.dlq", partitions: 4, retentionMs: -1, compacted: false, money: false },
+  {
+    name: "s2s.dlq",
+    partitions: 4,
+    retentionMs: 7776000000,
+    retentionBytes: 2147483648,
+    compacted: false,
+    money: false,
+  },
 ] as const;

@@ -99,6 +99,11 @@ const milliseconds = (retention) => {
   if (!unit) throw new Error(`topics.yaml: retention ${retention} is neither <n>h, <n>d nor forever`);
   return Number(count) * (unit === "h" ? 3_600_000 : 86_400_000);
 };
+const bytes = (size) => {
+  const [, count] = /^(\d+)GiB$/.exec(size) ?? [];
+  if (!count) throw new Error(`topics.yaml: retention_bytes ${size} is not <n>GiB`);
+  return Number(count) * 1024 ** 3;
+};
 const constantOf = (name) => name.replace(/[.](.)/g, (_, letter) => letter.toUpperCase());
 const path = (field) => `data.${field}`;
 /**
@@ -131,15 +136,18 @@ for (const [name, { record, keyed_by, key, id, partitions, checked = false }] of
   constants.push(`  ${constantOf(name)}: topic<${record}>({\n${lines.map((line) => `    ${line},\n`).join("")}  }),`);
 }
 const settings = Object.entries(topics).map(
-  ([name, { partitions, retention, compacted = false, money = false, why }]) => {
+  ([name, { partitions, retention, retention_bytes, compacted = false, money = false, why }]) => {
     const lines = [
       `name: "${name}"`,
       `partitions: ${partitions}`,
       `retentionMs: ${milliseconds(retention)}`,
+      ...(retention_bytes === undefined ? [] : [`retentionBytes: ${bytes(retention_bytes)}`]),
       `compacted: ${compacted}`,
       `money: ${money}`,
     ];
-    return `${comment(why, "  ")}  { ${lines.join(", ")} },`;
+    const row = `  { ${lines.join(", ")} },`;
+    const rows = `  {\n${lines.map((line) => `    ${line},\n`).join("")}  },`;
+    return `${comment(why, "  ")}${row.length > 120 ? rows : row}`;
   },
 );
 const shapes = [...records].map((name) => `  ${name}: ${JSON.stringify(inline(name, new Set()))},`);

@@ -23,10 +23,17 @@ export const letterHeaders = {
    * message fails again.
    */
   letter: "tributary-letter",
+  /**
+   * The position of the first letter, `pixel.dlq/2@17`, which keeps the bytes. A retry that fails
+   * again at an edge names it and keeps none of its own.
+   */
+  first: "tributary-first",
   /** The client that the message names, when no stage has read it. */
   client: "tributary-client",
   /** The client or address whose settings the edge used when it refused the event. */
   sender: "tributary-sender",
+  /** Set when the sender had shown no credential. */
+  stranger: "tributary-stranger",
 } as const;
 
 /**

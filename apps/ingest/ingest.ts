@@ -17,7 +17,7 @@ import { openMarks } from "../../modules/intake/payment-notices/marks.ts";
 import { openProviders } from "../../modules/intake/payment-notices/provider-settings.ts";
 import { pullHealth } from "../../modules/intake/pulls/pull-health.ts";
 import { openPayloads } from "../../modules/intake/sources/payloads.ts";
-import { letterDepth } from "../../modules/log/dead-letters/letter-index.ts";
+import { openCounts } from "../../modules/log/dead-letters/letter-index.ts";
 import { type Hosts, hostsNow, recordedHostings } from "../../modules/log/groups/hosts.ts";
 import { replayableSinks } from "../../modules/log/replays/report.ts";
 import { openTrials, type TrialSettings } from "../../modules/money/trials/open-trials.ts";
@@ -147,7 +147,10 @@ const healthRoute = (
     backbone: probe,
     objects: () => objects.put(`probe/${INSTANCE_NAME}`, Buffer.from(new Date().toISOString())),
     lastResort: async () => (await lastResortHeld(objects)).byLabel,
-    letters: async () => ({ ...(await letterDepth(pool)) }),
+    letters: async () => {
+      const { depth, fewStrangers } = await openCounts(pool);
+      return { ...depth, fewStrangers };
+    },
     path: path.state,
     admin,
     hosts,

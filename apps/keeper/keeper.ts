@@ -221,8 +221,8 @@ const beginIntake = async (work: Work, { hides }: Suppressions): Promise<void> =
   const { TRIBUTARY_SECRET: keyring } = config;
   const facts = await openFacts(work, pool);
   const moreFacts = await openMoreFacts(work, pool);
-  const readmit: LetterPorts["readmit"] = (kept, root) =>
-    readmitted({ keyring, wire, facts, moreFacts, clock: Date.now }, kept, root);
+  const readmit: LetterPorts["readmit"] = (kept, letter) =>
+    readmitted({ keyring, wire, facts, moreFacts, clock: Date.now }, kept, letter);
   const ofLetters = { topology: pipeline, pool, kafka, wire, produce, readmit, hides, metrics, log };
   for (const open of [deadLetterIndex, deadLetterRetries])
     await beginWired(await scope.open("dead letters", () => open(ofLetters)));

@@ -2,8 +2,9 @@
 // because the client does not want them. Answers once they are stored.
 import { isWithheld, maskInForce } from "../../domain/personal/consent.ts";
 import { signalsIn } from "../../domain/personal/visitor.ts";
+import { isNeverEvent, SAMPLES_A_MINUTE } from "../../edges/dead-letters.ts";
 import { pixelEdges } from "../../edges/pixel.ts";
-import { perSecond } from "../../infra/http/direct/per-second.ts";
+import { perMinute, perSecond } from "../../infra/http/direct/per-second.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import { Unavailable } from "../../infra/runtime/errors.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
@@ -28,6 +29,8 @@ export interface TakePorts {
   readonly settingsOf: (clientId: number) => PixelSettings | undefined;
   readonly sightings: Pick<Sightings, "note">;
   readonly keyring: Keyring;
+  /** Monotonic milliseconds; defaults to the clock of the process. */
+  readonly now?: () => number;
 }
 export interface PixelRequest {
   readonly body: Buffer;
@@ -69,11 +72,20 @@ const [declared] = pixelEdges.declared;
 export const openTaking = (ports: TakePorts): TakeRequest => {
   const events = perSecond(EVENTS_A_SECOND);
   const letters = perSecond(LETTERS_A_SECOND);
+  const samples = perMinute(SAMPLES_A_MINUTE, ports.now);
 
-  /** Keeps a body without any acceptable event as one dead letter. */
+  /**
+   * Keeps a body without any acceptable event as one dead letter. What never becomes an event is
+   * counted, and kept as a sample only: anyone may send any number of these.
+   */
   const refuse = async ({ arrival, body }: PixelRequest, why: RefusalReason): Promise<TakenEvents> => {
     if (!letters.take(arrival.sender)) throw tooMany();
-    await ports.path.store([refusedLetter(declared, { clientId: null, arrival, body }, why, ports.keyring)], "pixel");
+    // A host that does not know the clients yet cannot tell who is a stranger.
+    const isStranger = why !== notReady;
+    if (!isNeverEvent(why.code, isStranger) || samples.take(why.code)) {
+      const refused = { clientId: null, arrival, body, isStranger };
+      await ports.path.store([refusedLetter(declared, refused, why, ports.keyring)], "pixel");
+    }
     return { accepted: 0, refused: new Map([[why.code, 1]]), isSeen: false, did: null, domains: [] };
   };
 

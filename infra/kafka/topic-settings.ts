@@ -8,6 +8,8 @@ export interface TopicSetting {
   readonly partitions: number;
   /** -1: records are kept for ever. */
   readonly retentionMs: number;
+  /** The most that a partition keeps; absent: what the broker or an operator has set. */
+  readonly retentionBytes?: number;
   readonly compacted?: boolean;
   /**
    * Each write is on the disk of its broker before it is acknowledged; for a log with a single
@@ -38,6 +40,7 @@ const OF_THE_TOPIC = 1;
  */
 const configOf = (declared: TopicSetting): Readonly<Record<string, string>> => ({
   "retention.ms": String(declared.retentionMs),
+  ...(declared.retentionBytes === undefined ? {} : { "retention.bytes": String(declared.retentionBytes) }),
   "cleanup.policy": declared.compacted === true ? "compact" : "delete",
   "message.timestamp.type": "LogAppendTime",
   ...(declared.synced === true ? { "flush.messages": "1" } : {}),

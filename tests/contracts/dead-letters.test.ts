@@ -14,6 +14,7 @@ import {
   lettersUnderWay,
   markPassed,
   markSent,
+  openCounts,
   openLetters,
   parkLetters,
   wakeCorrected,
@@ -60,6 +61,7 @@ const failure = (n: number, over: Partial<Failure> = {}): Failure => ({
   event_id: `e${n}`,
   client_id: 7,
   sender: null,
+  is_stranger: false,
   first_failed_at: now - 5,
   failed_at: now,
   ...over,
@@ -74,6 +76,9 @@ const only = async (): Promise<Letter> => {
 
 describe("the index", () => {
   test("keeps every field of a letter, and every failure once", async () => {
+    await index(failure(2, { is_stranger: true }));
+    expect(await only()).toEqual(await inMemoryOf(failure(2, { is_stranger: true })));
+    await database.adminPool.query("truncate dead_letters, dead_letter_failures");
     await index(failure(1));
     await index(failure(1, { kept: { topic: "s2s.dlq", partition: 0, offset: 99 } }));
     const { failures: _, ...expected } = { failures: 0, ...(await inMemoryOf(failure(1))) };
@@ -167,6 +172,16 @@ describe("the index", () => {
   });
 });
 
+test("what never becomes an event is not due for two days, unless a person makes it due", async () => {
+  const garbage = { kind: "pixel", stage: "pixel", code: "bad_json", is_stranger: true, client_id: null } as const;
+  await index(failure(1, garbage), failure(2, { ...garbage, is_stranger: false }));
+  const due = async (at: number) => (await claimLetters(pool, 10, at, MINUTE)).map(({ letter_id }) => letter_id);
+  expect(await due(now + 2 * MINUTE)).toEqual([letterIdOf(failure(2, garbage))]);
+  expect((await countLetters(pool, { kind: "pixel", states: ["waiting"] }, null))[0]).toMatchObject({ count: 1 });
+  await makeDue(pool, { code: "bad_json" }, now);
+  expect(await due(now)).toEqual([letterIdOf(failure(1, garbage))]);
+});
+
 describe("attempts", () => {
   test("of two keepers at once take each letter once", async () => {
     await index(...Array.from({ length: 60 }, (_, n) => failure(n)));
@@ -224,6 +239,20 @@ test("each state is counted, and the depth is what is open", async () => {
     "s2s waiting 2",
   ]);
   expect((await openLetters(pool)).reduce((sum, { count }) => sum + count, 0)).toBe(6);
+});
+
+test("open letters of strangers are set apart while fewer than 100 a minute of them come", async () => {
+  const strange = (n: number, over: Partial<Failure> = {}) =>
+    failure(n, { kind: "pixel", stage: "pixel", code: "unknown_client", subject: null, is_stranger: true, ...over });
+  const old = { first_failed_at: now - 11 * MINUTE, failed_at: now - 11 * MINUTE };
+  await index(failure(1), strange(2, { is_stranger: false, client_id: 7 }), strange(3, old));
+  await index(...Array.from({ length: 999 }, (_, n) => strange(10 + n)));
+  expect(await openCounts(pool)).toEqual({ depth: { clicks: 0, pixel: 1_001, s2s: 1 }, fewStrangers: 1_000 });
+  await index(strange(2_000));
+  expect(await openCounts(pool)).toEqual({ depth: { clicks: 0, pixel: 1_002, s2s: 1 }, fewStrangers: 0 });
+  // The rate falls when the letters are ten minutes old, whether somebody closes them or not.
+  await database.adminPool.query("update dead_letters set first_failed_at = first_failed_at - interval '11 minutes'");
+  expect((await openCounts(pool)).fewStrangers).toBe(1_001);
 });
 
 test("a store that turned healthy wakes what it had refused before, once, and nothing else", async () => {

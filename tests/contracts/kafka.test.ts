@@ -655,6 +655,10 @@ describe("looking at the broker", () => {
       { topic: name, what: "partitions", setting: "partitions", declared: "4", found: "2" },
     ]);
     expect(await admin.plan([{ name, partitions: 2, retentionMs: 9_000 }])).toEqual([]);
+    const bounded = { name, partitions: 2, retentionMs: 9_000, retentionBytes: 2_000_000_000 };
+    expect(await admin.plan([bounded])).toMatchObject([{ what: "config", setting: "retention.bytes", found: "-1" }]);
+    expect(await admin.apply([bounded])).toEqual([]);
+    expect(await admin.plan([bounded])).toEqual([]);
     expect(await admin.topics()).toContain(name);
   });
 

@@ -11,8 +11,10 @@ const fresh = (counts: Readonly<Record<string, number>>) => ({ counts, isStale: 
 
 describe("the sum", () => {
   test("adds kind by kind, and is stale when a part of it is", () => {
-    expect(sumOf([fresh({ clicks: 1, s2s: 2 }), fresh({}), { counts: { s2s: 5, pixel: 3 }, isStale: true }])).toEqual({
+    const some = fresh({ clicks: 1, s2s: 2, fewStrangers: 2 });
+    expect(sumOf([some, fresh({}), { counts: { s2s: 5, pixel: 3 }, isStale: true }])).toEqual({
       depth: { clicks: 1, pixel: 3, s2s: 7 },
+      fewStrangers: 2,
       isStale: true,
     });
     expect(sumOf([fresh({ clicks: 1 })])).toMatchObject({ isStale: false });

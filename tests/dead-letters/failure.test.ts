@@ -4,6 +4,7 @@ import { uuidOf } from "../../domain/ids.ts";
 import { hidesOf } from "../../domain/personal/suppression.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { failureOf, letterSources, reentryOf, shownOf } from "../../modules/log/dead-letters/failure.ts";
+import { indexFailures } from "../../modules/log/dead-letters/letter.ts";
 import { deadLetterOf, letterHeaders } from "../../stream/dead-letters.ts";
 import type { Topic } from "../../stream/flow.ts";
 import type { InputMessage } from "../../stream/messages.ts";
@@ -149,6 +150,7 @@ describe("a letter of", () => {
 
 describe("a failure", () => {
   const place = { topic: "pixel.dlq", partition: 1, offset: 8 };
+  const rooted = { [letterHeaders.letter]: ROOT };
   test("names the event and its client, where the record can be read", async () =>
     expect(
       await failureOf(
@@ -184,6 +186,27 @@ describe("a failure", () => {
     expect((await failureOf(wire, carrying, place, noon)).root).toBe(ROOT);
     const forged = { ...first, headers: { ...first.headers, [letterHeaders.letter]: "'; drop" } };
     expect((await failureOf(wire, forged, place, noon)).root).toBe(root);
+  });
+  test("of a retry keeps its bytes where its first letter does, in whichever order both are read", async () => {
+    const first = kept("pixel", "events.raw", Buffer.from("sealed:"), "k", "none");
+    const naming = (text: string) => ({
+      ...first,
+      value: null,
+      headers: { ...first.headers, [letterHeaders.letter]: ROOT, [letterHeaders.first]: text },
+    });
+    const second = { topic: "pixel.dlq", partition: 0, offset: 3 };
+    const failed = await failureOf(wire, naming("pixel.dlq/1@8"), second, noon);
+    expect([failed.kept, failed.source]).toEqual([place, second]);
+    const before = await failureOf(wire, { ...first, headers: { ...first.headers, ...rooted } }, place, noon);
+    for (const order of [
+      [before, failed],
+      [failed, before],
+    ]) {
+      const { letters } = indexFailures({ letters: [], failures: new Set() }, order, () => 0);
+      expect(letters.map((letter) => letter.kept)).toEqual([place]);
+    }
+    for (const forged of ["events.raw/0@1", "pixel.dlq/1", "pixel.dlq/-1@2", "x.dlq/0@1", ""])
+      expect((await failureOf(wire, naming(forged), second, noon)).kept).toEqual(second);
   });
   test("of two versions of one row has two subjects, of one event on two ways one", async () => {
     const subject = async (stage: string, topic: Topic<any>, data: unknown) =>

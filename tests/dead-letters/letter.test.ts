@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import {
   type Failure,
   indexFailures,
+  isOver,
   type KnownLetters,
   type Letter,
   letterIdOf,
@@ -27,6 +28,7 @@ const failure = (over: Partial<Failure> = {}): Failure => ({
   event_id: "e1",
   client_id: 7,
   sender: null,
+  is_stranger: false,
   first_failed_at: noon,
   failed_at: noon,
   ...over,
@@ -123,6 +125,31 @@ describe("a letter", () => {
     expect(only(knowing(given), at(6))).toEqual(given);
     const other = only(knowing(given), at(7, { root: "00000000-0000-8000-8000-0000000000fe" }));
     expect([other.state, other.letter_id === given.letter_id]).toEqual(["waiting", false]);
+  });
+});
+
+describe("a letter of a stranger that never becomes an event", () => {
+  const garbage = failure({ kind: "pixel", stage: "pixel", code: "bad_json", is_stranger: true, subject: null });
+  const DAYS_2 = 2 * 86_400_000;
+  test("waits for two days, is not sent in between, and is over then", () => {
+    const letter = only(nothing, garbage);
+    expect(letter).toMatchObject({ state: "waiting", next_attempt_at: garbage.failed_at + DAYS_2 });
+    expect(
+      [letter.last_failed_at + DAYS_2 - 1, letter.last_failed_at + DAYS_2].map((at) => isOver(letter, at)),
+    ).toEqual([false, true]);
+  });
+  test("waits for two days again after a person retried it, however often", () => {
+    const tried: Letter = { ...only(nothing, garbage), state: "retrying", next_attempt_at: null, attempts: 20 };
+    const again = { ...garbage, failure_id: "00000000-0000-8000-8000-0000000000ee", failed_at: noon + DAYS_2 };
+    expect(only(knowing(tried), again)).toMatchObject({ state: "waiting", next_attempt_at: noon + 2 * DAYS_2 });
+  });
+  test.each([
+    ["a sender with a credential", { is_stranger: false }],
+    ["a client that may be onboarded", { code: "unknown_client" }],
+  ])("is none of %s", (_, over) => {
+    const letter = only(nothing, { ...garbage, ...over });
+    expect(letter.next_attempt_at! - garbage.failed_at).toBeLessThan(120_000);
+    expect(isOver(letter, noon + 10 * DAYS_2)).toBe(false);
   });
 });
 

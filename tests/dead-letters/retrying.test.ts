@@ -63,3 +63,33 @@ test("letters of a root are sent as long as one of them still has its bytes, whi
     expect([produced.length, sent, parked]).toEqual(holding.length > 0 ? [1, all, []] : [0, [], all]);
   }
 });
+
+test("a sample whose time is over is discarded and not sent; a person may send it before", async () => {
+  const [one] = await letters();
+  const sample: Letter = { ...one!, code: "bad_json", is_stranger: true, last_failed_at: noon };
+  const triedAt = async (now: number) => {
+    const done: string[] = [];
+    await sendDue(
+      {
+        claims: {
+          claim: async () => [sample],
+          sent: async () => void done.push("sent"),
+          park: async () => void done.push("parked"),
+          discard: async (all, reason) => void done.push(`${all.length} discarded: ${reason}`),
+        },
+        pick: async () => new Map([[placeOf(sample.kept), kept]]),
+        produce: async (messages) => void done.push(`${messages.length} produced`),
+        wire,
+        readmit: async () => undefined,
+        hides: async () => undefined,
+        clock: () => now,
+      },
+      10,
+    );
+    return done;
+  };
+  expect(await triedAt(noon + 1_000)).toEqual(["1 produced", "sent"]);
+  expect(await triedAt(noon + 2 * 86_400_000)).toEqual([
+    "1 discarded: it never becomes an event: its sample was kept for 48 hours",
+  ]);
+});

@@ -61,6 +61,11 @@ describe("it is degraded, and the report names why", () => {
     ["dead letters are not known", { letters: away }, { dlq_depth: { clicks: null, pixel: null, s2s: null } }],
     ["a dead letter is open", { letters: async () => ({ clicks: 1 }) }, { dlq_depth: { clicks: 1 } }],
     [
+      "one is open beside those of strangers",
+      { letters: async () => ({ pixel: 9, s2s: 1, fewStrangers: 9 }) },
+      { dlq_depth: { pixel: 9, s2s: 1 } },
+    ],
+    [
       "a pull is late",
       { pulls: async () => ({ ...pulled, isLate: true }) },
       { last_pull_at: "2026-11-01T00:00:00.000Z" },
@@ -74,6 +79,11 @@ describe("it is degraded, and the report names why", () => {
   ])("%s", async (_, change, named) => {
     expect(await reportOf(change)).toMatchObject({ status: "degraded", ...named });
   });
+});
+
+test("a few open letters of strangers are counted, and leave it ok", async () => {
+  const letters = async () => ({ clicks: 0, pixel: 9, s2s: 1, fewStrangers: 10 });
+  expect(await reportOf({ letters })).toMatchObject({ status: "ok", dlq_depth: { clicks: 0, pixel: 9, s2s: 1 } });
 });
 
 test.each<[string, Partial<HealthPorts>]>([

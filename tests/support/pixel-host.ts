@@ -40,6 +40,7 @@ export interface PixelHost extends ListeningServer {
   readonly counted: readonly RequestCounts[];
   /** Chunks of recordings that passed every check. */
   readonly recorded: readonly TakenChunk[];
+  /** Empties the lists, and begins another minute of the samples. */
   readonly clear: () => void;
 }
 export interface PixelWorld {
@@ -71,6 +72,7 @@ export const openPixelHost = async (world: PixelWorld = {}): Promise<PixelHost> 
       else letters.push(message);
   };
   const facts: AskClientFacts = (clientId, now) => (world.facts ?? factsOfTwo)(clientId, now);
+  let spans = 0;
   const settingsOf = () => ({ ...defaultPixel, ...world.settings });
   const take = openTaking({
     edge: hostEdge(pipeline, "pixel", { wire: () => wire, path: { store } }),
@@ -79,6 +81,7 @@ export const openPixelHost = async (world: PixelWorld = {}): Promise<PixelHost> 
     settingsOf,
     sightings: { note: (one) => void seen.push(one) },
     keyring,
+    now: () => performance.now() + spans * 60_000,
   });
   const routes = routesOf({
     take,
@@ -109,6 +112,7 @@ export const openPixelHost = async (world: PixelWorld = {}): Promise<PixelHost> 
     url: `http://127.0.0.1:${host.port}`,
     ...{ events, letters, seen, counted, recorded },
     clear: () => {
+      spans += 1;
       for (const list of [events, letters, seen, counted, recorded]) list.length = 0;
     },
   };

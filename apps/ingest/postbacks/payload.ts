@@ -5,8 +5,9 @@ import type { ServerResponse } from "node:http";
 import { uuidOf } from "../../../domain/ids.ts";
 import { mapPayload } from "../../../domain/sources/map-payload.ts";
 import { sourceName } from "../../../domain/sources/source.ts";
+import { isNeverEvent, SAMPLES_A_MINUTE } from "../../../edges/dead-letters.ts";
 import { edges } from "../../../edges.ts";
-import { perSecond } from "../../../infra/http/direct/per-second.ts";
+import { perMinute, perSecond } from "../../../infra/http/direct/per-second.ts";
 import { Problem } from "../../../infra/http/problem.ts";
 import { senderOf } from "../../../infra/http/sender.ts";
 import { hostEdge } from "../../../modules/intake/path/host-edge.ts";
@@ -59,10 +60,14 @@ const keepIn = (
   return keepPayload({ sourceId, clientId, receivedAt, outcome, code, bytes: raw, vault: source.vault() });
 };
 
-/** Stores the letter of a refused payload. Throws Problem 429 for a sender of too many of them. */
+/**
+ * Stores the letter of a refused payload; of unsigned ones that never become an event only a
+ * sample. Throws Problem 429 for a sender of too many of them.
+ */
 const openRefusing = (parts: EdgeParts, name: "generic" | "external") => {
   const declared = edgesOf(edges).find((one) => one.name === name)!;
   const letters = perSecond(LETTERS_A_SECOND);
+  const samples = perMinute(SAMPLES_A_MINUTE);
   return async (sent: SentPayload, body: Buffer, why: RefusalReason): Promise<void> => {
     const { source, arrival, raw } = sent;
     if (!letters.take(senderOf(arrival.sender)))
@@ -71,9 +76,12 @@ const openRefusing = (parts: EdgeParts, name: "generic" | "external") => {
       });
     // The same payload, sent and refused again, is the same letter.
     const root = uuidOf(name, source.source_id, createHash("sha256").update(raw).digest("hex"));
-    const refused = { clientId: source.client_id, arrival, body, root };
+    // The other door asks for the key of the source.
+    const isStranger = name === "generic" && source.secret() === undefined;
+    const isKept = !isNeverEvent(why.code, isStranger) || samples.take(`${source.source_id} ${why.code}`);
+    const refused = { clientId: source.client_id, arrival, body, root, isStranger };
     await Promise.all([
-      parts.path.store([refusedLetter(declared, refused, why, parts.keyring)], "s2s"),
+      ...(isKept ? [parts.path.store([refusedLetter(declared, refused, why, parts.keyring)], "s2s")] : []),
       keepIn(parts, sent, "refused", why.code),
     ]);
   };

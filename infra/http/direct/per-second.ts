@@ -1,17 +1,21 @@
-// A limit for each second in this process alone, for requests that may not wait for a store.
+// Limits for each second or minute in this process alone, for requests that may not wait for a
+// store.
+
+type Clock = () => number;
+const monotonic: Clock = () => performance.now();
 
 /**
- * `take` returns whether one more request of the key fits into this second. The counts are dropped
- * with the second, so there are no more keys than requests in it.
+ * `take` returns whether one more request of the key fits into this span of time. The counts are
+ * dropped with the span, so there are no more keys than requests in it.
  */
-export const perSecond = (limit: number, now: () => number = performance.now.bind(performance)) => {
+const perSpan = (ms: number, limit: number, now: Clock) => {
   let counts = new Map<string, number>();
-  let second = Number.NEGATIVE_INFINITY;
+  let span = Number.NEGATIVE_INFINITY;
   return {
     take: (key: string): boolean => {
-      const is = Math.floor(now() / 1_000);
-      if (is !== second) {
-        second = is;
+      const is = Math.floor(now() / ms);
+      if (is !== span) {
+        span = is;
         counts = new Map();
       }
       const count = (counts.get(key) ?? 0) + 1;
@@ -20,3 +24,6 @@ export const perSecond = (limit: number, now: () => number = performance.now.bin
     },
   };
 };
+
+export const perSecond = (limit: number, now: Clock = monotonic) => perSpan(1_000, limit, now);
+export const perMinute = (limit: number, now: Clock = monotonic) => perSpan(60_000, limit, now);

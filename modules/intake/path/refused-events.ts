@@ -1,14 +1,16 @@
 // Admits a refused event again when its letter is due, by today's code and reference data.
 import { edges } from "../../../edges.ts";
+import { placeOf } from "../../../infra/kafka/kafka.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
-import { letterHeaders } from "../../../stream/dead-letters.ts";
+import { deadLetterOf, letterHeaders } from "../../../stream/dead-letters.ts";
 import type { Admission, AnyEdge, Arrival, UnixMs } from "../../../stream/flow.ts";
 import type { InputMessage, OutputMessage } from "../../../stream/messages.ts";
 import { edgesOf } from "../../../stream/topology.ts";
 import type { Wire } from "../../../stream/wire.ts";
+import type { SentLetter } from "../../log/dead-letters/retry.ts";
 import type { AskClientFacts } from "./facts.ts";
-import { openRefused, type RefusalReason, refusedLetter, unknownClient, whyOf } from "./refused-letter.ts";
+import { openRefused, type RefusalReason, unknownClient, unplaced, whyOf } from "./refused-letter.ts";
 
 export interface ReadmitPorts {
   readonly keyring: Keyring;
@@ -26,14 +28,14 @@ type MoreFacts = (
 
 /**
  * Returns what a due letter puts into the log: the records that today's code and reference data
- * admit, under the ids and times of the first arrival, and another letter for what is still
- * refused. Undefined for a record that no edge kept or that cannot be decrypted. Throws Unavailable
- * while the clients are not loaded.
+ * admit, under the ids and times of the first arrival, and for what is still refused a record that
+ * names the letter. Undefined for a record that no edge kept or that cannot be decrypted. Throws
+ * Unavailable while the clients are not loaded.
  */
 export const readmitted = async (
   { keyring, wire, facts, moreFacts, clock }: ReadmitPorts,
   { value, headers }: Pick<InputMessage, "value" | "headers">,
-  root: string,
+  letter: SentLetter,
 ): Promise<readonly OutputMessage[] | undefined> => {
   const stage = String(headers[letterHeaders.stage]);
   const edge = edgesOf(edges).find(({ name }) => name === stage);
@@ -46,10 +48,8 @@ export const readmitted = async (
     address: kept.address,
     header: (name) => kept.headers[name],
   };
-  const again = (why: RefusalReason): OutputMessage => {
-    const letter = refusedLetter(edge, { clientId: kept.client_id, arrival, body }, why, keyring);
-    return { ...letter, headers: { ...letter.headers, ...carried(headers), [letterHeaders.letter]: root } };
-  };
+  const again = (why: RefusalReason): OutputMessage =>
+    repeated(edge, letter, { headers, receivedAt: arrival.receivedAt }, why);
   let accepted: { readonly events: readonly unknown[]; readonly clientId?: number | null };
   try {
     accepted = edge.accepts(body);
@@ -90,11 +90,25 @@ const admittedAgain = (
   return found;
 };
 
+const LASTING = ["attempt", "firstFailedAt", "client", "sender", "stranger"] as const;
 /**
- * Keeps the letter's headers, so that the count of attempts continues and the first failure is
- * preserved.
+ * The record of a retry that failed again. It names the first letter and keeps no copy of it: ten
+ * retries of 64 KiB would otherwise write 1.2 MB. Its headers continue those of the first letter.
  */
-const carried = (headers: InputMessage["headers"]): Record<string, string> => ({
-  [letterHeaders.attempt]: String(Number(headers[letterHeaders.attempt]?.toString() ?? 0) + 1),
-  [letterHeaders.firstFailedAt]: String(headers[letterHeaders.firstFailedAt] ?? ""),
-});
+const repeated = (
+  edge: AnyEdge,
+  { root, first }: SentLetter,
+  { headers: before, receivedAt }: Pick<InputMessage, "headers"> & { readonly receivedAt: UnixMs },
+  why: RefusalReason,
+): OutputMessage => {
+  const lasting = LASTING.flatMap((name) => {
+    const value = before[letterHeaders[name]];
+    return value === undefined ? [] : [[letterHeaders[name], value] as const];
+  });
+  const headers = {
+    ...Object.fromEntries(lasting),
+    [letterHeaders.letter]: root,
+    [letterHeaders.first]: placeOf(first),
+  };
+  return deadLetterOf({ ...unplaced(edge, why), value: null, headers }, receivedAt);
+};

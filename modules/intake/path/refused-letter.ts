@@ -1,7 +1,7 @@
 // A refused event of an edge whose senders do not read refusals. The received request is kept,
 // encrypted under a key of the installation.
 
-import { deadLetters } from "../../../edges/dead-letters.ts";
+import { deadLetters, isNeverEvent } from "../../../edges/dead-letters.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import { deadLetterOf, letterHeaders } from "../../../stream/dead-letters.ts";
 import type { AnyEdge, Arrival, Recorded, UnixMs } from "../../../stream/flow.ts";
@@ -17,6 +17,8 @@ export interface RefusedArrival {
   readonly body: Uint8Array;
   /** A UUID: a second refusal under the same root belongs to the same letter. */
   readonly root?: string;
+  /** The sender has shown no credential. */
+  readonly isStranger?: boolean;
 }
 export interface RefusalReason {
   readonly code: string;
@@ -39,8 +41,21 @@ const HEADERS = ["user-agent", "sec-gpc", "dnt"] as const;
  * with its query.
  */
 const mostBytes = (edge: string): number => (edge === "pixel" ? 65_536 : 266_240);
+/** The beginning of a body that never becomes an event: a person sees what it is. */
+const SAMPLE_BYTES = 4_096;
 const SENDER = /^(src_\d{1,10}|[a-z]{2,40}) \d{1,10}\n/;
 const place = (edge: string): string => `dead letter/${edge}`;
+
+/** What every letter of an edge says, whatever it keeps. */
+export const unplaced = (edge: Pick<AnyEdge, "name" | "to">, { code, message }: RefusalReason) => ({
+  to: deadLetters({ data: { source: edge.name } } as Recorded<any>),
+  stage: edge.name,
+  code,
+  message,
+  // The record never had a position in the log.
+  position: { topic: edge.to.name, partition: -1, offset: -1 },
+  key: null,
+});
 
 /**
  * The record that keeps a refused event; a longer body is cut. No personal data is outside of the
@@ -48,34 +63,30 @@ const place = (edge: string): string => `dead letter/${edge}`;
  */
 export const refusedLetter = (
   edge: Pick<AnyEdge, "name" | "to">,
-  { clientId, arrival, body, root }: RefusedArrival,
-  { code, message }: RefusalReason,
+  { clientId, arrival, body, root, isStranger = false }: RefusedArrival,
+  why: RefusalReason,
   keyring: Keyring,
 ): OutputMessage => {
   const headers = HEADERS.flatMap((name) => {
     const value = arrival.header(name);
     return value === undefined ? [] : [[name, value.slice(0, 1_024)] as const];
   });
+  const most = isNeverEvent(why.code, isStranger) ? SAMPLE_BYTES : mostBytes(edge.name);
   const kept: StoredRefusal = {
     edge: edge.name,
     client_id: clientId,
     received_at: arrival.receivedAt,
     address: arrival.address,
     headers: Object.fromEntries(headers),
-    body: Buffer.from(body).subarray(0, mostBytes(edge.name)).toString("base64"),
+    body: Buffer.from(body).subarray(0, most).toString("base64"),
   };
   const letter = {
-    to: deadLetters({ data: { source: edge.name } } as Recorded<any>),
-    stage: edge.name,
-    code,
-    message,
-    // The record never had a position in the log.
-    position: { topic: edge.to.name, partition: -1, offset: -1 },
-    key: null,
+    ...unplaced(edge, why),
     value: Buffer.from(seal(JSON.stringify(kept), place(edge.name), keyring)),
     headers: {
       ...(clientId !== null && { [letterHeaders.client]: String(clientId) }),
       ...senderIn(edge.name, body),
+      ...(isStranger && { [letterHeaders.stranger]: "1" }),
       ...(root !== undefined && { [letterHeaders.letter]: root }),
     },
   };

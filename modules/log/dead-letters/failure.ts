@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { uuidOf } from "../../../domain/ids.ts";
 import type { Hides } from "../../../domain/personal/suppression.ts";
-import { letterKindOf } from "../../../edges/dead-letters.ts";
+import { letterKindOf, letterTopics } from "../../../edges/dead-letters.ts";
 import type { Claim, EventAttributed, EventReceived } from "../../../schemas/generated.ts";
 import { letterHeaders } from "../../../stream/dead-letters.ts";
 import type { AnyTopic, Position, Recorded, UnixMs } from "../../../stream/flow.ts";
@@ -40,6 +40,17 @@ const sourceOf = ({ headers }: OriginalMessage): Position | undefined => {
   const isPlace =
     Number.isInteger(partition) && partition >= 0 && partition < INT && Number.isSafeInteger(offset) && offset >= 0;
   return topic !== undefined && sources.has(topic) && isPlace ? { topic, partition, offset } : undefined;
+};
+const FIRST = /^([a-z\d]+\.dlq)\/(\d{1,9})@(\d{1,15})$/;
+/**
+ * Returns the position of the bytes: that of the first letter for a retry that names it, else its
+ * own. Letters that were written before name none.
+ */
+const keptOf = ({ headers }: OriginalMessage, at: Position): Position => {
+  const [, topic, partition, offset] = FIRST.exec(textOf(headers, letterHeaders.first) ?? "") ?? [];
+  return topic !== undefined && Object.values(letterTopics).includes(topic)
+    ? { topic, partition: Number(partition), offset: Number(offset) }
+    : at;
 };
 /**
  * Returns the topic whose schema the record has. A stage that is fused with others read its input
@@ -179,10 +190,11 @@ export const failureOf = async (
     code: text(letterHeaders.code, FOREIGN),
     message: text(letterHeaders.message, "the record does not say why it lies here"),
     source: from,
-    kept: at,
+    kept: keptOf(kept, at),
     event_id: held === undefined ? null : eventIdOf(held),
     client_id: held === undefined ? clientNamed(kept) : clientOf(held.record.data),
     sender: textOf(kept.headers, letterHeaders.sender) ?? null,
+    is_stranger: textOf(kept.headers, letterHeaders.stranger) !== undefined,
     first_failed_at: Number.isFinite(first) ? first : appendedAt,
     failed_at: appendedAt,
   };

@@ -39,12 +39,14 @@ export const lastKnown = (ask: () => Promise<Counts>): (() => Promise<DepthAnswe
  */
 export const sumOf = (
   parts: readonly (DepthAnswer | null)[],
-): { readonly depth: Depth; readonly isStale: boolean } | null => {
+): { readonly depth: Depth; readonly fewStrangers: number; readonly isStale: boolean } | null => {
   const known = parts.filter((part) => part !== null);
   if (known.length < parts.length) return null;
-  const of = (kind: keyof Depth): number => known.reduce((sum, { counts }) => sum + (counts[kind] ?? 0), 0);
+  const of = (kind: keyof Depth | "fewStrangers"): number =>
+    known.reduce((sum, { counts }) => sum + (counts[kind] ?? 0), 0);
   return {
     depth: { clicks: of("clicks"), pixel: of("pixel"), s2s: of("s2s") },
+    fewStrangers: of("fewStrangers"),
     isStale: known.some(({ isStale }) => isStale),
   };
 };

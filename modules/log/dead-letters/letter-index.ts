@@ -16,8 +16,8 @@ const asKeeper = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<
 export const letterColumns = `letter_id, kind, state, stage, code, message,
   json_build_object('topic', source_topic, 'partition', source_partition, 'offset', source_offset) as source,
   json_build_object('topic', kept_topic, 'partition', kept_partition, 'offset', kept_offset) as kept,
-  root::text, subject::text, event_id, client_id, sender, attempts, first_failed_at, last_failed_at, next_attempt_at,
-  lease_until, sent_at,
+  root::text, subject::text, event_id, client_id, sender, is_stranger, attempts,
+  first_failed_at, last_failed_at, next_attempt_at, lease_until, sent_at,
   closed_at, closed_by, close_reason`;
 
 const KNOWN = `
@@ -26,20 +26,21 @@ const KNOWN = `
 const KNOWN_FAILURES = "select failure_id from dead_letter_failures where failure_id = any ($1::uuid[])";
 const SAVE = `
   insert into dead_letters (letter_id, kind, state, stage, code, message, source_topic, source_partition, source_offset,
-    kept_topic, kept_partition, kept_offset, root, subject, event_id, client_id, sender, attempts, first_failed_at,
-    last_failed_at, next_attempt_at,
+    kept_topic, kept_partition, kept_offset, root, subject, event_id, client_id, sender, is_stranger, attempts,
+    first_failed_at, last_failed_at, next_attempt_at,
     lease_until, sent_at, closed_at, closed_by, close_reason)
   select letter_id, kind, state, stage, code, message, source->>'topic', (source->>'partition')::int,
     (source->>'offset')::bigint,
     kept->>'topic', (kept->>'partition')::int, (kept->>'offset')::bigint, root, subject, event_id, client_id, sender,
-    attempts,
+    is_stranger, attempts,
     to_timestamp(first_failed_at / 1000.0), to_timestamp(last_failed_at / 1000.0),
     to_timestamp(next_attempt_at / 1000.0),
     to_timestamp(lease_until / 1000.0), to_timestamp(sent_at / 1000.0), to_timestamp(closed_at / 1000.0), closed_by,
     close_reason
   from jsonb_to_recordset($1::jsonb) as given (letter_id text, kind text, state text, stage text, code text,
     message text, source jsonb, kept jsonb,
-    root uuid, subject uuid, event_id text, client_id int, sender text, attempts int,
+    root uuid, subject uuid, event_id text, client_id int, sender text, is_stranger boolean,
+    attempts int,
     first_failed_at float8, last_failed_at float8, next_attempt_at float8,
     lease_until float8, sent_at float8, closed_at float8, closed_by text, close_reason text)
   on conflict (letter_id) do update set state = excluded.state, code = excluded.code, message = excluded.message,
@@ -187,21 +188,42 @@ export const lettersUnderWay = (pool: Pool): Promise<readonly Attempt[]> =>
 
 export type Depth = Readonly<Record<LetterKind, number>>;
 
+/**
+ * 100 letters a minute over ten minutes. Anyone may write to the pixel, so fewer letters of
+ * strangers say nothing about the installation; more of them are an attack or a wrong release of a
+ * shop.
+ */
+const FEW_STRANGERS = 1_000;
+
+export interface OpenCounts {
+  readonly depth: Depth;
+  /** How many of these are of strangers; 0 while strangers write more than a few. */
+  readonly fewStrangers: number;
+}
+
 /** Counts open letters of each kind: waiting, retrying and parked. */
-export const letterDepth = async (pool: Pool): Promise<Depth> => {
+export const openCounts = async (pool: Pool): Promise<OpenCounts> => {
+  type Row = { readonly kind: LetterKind; readonly count: number; readonly strangers: number; readonly newest: number };
   const { rows } = await transaction(
     pool,
     null,
     (tx) =>
-      tx.query<{ kind: LetterKind; count: number }>(
-        "select kind, count(*)::int as count from dead_letters where state in ('waiting', 'retrying', " +
-          "'parked') group by kind",
-      ),
+      tx.query<Row>(`
+        select kind, count(*)::int as count, count(*) filter (where is_stranger)::int as strangers,
+          count(*) filter (where is_stranger and first_failed_at > clock_timestamp() - interval '10 minutes')::int
+            as newest
+        from dead_letters where state in ('waiting', 'retrying', 'parked') group by kind`),
     { role: "tributary_edge", isReadOnly: true },
   );
   const of = (kind: LetterKind): number => rows.find((row) => row.kind === kind)?.count ?? 0;
-  return { clicks: of("clicks"), pixel: of("pixel"), s2s: of("s2s") };
+  const sum = (name: "strangers" | "newest"): number => rows.reduce((total, row) => total + row[name], 0);
+  return {
+    depth: { clicks: of("clicks"), pixel: of("pixel"), s2s: of("s2s") },
+    fewStrangers: sum("newest") < FEW_STRANGERS ? sum("strangers") : 0,
+  };
 };
+
+export const letterDepth = async (pool: Pool): Promise<Depth> => (await openCounts(pool)).depth;
 
 export interface OpenLetters {
   readonly kind: LetterKind;

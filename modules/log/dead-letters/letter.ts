@@ -2,7 +2,7 @@
 // after too many failures, and a person may discard it.
 
 import { prefixed, uuidOf } from "../../../domain/ids.ts";
-import type { LetterKind } from "../../../edges/dead-letters.ts";
+import { isNeverEvent, type LetterKind } from "../../../edges/dead-letters.ts";
 import type { Position, UnixMs } from "../../../stream/flow.ts";
 
 /**
@@ -42,6 +42,8 @@ export interface Failure {
   readonly client_id: number | null;
   /** The source (src_7) or payment provider with whose settings it was read; null: neither. */
   readonly sender: string | null;
+  /** The sender had shown no credential. */
+  readonly is_stranger: boolean;
   readonly first_failed_at: UnixMs;
   readonly failed_at: UnixMs;
 }
@@ -60,6 +62,7 @@ export interface Letter {
   readonly event_id: string | null;
   readonly client_id: number | null;
   readonly sender: string | null;
+  readonly is_stranger: boolean;
   /** How often it was sent again and failed again. */
   readonly attempts: number;
   readonly first_failed_at: UnixMs;
@@ -90,6 +93,16 @@ export const MOST_ATTEMPTS = 10;
 export const waitBefore = (attempts: number, random: number): number =>
   Math.round(WAITS_MS[Math.min(attempts, WAITS_MS.length - 1)]! * (1 + JITTER * random));
 
+/** How long the sample of what never becomes an event is kept. */
+const SAMPLE_MS = 48 * 60 * MINUTE_MS;
+
+/**
+ * True when a letter that never becomes an event has been kept long enough. Until then it waits,
+ * and is sent only if a person makes it due.
+ */
+export const isOver = ({ code, is_stranger, last_failed_at }: Letter, now: UnixMs): boolean =>
+  isNeverEvent(code, is_stranger) && now >= last_failed_at + SAMPLE_MS;
+
 /** The id of one reader's letter for one refused record; the same however often the log is read. */
 export const letterIdOf = ({ root, stage }: Pick<Failure, "root" | "stage">): string =>
   prefixed("dl", uuidOf("dead letter", root, stage));
@@ -104,17 +117,19 @@ const isOpen = ({ state }: Pick<Letter, "state">): boolean =>
 export const SET_ASIDE = "set_aside";
 
 /**
- * Returns the state after a failure: waiting until the next retry, or parked until a person
- * decides.
+ * Returns the state after a failure: waiting until the next retry, or until a sample is discarded;
+ * or parked until a person decides.
  */
 const next = (
-  { code, failed_at }: Failure,
+  { code, is_stranger, failed_at }: Failure,
   attempts: number,
   random: number,
-): Pick<Letter, "state" | "next_attempt_at"> =>
-  code === SET_ASIDE || attempts >= MOST_ATTEMPTS
+): Pick<Letter, "state" | "next_attempt_at"> => {
+  if (isNeverEvent(code, is_stranger)) return { state: "waiting", next_attempt_at: failed_at + SAMPLE_MS };
+  return code === SET_ASIDE || attempts >= MOST_ATTEMPTS
     ? { state: "parked", next_attempt_at: null }
     : { state: "waiting", next_attempt_at: failed_at + waitBefore(attempts, random) };
+};
 
 const opened = (failure: Failure, random: number): Letter => ({
   letter_id: letterIdOf(failure),
@@ -130,6 +145,7 @@ const opened = (failure: Failure, random: number): Letter => ({
   event_id: failure.event_id,
   client_id: failure.client_id,
   sender: failure.sender,
+  is_stranger: failure.is_stranger,
   attempts: 0,
   first_failed_at: Math.min(failure.first_failed_at, failure.failed_at),
   last_failed_at: failure.failed_at,

@@ -8,10 +8,15 @@ import type { InputMessage, OutputMessage, Produce } from "../../../stream/messa
 import type { Wire } from "../../../stream/wire.ts";
 import { topics } from "../../../topics.ts";
 import { reentryOf } from "./failure.ts";
-import type { Letter } from "./letter.ts";
+import { isOver, type Letter } from "./letter.ts";
 import type { Attempt } from "./letter-index.ts";
 
 type OriginalMessage = Pick<InputMessage, "key" | "value" | "headers">;
+/** The root of a claimed letter, and the position of the record that keeps its bytes. */
+export interface SentLetter {
+  readonly root: string;
+  readonly first: Position;
+}
 
 /**
  * The operations of the index that sending needs; modules/log/dead-letters/letter-index.ts
@@ -31,9 +36,9 @@ export interface RetryPorts {
   readonly wire: Wire;
   /**
    * Runs the admission of an edge again on the refused request. Returns records, or the letter
-   * again; undefined when no edge kept it.
+   * again, without its bytes; undefined when no edge kept it.
    */
-  readonly readmit: (kept: OriginalMessage, root: string) => Promise<readonly OutputMessage[] | undefined>;
+  readonly readmit: (kept: OriginalMessage, letter: SentLetter) => Promise<readonly OutputMessage[] | undefined>;
   /**
    * Returns the test for erased subjects. Rejects while it is unavailable, and then nothing is
    * sent.
@@ -53,7 +58,8 @@ const LEASE_MS = 60_000;
 /**
  * Sends at most `most` letters and returns how many were claimed. A record that several readers
  * refused is sent once. The order of effects:
- * 1. Claim, with a lease. After a crash here the lease ends, and another process claims.
+ * 1. Claim, with a lease. After a crash here the lease ends, and another process claims. Samples
+ * whose time is over are discarded, which is one statement, and go no further.
  * 2. Produce the kept bytes, with the letter in a header. After a crash here they are sent again
  * under the same id, which makes one row.
  * 3. Mark as sent. The next keeper that looks confirms it (confirm-reprocessed.ts).
@@ -62,9 +68,14 @@ export const sendDue = async (
   { claims, pick, produce, hides, clock, ...ports }: RetryPorts,
   most: number,
 ): Promise<number> => {
-  const letters = await claims.claim(most, clock(), LEASE_MS);
-  if (letters.length === 0) return 0;
+  const claimed = await claims.claim(most, clock(), LEASE_MS);
+  if (claimed.length === 0) return 0;
   hit("dlq-claimed");
+  const now = clock();
+  const over = claimed.filter((letter) => isOver(letter, now));
+  if (over.length > 0) await claims.discard(over, "it never becomes an event: its sample was kept for 48 hours", now);
+  const letters = claimed.filter((letter) => !isOver(letter, now));
+  if (letters.length === 0) return claimed.length;
   const hidden = await hides();
   const kept = await pick(letters.map((letter) => letter.kept));
   const messages = new Map<string, RetryTarget>();
@@ -78,7 +89,10 @@ export const sendDue = async (
     // If the bytes of one letter of a root are lost, another letter of it may still have them.
     if ((messages.get(root) ?? "bytes_lost") !== "bytes_lost") continue;
     const record = kept.get(placeOf(place));
-    messages.set(root, record === undefined ? "bytes_lost" : await reentry(ports, record, root, hidden));
+    messages.set(
+      root,
+      record === undefined ? "bytes_lost" : await reentry(ports, record, { root, first: place }, hidden),
+    );
   }
   for (const letter of letters) {
     const message = messages.get(letter.root)!;
@@ -94,17 +108,17 @@ export const sendDue = async (
     hit("dlq-produced");
     await claims.sent(sent, clock());
   }
-  return letters.length;
+  return claimed.length;
 };
 
 const reentry = async (
   { wire, readmit }: Pick<RetryPorts, "wire" | "readmit">,
   record: OriginalMessage,
-  root: string,
+  letter: SentLetter,
   hidden: Hides | undefined,
 ): Promise<RetryTarget> => {
-  const again = await reentryOf(wire, record, root, hidden);
-  if (again === "no_way_back") return admittedNow(wire, await readmit(record, root), hidden);
+  const again = await reentryOf(wire, record, letter.root, hidden);
+  if (again === "no_way_back") return admittedNow(wire, await readmit(record, letter), hidden);
   return typeof again === "string" ? again : [again];
 };
 

@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { cookiesIn, setCookie, sharedDomain } from "../../../infra/http/direct/cookies.ts";
 import { directHost, send } from "../../../infra/http/direct/direct-host.ts";
-import { perSecond } from "../../../infra/http/direct/per-second.ts";
+import { perMinute, perSecond } from "../../../infra/http/direct/per-second.ts";
 import { type ListeningServer, listen } from "../../../infra/http/listen.ts";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
 import { openLog } from "../../../infra/runtime/log.ts";
@@ -200,5 +200,15 @@ test("a limit a second lets that many of a key through, others beside it, and al
   expect([1, 2, 3].map(() => limit.take("a"))).toEqual([true, true, false]);
   expect(limit.take("b")).toBe(true);
   now = 11_000;
+  expect(limit.take("a")).toBe(true);
+});
+
+test("a limit a minute lets that many of a key through in a minute", () => {
+  let now = 120_000;
+  const limit = perMinute(2, () => now);
+  expect([1, 2, 3].map(() => limit.take("a"))).toEqual([true, true, false]);
+  now += 59_999;
+  expect(limit.take("a")).toBe(false);
+  now += 1;
   expect(limit.take("a")).toBe(true);
 });

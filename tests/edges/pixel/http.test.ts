@@ -45,6 +45,9 @@ const post = (body: unknown, headers: Headers = {}) =>
     { "content-type": "text/plain", ...headers },
     typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body),
   );
+/** Senders beside the usual one, each with letters of its own. */
+const another = { "x-forwarded-for": "203.0.113.20" };
+const third = { "x-forwarded-for": "203.0.113.21" };
 const codes = () => host.letters.map(({ headers }) => String(headers!["tributary-code"]));
 
 describe("POST /e", () => {
@@ -88,6 +91,38 @@ describe("POST /e", () => {
     expect(letter!.value!.length).toBeLessThan(150_000);
   });
 
+  test("of what never becomes an event a sample of each code is kept, and all of it is counted", async () => {
+    for (let n = 0; n < 20; n += 1) {
+      expect((await post("{{{", another)).status).toBe(204);
+      expect((await post(envelope({ cid: undefined }), another)).status).toBe(204);
+    }
+    expect(codes().filter((code) => code === "bad_json")).toHaveLength(5);
+    expect(codes().filter((code) => code === "missing_cid")).toHaveLength(5);
+    expect(host.letters.every(({ headers }) => headers!["tributary-stranger"] === "1")).toBe(true);
+    await until("all are counted", 30_000, () => expect(host.counted).toHaveLength(40));
+    expect(host.counted.filter(({ refused }) => refused.get("bad_json") === 1)).toHaveLength(20);
+  });
+  test("of a body that is too large only its beginning is in the sample", async () => {
+    await post("x".repeat(200_000), another);
+    await post(envelope({ x: "x".repeat(70_000) }), another);
+    expect(host.letters.map(({ value }) => value!.length < 8_000)).toEqual([true, true]);
+  });
+  test("what may become an event is kept whole and each time: unknown clients, or none known yet", async () => {
+    for (let n = 0; n < 12; n += 1) await post(envelope({ cid: 99, x: "x".repeat(20_000) }), third);
+    expect(codes()).toEqual(Array(12).fill("unknown_client"));
+    expect(host.letters[0]!.value!.length).toBeGreaterThan(20_000);
+    world.facts = () => {
+      throw new Unavailable("the clients are not known here yet", 1);
+    };
+    await post(envelope(), third);
+    await post(envelope({ events: [view({ t: "purchase" })] }), third);
+    expect(codes().slice(12)).toEqual(["not_ready", "not_ready"]);
+    expect(host.letters.map(({ headers }) => headers!["tributary-stranger"])).toEqual([
+      ...Array(12).fill("1"),
+      undefined,
+      undefined,
+    ]);
+  });
   test("a letter shows nothing of what a page sent", async () => {
     await post(envelope({ events: [view({ t: "purchase", props: { email: "ana@shop.example" } })] }));
     expect(JSON.stringify(host.letters.map(({ value, headers }) => [value!.toString(), headers]))).not.toContain(
@@ -295,10 +330,11 @@ test("/r.js is cached for five minutes by its tag, gzipped where that is taken, 
 
 describe("a letter that is due", () => {
   const wire = inMemoryWire([topics.eventsRaw]);
+  const sent = { root: "root", first: { topic: "pixel.dlq", partition: 2, offset: 17 } };
   const again = async (facts = factsOfTwo) => {
     const letters = host.letters.map((letter) => {
       const kept = { value: letter.value, headers: letter.headers! };
-      return readmitted({ keyring, wire, facts, clock: Date.now }, kept, "root");
+      return readmitted({ keyring, wire, facts, clock: Date.now }, kept, sent);
     });
     return (await Promise.all(letters)).flatMap((messages) => messages ?? []);
   };
@@ -307,8 +343,8 @@ describe("a letter that is due", () => {
     world.facts = () => {
       throw new Unavailable("the clients are not known here yet", 1);
     };
-    const sent = envelope({ events: [view({ event_id: "e1" })] });
-    expect((await post(sent)).status).toBe(204);
+    const body = envelope({ events: [view({ event_id: "e1" })] });
+    expect((await post(body)).status).toBe(204);
     expect(codes()).toEqual(["not_ready"]);
     const [message] = await again();
     const { data, receivedAt } = wire.decode(topics.eventsRaw, message!.value, {
@@ -332,11 +368,22 @@ describe("a letter that is due", () => {
     expect(more.map(({ headers }) => headers!["tributary-code"])).toEqual(["missing_prop", "unknown_client"]);
   });
 
+  test("names the letter that keeps its bytes when it is refused again, and copies nothing", async () => {
+    await post(envelope({ events: [view({ t: "purchase", props: { note: "x".repeat(40_000) } })] }));
+    const [record] = await again();
+    expect([record!.value, record!.headers!["tributary-first"], record!.headers!["tributary-client"]]).toEqual([
+      null,
+      "pixel.dlq/2@17",
+      "7",
+    ]);
+    expect(Buffer.byteLength(JSON.stringify(record))).toBeLessThan(1_000);
+  });
+
   test("of another key or another writer is left to a person", async () => {
     await post("garbage");
     const [letter] = host.letters;
     const tried = (value: Buffer) =>
-      readmitted({ keyring, wire, facts: factsOfTwo, clock: Date.now }, { value, headers: letter!.headers! }, "root");
+      readmitted({ keyring, wire, facts: factsOfTwo, clock: Date.now }, { value, headers: letter!.headers! }, sent);
     expect(await tried(Buffer.from("x"))).toBeUndefined();
     expect(await tried(Buffer.from(`${letter!.value!.toString().slice(0, -4)}AAAA`))).toBeUndefined();
   });

@@ -253,7 +253,7 @@ describe("what is signed and cannot be taken", () => {
         },
       },
       letter as never,
-      "00000000-0000-8000-8000-000000000001",
+      { root: "00000000-0000-8000-8000-000000000001", first: { topic: "s2s.dlq", partition: 0, offset: 1 } },
     ))!;
 
   test.each<[string, StripeObject, string]>([

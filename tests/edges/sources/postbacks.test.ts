@@ -87,7 +87,7 @@ describe("POST /postback/generic", () => {
           clock: Date.now,
         },
         { value: letter!.value!, headers: letter!.headers! },
-        "root",
+        { root: "root", first: { topic: "s2s.dlq", partition: 0, offset: 1 } },
       ))!;
     expect((await again(mapping))[0]!.topic).toBe("s2s.dlq");
     expect((await again(corrected, { state: "paused" }))[0]!.headers![letterHeaders.code]).toBe("source_not_active");
@@ -243,6 +243,27 @@ describe("a source with a secret", () => {
     const { host, send } = await opened([{ source_id: 1, mapping, secret }]);
     expect((await send(generic, text, { headers })).status).toBe(status);
     expect(host.letters).toEqual([]);
+  });
+  test("keeps a letter of each body that is no JSON; of an unsigned source a sample stands for them", async () => {
+    // The whole test is one minute.
+    vi.spyOn(performance, "now").mockReturnValue(5_000);
+    const { host, send } = await opened([
+      { source_id: 1, mapping },
+      { source_id: 2, slug: "sealed", mapping, secret },
+    ]);
+    const lettersOf = async (source: string) => {
+      const before = host.letters.length;
+      for (let n = 0; n < 12; n += 1) {
+        const body = `{{{ ${n}`;
+        const signature = createHmac("sha256", key).update(body).digest("hex");
+        expect(
+          (await send(`${generic}&source=${source}`, body, { headers: { "x-svc-signature": signature } })).status,
+        ).toBe(400);
+      }
+      return host.letters.slice(before).map(({ headers }) => headers![letterHeaders.stranger]);
+    };
+    expect(await lettersOf("network")).toEqual(Array(5).fill("1"));
+    expect(await lettersOf("sealed")).toEqual(Array(12).fill(undefined));
   });
   test.each([
     ["whsec_!!!!!!!!!!!!", "is no base64"],

@@ -11,7 +11,7 @@ export const OF_ADDRESS = 60;
 
 /** What a user asks of figures, files and trials at once; a page of a dashboard asks six. */
 export const DEAR = {
-  ...{ atOnce: 2, mostWaiting: 20, patienceMs: 5_000 },
+  ...{ atOnce: 2, mostWaiting: 60, patienceMs: 10_000 },
   says: "two of your reads of figures, files or trials run already: wait for their answers",
 };
 

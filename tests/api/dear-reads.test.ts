@@ -20,7 +20,7 @@ test("while a viewer asks for a year of figures again and again, and they hang, 
     expect(performance.now() - began).toBeLessThan(1_500);
     const statuses = (await Promise.all(hanging)).map(({ status }) => status);
     expect(new Set(statuses)).toEqual(new Set([429, 503]));
-    // Thirty came: two run and twenty wait.
+    // Two run at a time, for two seconds each, and the others wait for ten at most.
     expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(8);
   });
   expect((await read("/api/partners?limit=1", "viewer")).status).toBe(200);

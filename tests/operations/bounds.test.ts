@@ -69,7 +69,7 @@ const lasting: Readonly<Record<string, string>> = {
   "infra/http/direct/direct-host.ts peers": "PEERS_REMEMBERED addresses that connect to us",
   "infra/http/direct/per-second.ts counts": "senders of one second; another map with the next",
   "infra/http/lane.ts waiting": "bodies that are held, 256 MiB of them",
-  "infra/http/turns.ts keys": "users with a dear request now, two running and twenty waiting each",
+  "infra/http/turns.ts keys": "users with a dear request now, two running and sixty waiting each",
   "infra/http/listen.ts held": "addresses of 5,000 connections",
   "infra/http/listen.ts open": "5,000 connections, and the requests under way on one",
   "infra/http/read-body.ts #few": "FREE_PIECES pieces of one body, gone with the request",

@@ -125,7 +125,7 @@ const saveUser = async (
   await owner.query(sql`
     insert into users (email, name, role, partner_id, client_ids, all_clients, locale)
     values (${`${name}@${PEOPLE}`}, ${name}, ${role}, ${more.partner ?? null}, ${more.clients ?? []},
-      ${role === "viewer" && more.clients === undefined}, 'en')`);
+      ${role === "viewer" && (more.clients ?? []).length === 0}, 'en')`);
 };
 
 type Post = (

@@ -77,8 +77,8 @@ const isTakenHere = (source: KnownSource): boolean => source.kind === "generic" 
 const askedSource = async (sources: OpenSources, slug: unknown, clientId: number): Promise<KnownSource> => {
   const found = (): readonly KnownSource[] =>
     sources.activeOf(clientId).filter((one) => (slug === undefined ? one.kind === "generic" : one.slug === slug));
-  // A source may be new.
-  if (found().length === 0) await sources.again();
+  // A source, or the secret that lets it send here, may be new.
+  if (!found().some(isTakenHere)) await sources.again();
   if (!sources.isKnown()) throw unavailable("the sources are not known here yet", 1);
   const [source, ...others] = found();
   if (source === undefined || !isTakenHere(source))

@@ -35,6 +35,7 @@ describe("a client", () => {
       fallback_url: null,
       retention_months: 24,
       plan: "standard",
+      leads_in_plain: true,
       last_event_at: null,
       month_state: expect.stringMatching(/^(provisional|locked)$/),
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),

@@ -1,6 +1,6 @@
 // The status of the health report by the answers of its probes: every bad flag or counter makes it
 // degraded, and a store or log that is away makes it down.
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { type HealthPorts, healthOf } from "../../apps/ingest/routes/health.ts";
 import type { Admin, Lag } from "../../infra/kafka/kafka.ts";
 import type { PullHealth } from "../../modules/intake/pulls/pull-health.ts";
@@ -93,4 +93,19 @@ test.each<[string, Partial<HealthPorts>]>([
   ["backbone", { backbone: away }],
 ])("it is down when %s is", async (name, change) => {
   expect(await reportOf(change)).toMatchObject({ status: "down", [name]: "down" });
+});
+
+test("after a sleep of the machine, which stops its monotonic clock, the first report is a new one", async () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  try {
+    let isAway = true;
+    const report = healthOf({ ...well, analytics: () => (isAway ? away() : Promise.resolve()) });
+    expect((await report()).status).toBe("down");
+    isAway = false;
+    expect((await report()).status).toBe("down");
+    vi.setSystemTime(Date.now() + 20 * 60_000);
+    expect((await report()).status).toBe("ok");
+  } finally {
+    vi.useRealTimers();
+  }
 });

@@ -1,6 +1,6 @@
 // The parts of figures: the spans that are compared, their ratios, and their freshness.
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { listCampaignOrders } from "../../apps/api/contract/figures/campaign-figures.ts";
 import { listPartnerOrders } from "../../apps/api/contract/figures/partner-figures.ts";
 import { shownTo } from "../../apps/api/contract/row-shapes.ts";
@@ -115,6 +115,36 @@ describe("as_of", () => {
     });
     expect(await Promise.all([reads.latest(), reads.latest()])).toEqual([undefined, undefined]);
     expect(asked).toBe(1);
+  });
+
+  test("is of a fresh answer after a quiet time, also for the first who looks", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    try {
+      const reads = openPositions(undefined as never, async () => []);
+      await reads.latest();
+      vi.setSystemTime(Date.now() + 20 * 60_000);
+      const positions = await reads.latest();
+      expect(positions?.at).toBe(Date.now());
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test("is an old one while the log is silent, for which only the first readers wait", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    try {
+      let isSilent = false;
+      const reads = openPositions(undefined as never, async () => (isSilent ? new Promise(() => undefined) : []));
+      const known = await reads.latest();
+      isSilent = true;
+      vi.setSystemTime(Date.now() + 20 * 60_000);
+      expect(await reads.latest()).toBe(known);
+      const began = performance.now();
+      expect(await reads.latest()).toBe(known);
+      expect(performance.now() - began).toBeLessThan(500);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("stays where it was while the log is away, and never goes on by itself", async () => {

@@ -2,6 +2,7 @@
 // milliseconds into RFC 3339, addresses into masked ones for a viewer.
 import { z } from "zod";
 import { digitsOf } from "../../../domain/money.ts";
+import { MASK, maskedAddress } from "../../../domain/personal/masked-address.ts";
 
 /** Ids of clients, partners, campaigns, rules and payments are positive int4 in Postgres. */
 const INT4 = 2_147_483_647;
@@ -54,14 +55,11 @@ export const time = z.codec(z.number(), z.iso.datetime(), {
 });
 /** `a***@example.com`; a text that is no address becomes `***`. */
 export const maskedEmail = z.codec(z.string(), z.string(), {
-  decode: (text) => {
-    const at = text.lastIndexOf("@");
-    return at < 1 ? "***" : `${text[0]}***${text.slice(at)}`;
-  },
+  decode: maskedAddress,
   encode: (text) => text,
 });
 /** Shows only that there is a value. */
-export const masked = z.codec(z.string(), z.string(), { decode: () => "***", encode: (text) => text });
+export const masked = z.codec(z.string(), z.string(), { decode: () => MASK, encode: (text) => text });
 
 /** An amount or a rate as text, written by a module. */
 export const decimal = z.string();

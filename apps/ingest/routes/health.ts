@@ -2,6 +2,7 @@
 // out early.
 
 import type { Admin } from "../../../infra/kafka/kafka.ts";
+import { sharedAnswer } from "../../../infra/runtime/timing/shared-answer.ts";
 import { waitingEvents } from "../../../modules/figures/receipts/waiting-events.ts";
 import type { PathName, PathState } from "../../../modules/intake/path/path.ts";
 import type { PullHealth } from "../../../modules/intake/pulls/pull-health.ts";
@@ -95,8 +96,8 @@ const PROBE_MS = 2_000;
  * Returns a function that answers the newest report; concurrent callers share one round of probes.
  */
 export const healthOf = (ports: HealthPorts): (() => Promise<HealthReport>) => {
-  const objects = kept(OBJECTS_CACHED_MS, () => stateOf(ports.objects));
-  const lastResort = kept(
+  const objects = sharedAnswer(OBJECTS_CACHED_MS, () => stateOf(ports.objects));
+  const lastResort = sharedAnswer(
     OBJECTS_CACHED_MS,
     lastKnown(() => within(ports.lastResort)),
   );
@@ -104,16 +105,7 @@ export const healthOf = (ports: HealthPorts): (() => Promise<HealthReport>) => {
   const unread = lastKnown(() => within(async () => unreadLetters(await ports.admin())));
   const letters = () => Promise.all([lastResort(), index(), unread()]);
   const pulls = keeping(nothingPulled, () => within(ports.pulls));
-  return kept(CACHED_MS, () => report(ports, { objects, letters, pulls }));
-};
-
-const kept = <T>(ms: number, ask: () => Promise<T>): (() => Promise<T>) => {
-  let latest: { readonly at: number; readonly answer: Promise<T> } | undefined;
-  return () => {
-    const now = performance.now();
-    if (latest === undefined || now - latest.at > ms) latest = { at: now, answer: ask() };
-    return latest.answer;
-  };
+  return sharedAnswer(CACHED_MS, () => report(ports, { objects, letters, pulls }));
 };
 
 /** Answers that are refreshed less often than the rest, or that keep their last value. */

@@ -43,6 +43,7 @@ export const clientRows = ({ status, q }: ClientFilter): RowsQuery => ({
     fallback_url: sql`c.fallback_url`,
     retention_months: sql`c.retention_months`,
     plan: sql`c.plan`,
+    leads_in_plain: sql`c.leads_in_plain`,
     version: sql`c.version`,
     created_at: sql`made.recorded_at`,
     updated_at: sql`changed.recorded_at`,

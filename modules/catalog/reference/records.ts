@@ -131,6 +131,7 @@ export const clientRecord = z.strictObject({
   fallback_url: url.nullable().default(null),
   retention_months: z.int().min(1).max(24, "events are kept 24 months at most").default(24),
   plan: words(40).default("standard"),
+  leads_in_plain: z.boolean().default(true),
 });
 export const segmentRecord = z.strictObject({
   code: z.string().regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits"),

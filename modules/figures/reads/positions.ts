@@ -30,13 +30,13 @@ const BESIDE: ReadonlySet<string> = new Set(
   ),
 );
 const ASKED_AGAIN_MS = 5_000;
-/** A screen waits two seconds for its figures, and may be the first reader. */
+/** A screen waits two seconds for its figures, and may be the first reader after a quiet time. */
 const PATIENCE_MS = 1_000;
 
 export interface PositionReads {
   /**
-   * Returns the newest positions at once; starts a new read in the background when they are older
-   * than 5 s.
+   * Returns positions that are at most 5 s old. Older ones are returned only while the log does not
+   * answer within a second.
    */
   readonly latest: () => Promise<Positions | undefined>;
   /**
@@ -52,7 +52,7 @@ export interface PositionReads {
  */
 export const openPositions = (pool: Pool, groups: () => Promise<readonly GroupRead[]>): PositionReads => {
   let known: Positions | undefined;
-  let asking: Promise<void> | undefined;
+  let asking: { readonly since: number; readonly answer: Promise<void> } | undefined;
   const ask = async (): Promise<void> => {
     const at = Date.now();
     const found = await groups().catch(() => undefined);
@@ -60,9 +60,12 @@ export const openPositions = (pool: Pool, groups: () => Promise<readonly GroupRe
     asking = undefined;
   };
   const latest = async (): Promise<Positions | undefined> => {
-    if (known === undefined || Date.now() - known.at > ASKED_AGAIN_MS) asking ??= ask();
-    if (known === undefined && asking !== undefined)
-      await within(PATIENCE_MS, asking, "the log does not answer").catch(() => undefined);
+    if (known !== undefined && Date.now() - known.at <= ASKED_AGAIN_MS) return known;
+    asking ??= { since: performance.now(), answer: ask() };
+    // With an old answer at hand no reader waits again for a log that has been silent for so long.
+    const waitedMs = known === undefined ? 0 : performance.now() - asking.since;
+    const leftMs = PATIENCE_MS - waitedMs;
+    if (leftMs > 0) await within(leftMs, asking.answer, "the log does not answer").catch(() => undefined);
     return known;
   };
   return {

@@ -135,6 +135,36 @@ describe("the list", () => {
     expect((await file("client")).split("\r\n")[0]).not.toMatch(/attributed|partner|campaign/);
   });
 
+  test("shows the client's users masked values where the client says so, and staff what it was", async () => {
+    const product = fresh("masked");
+    const person = { first_name: "Ana", last_name: "Q", email: "ana@shop.example", phone: "5512345678" };
+    const lead = { client_lead_id: fresh("l"), ...person, product };
+    const lead_id = await pushed(shop, { ...lead, note: "calls from 5599999999" });
+    const none = await pushed(shop, { client_lead_id: fresh("l"), product });
+    const say = (leads_in_plain: boolean, role = "admin") =>
+      send("PATCH", `/api/clients/${shop.id}`, { leads_in_plain }, role);
+    const file = async (role: string) => (await read(pathOf(shop, `product=${product}&format=csv`), role)).text;
+    expect((await say(false, "manager")).body.leads_in_plain).toBe(false);
+    try {
+      const hidden = { first_name: "***", last_name: "***", email: "a***@shop.example", phone: "***" };
+      expect(await leadAt(shop, lead_id, "client")).toMatchObject({ ...lead, ...hidden, extra: { note: "***" } });
+      expect(await leadAt(shop, none, "client")).toMatchObject({ first_name: null, email: null, phone: null });
+      expect(await file("client")).toContain(`,***,***,a***@shop.example,***,${product},`);
+      expect(await file("client")).not.toMatch(/Ana|ana@|5512345678/);
+      // An address that finds a lead says whose it is.
+      const refused = await read(pathOf(shop, "email=ana@shop.example"), "client");
+      expect([refused.status, refused.body.errors[0].pointer]).toEqual([400, "/email"]);
+      for (const role of ["admin", "manager"]) {
+        expect(await leadAt(shop, lead_id, role)).toMatchObject({ ...lead, extra: { note: "calls from 5599999999" } });
+        expect(await file(role)).toContain("ana@shop.example");
+      }
+    } finally {
+      expect((await say(true)).status).toBe(200);
+    }
+    expect(await leadAt(shop, lead_id, "client")).toMatchObject(lead);
+    expect((await say(false, "client")).status).toBe(403);
+  });
+
   test("is written down each time, with the filters but no address, and how many were sent", async () => {
     const id = fresh("l");
     await pushed(own, { client_lead_id: id, product: id });

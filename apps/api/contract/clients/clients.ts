@@ -17,6 +17,7 @@ const clientFields = {
   fallback_url: url.nullable(),
   retention_months: z.int().min(1).max(24),
   plan: words(40),
+  leads_in_plain: z.boolean().describe("false: users of the client read its leads masked"),
 };
 
 const client = z.object({
@@ -31,6 +32,7 @@ const client = z.object({
   fallback_url: z.string().nullable(),
   retention_months: z.int(),
   plan: z.string(),
+  leads_in_plain: z.boolean(),
   last_event_at: time.nullable().describe("start of the newest minute with an event; null when it is not known now"),
   month_state: choice(["provisional", "locked"]).describe("of the month before this one"),
   created_at: time,

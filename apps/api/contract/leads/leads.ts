@@ -68,7 +68,9 @@ const credited = lead.extend({
 
 export const listLeads = listContract({
   route: "GET /api/clients/:id/lead-submissions",
-  summary: "Leads that a client has pushed, by when they were received; each read is audited.",
+  summary:
+    "Leads that a client has pushed, by when they were received; each read is audited. Users of the client read " +
+    "masked values, and filter by no address, where it says `leads_in_plain`: false.",
   params: ofId,
   filters: {
     ...range,

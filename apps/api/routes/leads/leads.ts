@@ -1,7 +1,6 @@
 // The routes of leads. Each read is recorded in the audit before leads are sent.
 import { countRows } from "../../../../infra/postgres/rows.ts";
-import { clientOf } from "../../../../modules/catalog/clients/client-reads.ts";
-import { leadsOf, recordLeadRead, withPeople } from "../../../../modules/intake/leads/lead-list.ts";
+import { leadsOf, leadView, recordLeadRead, withPeople } from "../../../../modules/intake/leads/lead-list.ts";
 import { leadFields, listLeads, pushLead } from "../../contract/leads/leads.ts";
 import { inputOf } from "../../request/accept.ts";
 import { type ApiPorts, type Route, route } from "../../route.ts";
@@ -12,10 +11,10 @@ export const routes = ({ leads }: Pick<ApiPorts, "leads">): readonly Route[] => 
     return { body: await leads.push(query.client_id, { ...body, extra }, bytes) };
   }),
 
-  route(listLeads, async ({ read, list, write, params: { id }, query }) => {
-    await read((tx, { clients }) => clientOf(tx, id, clients));
-    const rows = leadsOf(leads, id, query);
-    const reply = await list(rows, (found, _scope, { tx }) => withPeople(leads, tx, id, found));
+  route(listLeads, async ({ read, list, write, role, params: { id }, query }) => {
+    const view = await read((tx, scope) => leadView(tx, id, scope, role));
+    const rows = leadsOf(leads, view, query);
+    const reply = await list(rows, (found, _scope, { tx }) => withPeople(leads, tx, view, found));
     const isFile = reply.send !== undefined;
     const count = isFile
       ? await read((tx, { clients }) => countRows(tx, rows, clients))

@@ -2,6 +2,7 @@
 // alerts.
 import { Problem, unavailable } from "../../../../infra/http/problem.ts";
 import { orUnavailable } from "../../../../infra/runtime/errors.ts";
+import { sharedAnswer } from "../../../../infra/runtime/timing/shared-answer.ts";
 import { readAlert } from "../../../../modules/base/alerts/alert.ts";
 import { alertRef } from "../../../../modules/base/alerts/kept-alerts.ts";
 import { ingestPath, shownPath } from "../../../../modules/intake/path/ingest-path.ts";
@@ -14,7 +15,7 @@ import { type ApiPorts, type Route, route } from "../../route.ts";
 const CACHED_MS = 2_000;
 
 export const routes = (ports: ApiPorts): readonly Route[] => {
-  const health = cached(() => basicHealth(ports), CACHED_MS);
+  const health = sharedAnswer(CACHED_MS, () => basicHealth(ports));
   const basic = async () => {
     const body = await health();
     return body.status === "down" ? { status: 503, body, headers: { "Retry-After": "5" } } : { body };
@@ -47,13 +48,3 @@ export const routes = (ports: ApiPorts): readonly Route[] => {
 };
 
 const unread = (what: string) => orUnavailable(`${what} cannot be read now`, 2);
-
-/** Concurrent callers share one answer, and callers within `forMs` after it the last one. */
-const cached = <T>(ask: () => Promise<T>, forMs: number): (() => Promise<T>) => {
-  let latest: { readonly at: number; readonly answer: Promise<T> } | undefined;
-  return () => {
-    const now = performance.now();
-    if (latest === undefined || now - latest.at > forMs) latest = { at: now, answer: ask() };
-    return latest.answer;
-  };
-};

@@ -16,7 +16,14 @@ const fields = {
   replay_sample_rate: z.number().min(0, "at least 0").max(100, "at most 100"),
   consent_replay: z.boolean(),
   jurisdiction: choice(["MX", "EU", "UK", "BR"]),
-  consent_default: z.int().min(0).max(255),
+  consent_default: z
+    .int()
+    .min(0)
+    .max(255)
+    .describe(
+      "of a visitor who chose nothing: 0x01 analytics, 0x02 person, 0x10 recordings, 0x40 events beyond 90 days; " +
+        "0x04, 0x08 and 0x20 are recorded only; in EU, UK and BR it is 0, whatever stands here",
+    ),
   tracking_type: choice(["PIXEL", "HYBRID", "S2S", "APP"]).describe(
     "where events come from, which pixel/activity compares: pages, pages and a server, a server, an app",
   ),

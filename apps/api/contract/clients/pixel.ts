@@ -21,8 +21,8 @@ const fields = {
     .min(0)
     .max(255)
     .describe(
-      "of a visitor who chose nothing: 0x01 analytics, 0x02 person, 0x10 recordings, 0x40 events beyond 90 days; " +
-        "0x04, 0x08 and 0x20 are recorded only; in EU, UK and BR it is 0, whatever stands here",
+      "of a visitor who chose nothing: 0x01 analytics, 0x02 person, 0x08 across clients, 0x10 recordings, " +
+        "0x40 events beyond 90 days; 0x04 and 0x20 are recorded only; in EU, UK and BR it is 0, whatever stands here",
     ),
   tracking_type: choice(["PIXEL", "HYBRID", "S2S", "APP"]).describe(
     "where events come from, which pixel/activity compares: pages, pages and a server, a server, an app",

@@ -31,6 +31,7 @@ import type { Config } from "./config.ts";
 import {
   archivePurge,
   archiveRetention,
+  eventsPurge,
   identityRetention,
   leadRetention,
   recordingRetention,
@@ -187,9 +188,10 @@ const beginBooks = async (work: Work): Promise<void> => {
   await beginWired(nightly({ pool, clickhouse, wire, produce, log, clock: Date.now }));
 };
 
-const beginRetention = async ({ pool, objects, log, begin }: Work): Promise<void> => {
+const beginRetention = async ({ pool, clickhouse, objects, log, begin }: Work): Promise<void> => {
   await begin(archiveRetention(objects, Date.now));
   await begin(archivePurge({ pool, objects, log, clock: Date.now }));
+  await begin(eventsPurge(pool, clickhouse, Date.now));
   await begin(refusedRetention(objects, Date.now));
   await begin(recordingRetention(pool, objects, Date.now));
   await begin(identityRetention(pool, Date.now));

@@ -37,7 +37,13 @@ const analytics = 0x01;
  * These events may lead to a payment, so they are stored and credited even without consent to
  * analytics.
  */
-const contractual: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "lead_submit", "install"]);
+export const contractual: ReadonlySet<string> = new Set([
+  "purchase",
+  "ext_purchase",
+  "refund",
+  "lead_submit",
+  "install",
+]);
 
 /** Removes address and user agent of a visitor without consent to analytics. */
 const noDevice = { ip: null, ua: null } as const;

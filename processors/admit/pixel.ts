@@ -74,7 +74,7 @@ export function* admitPixel(
  * Anyone can send anything to a pixel. So clicks come from tracking links only, and refunds from
  * the client's own systems.
  */
-const NOT_OF_PAGES: ReadonlySet<string> = new Set(["click", "click_filtered", "refund", "ext_purchase"]);
+export const NOT_OF_PAGES: ReadonlySet<string> = new Set(["click", "click_filtered", "refund", "ext_purchase"]);
 const notOfPages = (event: ConfigOptions): Admission<EventReceived> => ({
   kind: "refused",
   id: typeof event.event_id === "string" ? event.event_id.slice(0, 128) : null,

@@ -103,6 +103,7 @@ describe("the configuration", () => {
       [{ allowed_domains: Array.from({ length: 201 }, (_, n) => `h${n}.example`) }, "/allowed_domains"],
       [{ tracked_events: ["No Name"] }, "/tracked_events/0"],
       [{ tracked_events: Array(101).fill("x") }, "/tracked_events"],
+      [{ tracked_events: ["purchase", "click"] }, "/tracked_events/1"],
       [{ jurisdiction: "US" }, "/jurisdiction"],
       [{ consent_default: 256 }, "/consent_default"],
       [{ hmac_secret: "mine" }, "/hmac_secret"],
@@ -227,7 +228,22 @@ describe("whether events come in", () => {
     });
     expect(await of(never)).toMatchObject({ last_seen_at: null, checked: true, findings: [{ code: "never_seen" }] });
     await send("POST", pathOf(never), { tracking_type: "S2S" });
+    expect((await of(never)).findings).toMatchObject([{ code: "no_server_events" }]);
+    await insert(bucket(never, minutes(2), { source: "batch", grain: "day" }));
     expect((await of(never)).findings).toEqual([]);
+  });
+
+  test("a tracked event is reported until one came", async () => {
+    const id = await newClient();
+    await send("POST", pathOf(id), { tracked_events: ["quiz_done"] });
+    await owner.query(sql`insert into pixel_sightings (client_id, hour, code, subject, count, largest_ms, last_at)
+      values (${id}, ${new Date()}, 'taken', '', 60, 0, now())`);
+    await insert(bucket(id, minutes(5)));
+    const codes = async () =>
+      (await read(`/api/clients/${id}/pixel/activity`)).body.findings.map(({ code }: { code: string }) => code);
+    expect(await codes()).toEqual(["not_seen"]);
+    await insert(bucket(id, minutes(5), { event_type: "quiz_done", grain: "day" }));
+    expect(await codes()).toEqual([]);
   });
 
   test("findings say what is set against itself", () => {

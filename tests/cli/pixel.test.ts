@@ -5,12 +5,15 @@ import { defaultPixel } from "../../modules/catalog/pixel/pixel-config.ts";
 import type { Sighting } from "../../modules/catalog/pixel/sightings.ts";
 
 const config = { ...defaultPixel, jurisdiction: "MX", consent_default: 255 } as const;
-const active = { events_last_hour: 9, last_seen_at: 1, purchases: 3 };
+const week = (...types: readonly string[]) => ({ types: new Set(types), fromServers: 0 });
+const active = { events_last_hour: 9, last_seen_at: 1, week: week(...config.tracked_events) };
 const seen = (code: string, subject: string, count: number, largest_ms = 0): Sighting => ({
   ...{ client_id: 7, code, subject, count, largest_ms, last_at: 1 },
 });
-const said = (sightings: readonly Sighting[], over: object = {}) =>
-  findingsOf({ ...active, sightings, ...over }, config).map(({ code, sentence }) => `${code}: ${sentence}`);
+const said = (sightings: readonly Sighting[], over: object = {}, more: object = {}) =>
+  findingsOf({ ...active, sightings, ...over }, { ...config, ...more }).map(
+    ({ code, sentence }) => `${code}: ${sentence}`,
+  );
 
 test("an integration that works has nothing to say", () =>
   expect(said([seen("taken", "https://shop.example", 900), seen("without_consent", "", 100)])).toEqual([]));
@@ -45,11 +48,34 @@ test.each([
 
 test("views without a purchase from anywhere are reported, and not those of a shop that sells elsewhere", () => {
   const views = [seen("taken", "", 500)];
-  expect(said(views, { purchases: 0 })).toEqual([
+  expect(said(views, { week: week("page_view", "lead_submit") })).toEqual([
     "no_purchase: The pixel sends events, and no purchase came from anywhere for a week.",
   ]);
-  expect(said(views, { purchases: 1 })).toEqual([]);
-  expect(said([seen("taken", "", 5)], { purchases: 0 })).toEqual([]);
+  expect(said(views, { week: week("page_view", "lead_submit", "ext_purchase") })).toEqual([]);
+  expect(said([seen("taken", "", 5)], { week: week() })).toEqual([]);
+});
+
+test("a tracked event that does not come is reported, and one that is not tracked is not", () => {
+  const views = [seen("taken", "", 500)];
+  const tracked = { tracked_events: ["page_view", "quiz_done", "add_to_cart"] };
+  expect(said(views, { week: week("page_view") }, tracked)).toEqual([
+    "not_seen: The pixel sends events, and no quiz_done, no add_to_cart came from anywhere for a week.",
+  ]);
+  expect(said(views, { week: week() }, { tracked_events: [] })).toEqual([]);
+  expect(said(views, { week: undefined }, tracked)).toEqual([]);
+});
+
+test.each([
+  ["PIXEL", ["never_seen"], ["silent"], []],
+  ["HYBRID", ["never_seen", "no_server_events"], ["silent", "no_server_events"], ["no_server_events"]],
+  ["S2S", ["no_server_events"], ["no_server_events"], ["unexpected_pixel", "no_server_events"]],
+  ["APP", ["no_server_events"], ["no_server_events"], ["unexpected_pixel", "no_server_events"]],
+])("of %s the pixel, a server or both are expected", (tracking_type, never, silent, active) => {
+  const codes = (over: object) => said([], over, { tracking_type }).map((text) => text.split(":")[0]);
+  expect(codes({ last_seen_at: null, events_last_hour: 0 })).toEqual(never);
+  expect(codes({ events_last_hour: 0 })).toEqual(silent);
+  expect(codes({})).toEqual(active);
+  expect(codes({ week: { ...week(), fromServers: 1 } })).not.toContain("no_server_events");
 });
 
 test("every finding has a fix", () => {

@@ -97,6 +97,7 @@ const lasting: Readonly<Record<string, string>> = {
   "modules/base/alerts/delivery.ts mailed": "200 incidents",
   "modules/intake/path/facts.ts identities": "8 clients, each with a memo of 100,000 devices",
   "modules/intake/path/path-checks.ts unsaved": "100 checks",
+  "modules/intake/sources/payloads.ts newest": "the payloads of one write",
   "modules/intake/sources/source-picture.ts NONE": "empty for good",
   "modules/intake/sources/source-picture.ts active": "the sources that people made, made again with each picture",
   "modules/catalog/pixel/sightings.ts noted": "20,000 sightings, written every ten seconds",

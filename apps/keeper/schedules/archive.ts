@@ -1,7 +1,9 @@
 // The schedules that end retention periods: of archived hours, of single clients' records, of
-// values that the log has refused, of recordings, of identity edges, and of personal data of leads.
+// events of the analytics store, of values that the log has refused, of recordings, of identity
+// edges, and of personal data of leads.
 
 import type { Pool } from "pg";
+import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Objects } from "../../../infra/objects/objects.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
@@ -10,6 +12,7 @@ import { deleteOldRefused } from "../../../modules/intake/path/refused-by-log.ts
 import { purgeRecordings } from "../../../modules/intake/recordings/purge-recordings.ts";
 import { archiving } from "../../../modules/log/groups/archive-group.ts";
 import { purgeIdentityLinks } from "../../../modules/privacy/persons/purge-identity-links.ts";
+import { purgeEvents } from "../../../modules/privacy/purge-events.ts";
 import { clientRetentions, PurgeBusy, purgeArchive } from "../../../modules/privacy/retention.ts";
 import { deleteOldHours } from "../../../sinks/archive/retention.ts";
 
@@ -65,6 +68,27 @@ export const archivePurge = ({ pool, objects, log, clock }: PurgePorts): Schedul
         if (error instanceof PurgeBusy) return "busy";
         throw error;
       }
+    },
+  };
+};
+
+/**
+ * Purges the analytics store once a day. Two keepers need no lock: what both delete is gone once.
+ * `tributary_schedule_done_total` counts rows.
+ */
+export const eventsPurge = (pool: Pool, clickhouse: Clickhouse, clock: () => number): Schedule => {
+  let doneOn = "";
+  return {
+    name: "events-purge",
+    pauseMs: 60_000,
+    work: async () => {
+      const now = clock();
+      const today = new Date(now).toISOString().slice(0, 10);
+      if (doneOn === today) return 0;
+      const purged = await purgeEvents(clickhouse, await clientRetentions(pool), now);
+      if (purged === "busy") return "busy";
+      if (purged.isDone) doneOn = today;
+      return purged.rows;
     },
   };
 };

@@ -29,8 +29,12 @@ export const saveBudget = async (work: Work, { client_id, budget, version }: Bud
   const { currency } = await openClient(work, client_id, ["currency"]);
   if (budget.currency !== undefined && budget.currency !== currency)
     throw invalid("/currency", "currency_mismatch", `budgets are in the currency of the client, ${currency}`);
-  if (budget.on_overspend === "stop" && budget.segment !== null)
-    throw invalid("/on_overspend", "invalid_value", "only a budget of all segments stops campaigns");
+  if (budget.on_overspend === "stop")
+    throw invalid(
+      "/on_overspend",
+      "invalid_value",
+      "nothing stops campaigns by a budget: give alert, and pause them when share reaches 1",
+    );
   const [checked] = await checkBudgets(work, { client_id, currency }, [budget], () => "");
   const { key } = checked!;
   const before = await readBudget(work.tx, key, work.scope.clients, SETTINGS);

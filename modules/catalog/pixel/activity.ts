@@ -1,8 +1,8 @@
 // Reports whether the pixel of a client sends events, and what is wrong if it does not.
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { ScopedRead } from "../../base/work.ts";
-import { activityOf, purchasesOf } from "../../figures/rollups/rollup-reads.ts";
-import { findingsOf } from "./findings.ts";
+import { activityOf, weekOf } from "../../figures/rollups/rollup-reads.ts";
+import { awaitedTypes, findingsOf } from "./findings.ts";
 import { openPixel } from "./open-pixel.ts";
 import { readSightings } from "./sightings.ts";
 
@@ -18,12 +18,12 @@ export const pixelActivity = async (clickhouse: Clickhouse, read: ScopedRead, cl
   const since = Date.now() - WEEK_MS;
   const figures = Promise.all([
     activityOf(clickhouse, clientId, "pixel", MOST_MS),
-    purchasesOf(clickhouse, clientId, MOST_MS),
+    weekOf(clickhouse, { clientId, types: awaitedTypes(config) }, MOST_MS),
   ]).catch(() => undefined);
   const sightings = await read((tx, { clients }) => readSightings(tx, clientId, clients, since));
   const known = await figures;
   if (known === undefined) return UNKNOWN;
-  const [activity, purchases] = known;
-  const findings = findingsOf({ ...activity, purchases, sightings }, config);
+  const [activity, week] = known;
+  const findings = findingsOf({ ...activity, week, sightings }, config);
   return { has_activity: activity.events_last_hour > 0, ...activity, checked: true, findings };
 };

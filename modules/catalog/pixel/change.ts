@@ -1,4 +1,5 @@
 // Changes the given settings of a client's pixel.
+import { NOT_OF_PAGES } from "../../../processors/admit/pixel.ts";
 import { checkVersion, invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { entityOf, openClient } from "../clients/open-client.ts";
@@ -48,6 +49,10 @@ const MOST_EVENTS = 100;
  */
 export const patched = (config: PixelConfig, { allowed_domains, ...patch }: PixelPatch, place = ""): PixelConfig => {
   const tracked_events = [...new Set(patch.tracked_events ?? config.tracked_events)];
+  // Only new names are checked, because older releases took every name.
+  for (const [n, name] of (patch.tracked_events ?? []).entries())
+    if (NOT_OF_PAGES.has(name))
+      throw invalid(`${place}/tracked_events/${n}`, "invalid_value", `pages do not send ${name}: leave it out`);
   if (tracked_events.length > MOST_EVENTS)
     throw invalid(`${place}/tracked_events`, "too_big", `at most ${MOST_EVENTS} events`);
   const hosts =

@@ -1,5 +1,6 @@
 // Finds what keeps a pixel from working, as sentences with their fix.
 import type { UnixMs } from "../../../stream/flow.ts";
+import type { Week } from "../../figures/rollups/rollup-reads.ts";
 import type { PixelConfig } from "./pixel-config.ts";
 import type { Sighting } from "./sightings.ts";
 
@@ -11,8 +12,8 @@ export interface Finding {
 interface PixelPicture {
   readonly events_last_hour: number;
   readonly last_seen_at: UnixMs | null;
-  /** Purchases from all sources within a week; absent if unknown. */
-  readonly purchases?: number;
+  /** What came from all sources within a week; absent if unknown. */
+  readonly week?: Week;
   /** Sightings of the pixel host within a week. */
   readonly sightings?: readonly Sighting[];
 }
@@ -27,29 +28,47 @@ const named = (subject: string): string => (subject === "" ? "a page that does n
 /** Codes that have a sentence of their own or are no refusals. */
 const NO_REFUSALS = new Set(["taken", "without_consent", "domain_not_allowed", "clock_skew", "page_problem"]);
 
+const hasPages = ({ tracking_type }: PixelConfig): boolean => tracking_type === "PIXEL" || tracking_type === "HYBRID";
+
+/** A purchase may also come from an external source, under a type of its own. */
+const SOLD = ["purchase", "ext_purchase"];
+
+/** The types whose events of the last week `findingsOf` needs to know. */
+export const awaitedTypes = ({ tracked_events }: Pick<PixelConfig, "tracked_events">): readonly string[] => [
+  ...new Set([...tracked_events, ...SOLD]),
+];
+
 const looks: readonly Look[] = [
-  ({ last_seen_at }, { tracking_type }) =>
-    last_seen_at === null && tracking_type !== "S2S"
+  ({ last_seen_at }, config) =>
+    last_seen_at === null && hasPages(config)
       ? {
           code: "never_seen",
           sentence: "The pixel has sent nothing for 90 days.",
           fix: "Put the snippet of this client into the head of every page, and open one of them.",
         }
       : undefined,
-  ({ last_seen_at, events_last_hour }) =>
-    last_seen_at !== null && events_last_hour === 0
+  ({ last_seen_at, events_last_hour }, config) =>
+    last_seen_at !== null && events_last_hour === 0 && hasPages(config)
       ? {
           code: "silent",
           sentence: "The pixel worked before and has sent nothing for an hour.",
           fix: "Open a page and look whether the snippet is still there and whether the browser blocks it.",
         }
       : undefined,
-  ({ events_last_hour }, { tracking_type }) =>
-    tracking_type === "S2S" && events_last_hour > 0
+  ({ events_last_hour }, config) =>
+    !hasPages(config) && events_last_hour > 0
       ? {
           code: "unexpected_pixel",
-          sentence: "Events come from a pixel, though this client sends from its server alone.",
+          sentence: `Events come from a pixel, though this client sends from its ${senderOf(config)} alone.`,
           fix: "Take the snippet out, or set tracking_type to HYBRID.",
+        }
+      : undefined,
+  ({ week }, config) =>
+    config.tracking_type !== "PIXEL" && week?.fromServers === 0
+      ? {
+          code: "no_server_events",
+          sentence: `Nothing came from the ${senderOf(config)} of this client for a week.`,
+          fix: "Send its events to /ingest/batch or connect a source, or set tracking_type to PIXEL.",
         }
       : undefined,
   (_seen, { jurisdiction, consent_default }) =>
@@ -69,6 +88,8 @@ const looks: readonly Look[] = [
         }
       : undefined,
 ];
+
+const senderOf = ({ tracking_type }: PixelConfig): string => (tracking_type === "APP" ? "app" : "server");
 
 /** Findings from sightings: the most frequent case of each kind. */
 const ofSightings: readonly Look[] = [
@@ -116,13 +137,26 @@ const ofSightings: readonly Look[] = [
         };
   },
   (seen, { tracked_events }) =>
-    tracked_events.includes("purchase") && seen.purchases === 0 && sum(most(seen, "taken")) >= ENOUGH
+    tracked_events.includes("purchase") &&
+    seen.week !== undefined &&
+    !SOLD.some((type) => seen.week!.types.has(type)) &&
+    sum(most(seen, "taken")) >= ENOUGH
       ? {
           code: "no_purchase",
           sentence: "The pixel sends events, and no purchase came from anywhere for a week.",
           fix: 'Call svc("event", "purchase", {...}) on the page behind an order, or send orders by a server.',
         }
       : undefined,
+  (seen, { tracked_events }) => {
+    const absent = tracked_events.filter((type) => !SOLD.includes(type) && seen.week?.types.has(type) === false);
+    return absent.length === 0 || sum(most(seen, "taken")) < ENOUGH
+      ? undefined
+      : {
+          code: "not_seen",
+          sentence: `The pixel sends events, and no ${absent.join(", no ")} came from anywhere for a week.`,
+          fix: "Send what is missing, or take it out of tracked_events if it is not expected.",
+        };
+  },
   (seen) => {
     const [without, taken] = [sum(most(seen, "without_consent")), sum(most(seen, "taken"))];
     return without < ENOUGH || without < taken

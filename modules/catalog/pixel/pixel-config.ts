@@ -7,6 +7,7 @@ import { sql } from "../../../infra/postgres/sql.ts";
 export interface PixelConfig {
   /** Hosts, or `*.host` for all hosts below it; empty: every host. */
   readonly allowed_domains: readonly string[];
+  /** The types that the client expects; the findings report those that do not come. */
   readonly tracked_events: readonly string[];
   readonly replay_enabled: boolean;
   /** Percentage of visits, 0 to 100. */
@@ -15,6 +16,7 @@ export interface PixelConfig {
   readonly jurisdiction: "MX" | "EU" | "UK" | "BR";
   /** A mask of consents, 0 to 255. */
   readonly consent_default: number;
+  /** Where the client sends from: its pages, both, its server, its app. Findings compare it. */
   readonly tracking_type: "PIXEL" | "HYBRID" | "S2S" | "APP";
   readonly auto_signals: boolean;
 }

@@ -2,7 +2,7 @@
 import type { Days } from "../../base/days.ts";
 import { clientsAsked, type ScopedRead } from "../../base/work.ts";
 import { blockOf, CURRENT, deltasOf, type FiguresByPlace, ledgered, placeOf } from "../reads/blocks.ts";
-import { type ClickFigures, clickFigures, clientsTrackingClicks } from "../reads/click-figures.ts";
+import { type ClickFigures, clickFigures } from "../reads/click-figures.ts";
 import { clientsOfFigures, partnerNames } from "../reads/names.ts";
 import { daysOf } from "../reads/periods.ts";
 import { approvalRate, commissionStates, type SplitBy, soldFigures } from "../reads/sold-figures.ts";
@@ -80,11 +80,10 @@ const figuresOf = async (
       sold: ledgered(await soldFigures(tx, { ...scope, by, kinds: ["sold", "credited", "earned"] })),
       client: (await clientsOfFigures(tx, clients))[0]!,
       states: await commissionStates(tx, { ...scope, by: [], kinds: [] }),
-      tracking: await clientsTrackingClicks(tx, clients),
     };
   });
   const groups = by.filter((name) => name === "day" || name === "partner_id");
-  const clicksAsked = { ...scope, by: groups, tracking: stored.tracking, mostMs: FIGURES_MS };
+  const clicksAsked = { ...scope, by: groups, mostMs: FIGURES_MS };
   const [clicks, stamp] = await Promise.all([
     orAway(clickFigures(stores.clickhouse, clicksAsked)),
     stampFor(stores, frame, [client_id]),

@@ -7,7 +7,7 @@ import { linkAddress, type PublicHosts } from "../../base/public-hosts.ts";
 import type { ScopedRead } from "../../base/work.ts";
 import { linksIn } from "../reads/best-links.ts";
 import { blockOf, CURRENT, deltasOf, type FiguresByPlace, ledgered, placeOf } from "../reads/blocks.ts";
-import { type ClickFigures, clickFigures, clientsTrackingClicks } from "../reads/click-figures.ts";
+import { type ClickFigures, clickFigures } from "../reads/click-figures.ts";
 import { bandsOf } from "../reads/fraud-figures.ts";
 import { clientsOfFigures } from "../reads/names.ts";
 import { type OwedAmounts, type Payout, whyNotPaid } from "../reads/partner-money.ts";
@@ -57,7 +57,7 @@ export const partnerDashboard = async (
   const stored = await read(async (tx, scope) => storedOf(tx, await partnerIn(tx, scope), query, frame));
   const { clients, currency, states } = stored;
   const scope = { clients, partner_id: query.partner_id, periods: frame.periods };
-  const clicksAsked = { ...scope, by: ["day", "campaign_id"], tracking: stored.tracking, mostMs: FIGURES_MS } as const;
+  const clicksAsked = { ...scope, by: ["day", "campaign_id"], mostMs: FIGURES_MS } as const;
   const [clicks, stamp, fraud] = await Promise.all([
     orAway(clickFigures(stores.clickhouse, clicksAsked)),
     stampFor(stores, frame, clients),
@@ -97,7 +97,6 @@ const storedOf = async (
     months: Math.min(...known.map(({ retention_months }) => retention_months)),
     figures: await soldFigures(tx, { ...scope, by: ["day", "campaign_id", "event_type", "segment"], kinds }),
     states: await commissionStates(tx, { ...scope, by: [], kinds: [] }),
-    tracking: await clientsTrackingClicks(tx, clients),
     why: await whyNotPaid(tx, { partner_id, clients, now, span: periods.current }, debts),
   };
 };

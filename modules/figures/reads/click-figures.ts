@@ -1,10 +1,8 @@
 // Reads the clicks of two periods from the rollups, in total and grouped.
-import type { PoolClient } from "pg";
 import { dayOf, startOfDay } from "../../../domain/calendar.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { bind, type Condition, cond, count, flag, readRows, scopeOf, text } from "../../../infra/clickhouse/query.ts";
 import { piece } from "../../../infra/clickhouse/sql-fragments.ts";
-import { sql } from "../../../infra/postgres/sql.ts";
 import { within } from "../../../infra/runtime/timing/time-limit.ts";
 import type { Periods, Span } from "./periods.ts";
 import type { Period } from "./sold-figures.ts";
@@ -22,11 +20,6 @@ export interface ClicksAsked {
   readonly campaign_id?: number | undefined;
   readonly periods: Periods;
   readonly by: readonly ClickGroup[];
-  /**
-   * Clients whose pixel counts the clicks it sees on a page as clicks. For other clients they are
-   * only signals.
-   */
-  readonly tracking: readonly number[];
   readonly mostMs: number;
 }
 export interface ClickFigures {
@@ -36,13 +29,6 @@ export interface ClickFigures {
   /** Groups with a click; "0" stands for no partner or campaign. */
   readonly values: (group: ClickGroup) => readonly string[];
 }
-
-/** Returns the given clients whose pixel tracks clicks. */
-export const clientsTrackingClicks = async (tx: PoolClient, clients: readonly number[]): Promise<readonly number[]> => {
-  const { rows } = await tx.query<{ client_id: number }>(sql`
-    select client_id from pixel_configs where client_id = any (${clients}::int[]) and 'click' = any (tracked_events)`);
-  return rows.map(({ client_id }) => client_id);
-};
 
 const NO_CLICKS: Clicks = { clicks: 0, repeats: 0, filtered: 0 };
 const added = (all: Clicks, one: Clicks): Clicks => ({
@@ -67,9 +53,10 @@ const clickColumns = {
   repeats: count("sum(repeats)"),
   filtered: count("sumIf(events, event_type = 'click_filtered')"),
 };
-const clicksThatCount = (tracking: readonly number[]): readonly Condition[] => [
+const clicksThatCount: readonly Condition[] = [
   cond`clicks > 0 or event_type = 'click_filtered'`,
-  cond`source != 'pixel' or client_id in ${bind("Array(UInt32)", tracking)}`,
+  // A page reports no click of a tracking link: the pixel host refuses this type.
+  cond`source != 'pixel'`,
 ];
 
 /**
@@ -77,7 +64,7 @@ const clicksThatCount = (tracking: readonly number[]): readonly Condition[] => [
  * the current period.
  */
 const rowsOf = (clickhouse: Clickhouse, asked: ClicksAsked) => {
-  const { clients, partner_id, campaign_id, by, tracking, periods } = asked;
+  const { clients, partner_id, campaign_id, by, periods } = asked;
   const { current, previous } = periods;
   const isCurrent = `bucket >= toDateTime(${current.from / 1_000}, 'UTC')`;
   const group = (name: ClickGroup, value: string, none: string) =>
@@ -93,7 +80,7 @@ const rowsOf = (clickhouse: Clickhouse, asked: ClicksAsked) => {
     },
     where: [
       piece`(${bucketsIn(current)}) or (${bucketsIn(previous)})`,
-      ...clicksThatCount(tracking),
+      ...clicksThatCount,
       ...(partner_id === undefined ? [] : [cond`partner_id = ${bind("UInt32", partner_id)}`]),
       ...(campaign_id === undefined ? [] : [cond`campaign_id = ${bind("UInt32", campaign_id)}`]),
     ],

@@ -154,21 +154,40 @@ export const activityOf = async (
   return { events_last_hour: row?.events ?? 0, last_seen_at: newest.get(clientId) ?? null };
 };
 
+/** What a client sent in the last week. */
+export interface Week {
+  /** Those of the asked types that came, from any source. */
+  readonly types: ReadonlySet<string>;
+  /** Events of every source but the pixel and tracking links. */
+  readonly fromServers: number;
+}
+
 /**
- * Counts the purchases of every source in the last week. Throws when the query takes longer than
- * `mostMs`.
+ * Looks for events of these types and for events of servers in the last week. Throws when the
+ * queries take longer than `mostMs`.
  */
-export const purchasesOf = async (clickhouse: Clickhouse, clientId: number, mostMs: number): Promise<number> => {
-  const asked = readRows(clickhouse, scopeOf(clientId), {
-    from: "rollups",
-    columns: { events: count("sum(events)") },
-    where: [
-      cond`event_type in ('purchase', 'ext_purchase') and grain = 'day'`,
-      cond`bucket >= now() - interval ${bind("UInt16", 8)} day`,
-    ],
-  });
-  const [row] = await withTimeout(mostMs, asked, "the purchases are not known in time");
-  return row?.events ?? 0;
+export const weekOf = async (
+  clickhouse: Clickhouse,
+  { clientId, types }: { readonly clientId: number; readonly types: readonly string[] },
+  mostMs: number,
+): Promise<Week> => {
+  const scope = scopeOf(clientId);
+  const within = cond`grain = 'day' and bucket >= now() - interval 8 day and events > 0`;
+  const asked = Promise.all([
+    readRows(clickhouse, scope, {
+      from: "rollups",
+      columns: { type: text("event_type") },
+      where: [within, cond`event_type in ${bind("Array(String)", types)}`],
+      groupBy: ["type"],
+    }),
+    readRows(clickhouse, scope, {
+      from: "rollups",
+      columns: { events: count("sum(events)") },
+      where: [within, cond`source not in ('pixel', 'link')`],
+    }),
+  ]);
+  const [found, [row]] = await withTimeout(mostMs, asked, "the events of the week are not known in time");
+  return { types: new Set(found.map(({ type }) => type)), fromServers: row?.events ?? 0 };
 };
 
 /** Counts the events of each of these hours; hours without one are absent. */

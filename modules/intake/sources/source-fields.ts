@@ -38,7 +38,10 @@ export const sourceFields = {
   slug: z.string().regex(/^[a-z0-9][a-z0-9_-]{0,39}$/, "1 to 40 of a-z, 0-9, _ and -, and first a letter or digit"),
   name: z.string().trim().min(1, "give a name").max(200, "at most 200 characters"),
   kind: z.enum(sourceKinds),
-  mode: z.enum(relayModes).nullable().describe("of a property_relay, and of no other kind"),
+  mode: z
+    .enum(relayModes)
+    .nullable()
+    .describe("a label of a property_relay, and of no other kind; both are taken alike"),
   ...mappingFields,
   allow_ips: z
     .array(z.string().refine(isBlock, "give an address, or a block like 203.0.113.0/24"))

@@ -12,7 +12,7 @@ export interface Source extends SourceMapping {
   readonly slug: string;
   readonly name: string;
   readonly kind: SourceKind;
-  /** The mode of a property relay; null for other sources. */
+  /** The mode of a property relay, a label for people; null for other sources. */
   readonly mode: RelayMode | null;
   readonly state: SourceState;
   /** Addresses and CIDR blocks; empty: every address. */

@@ -45,7 +45,9 @@ describe("a budget", () => {
       ...{ forecast: first.body.forecast, created_at: expect.stringMatching(/Z$/), updated_at: first.body.created_at },
     });
     expect([null, "0.00"]).toContain(first.body.forecast);
-    const second = await set(client, { ...given, amount: "2000", on_overspend: "stop" });
+    // An earlier release saved it.
+    await owner.query(sql`update relo_budgets set on_overspend = 'stop' where client_id = ${client}`);
+    const second = await set(client, { ...given, amount: "2000" });
     expect([second.status, second.headers.get("etag")]).toEqual([200, '"2"']);
     expect(second.body).toMatchObject({
       ...{ id: first.body.id, amount: "2000.00", note: "Autumn", on_overspend: "stop" },
@@ -53,7 +55,8 @@ describe("a budget", () => {
     });
     const third = await set(client, { ...given, note: null });
     expect(third.body).toMatchObject({ note: null, on_overspend: "stop", version: 3 });
-    expect((await list(client)).body).toMatchObject({ data: [{ id: first.body.id, version: 3 }], has_more: false });
+    expect((await set(client, { ...given, on_overspend: "alert" })).body).toMatchObject({ on_overspend: "alert" });
+    expect((await list(client)).body).toMatchObject({ data: [{ id: first.body.id, version: 4 }], has_more: false });
     const { rows } = await owner.query(
       sql`select action, client_id, before, after from audit where entity = ${`budget:${first.body.id}`}
         order by audit_id`,
@@ -62,6 +65,7 @@ describe("a budget", () => {
       { action: "budget.set", client_id: client, before: null, after: { amount: "1000.00", note: "Autumn" } },
       { before: { amount: "1000.00" }, after: { amount: "2000.00", on_overspend: "stop" } },
       { before: { note: "Autumn" }, after: { note: null } },
+      { before: { on_overspend: "stop" }, after: { on_overspend: "alert" } },
     ]);
   });
 
@@ -118,7 +122,7 @@ describe("a budget", () => {
     await refused({ segment: "ZZ" }, "/segment");
     await refused({ segment: "mx" }, "/segment");
     await refused({ currency: "USD" }, "/currency");
-    await refused({ segment: "MX", on_overspend: "stop" }, "/on_overspend");
+    for (const segment of ["MX", null]) await refused({ segment, on_overspend: "stop" }, "/on_overspend");
     await refused({ note: "x".repeat(1_001) }, "/note");
     await refused({ note: "a\u202eb" }, "/note");
     for (const field of ["client_id", "id", "spent", "updated_at", "budget_id"])

@@ -19,7 +19,7 @@ const row = z.object({
   amount: z.string(),
   currency: z.string(),
   note: z.string().nullable(),
-  on_overspend: choice(["alert", "stop"]),
+  on_overspend: choice(["alert", "stop"]).describe("stop: saved by an earlier release, it stops nothing"),
   spent: z.string().describe("commissions booked to the month, in the currency of the budget"),
   share: z.number().describe("spent / amount"),
   pace: z.number().nullable().describe("1: on plan; null before the month begins"),
@@ -49,7 +49,7 @@ export const saveBudget = contract({
     note: words(1_000).nullable().optional(),
     on_overspend: choice(["alert", "stop"])
       .optional()
-      .describe("stop, of all segments alone: the campaigns of the client are to pause at 100 %"),
+      .describe("alert; stop is refused, because nothing pauses campaigns by a budget"),
     version,
   }),
   answers: row,

@@ -15,7 +15,11 @@ const clientFields = {
   attribution: z.strictObject(attribution).partial(),
   fraud: z.strictObject({ review: score, reject: score }).partial(),
   fallback_url: url.nullable(),
-  retention_months: z.int().min(1).max(24),
+  retention_months: z
+    .int()
+    .min(1)
+    .max(24)
+    .describe("of events in the archive and of visits in ClickHouse; orders, refunds, leads and installs stay there"),
   plan: words(40),
   leads_in_plain: z.boolean().describe("false: users of the client read its leads masked"),
 };

@@ -8,13 +8,25 @@ const hosts = z.union(
   "give a list of hosts, or one host a line",
 );
 const fields = {
-  tracked_events: z.array(eventType).max(100),
+  tracked_events: z
+    .array(eventType)
+    .max(100)
+    .describe("what is expected of the pages: pixel/activity reports what does not come; every event is stored"),
   replay_enabled: z.boolean(),
   replay_sample_rate: z.number().min(0, "at least 0").max(100, "at most 100"),
   consent_replay: z.boolean(),
   jurisdiction: choice(["MX", "EU", "UK", "BR"]),
-  consent_default: z.int().min(0).max(255),
-  tracking_type: choice(["PIXEL", "HYBRID", "S2S", "APP"]),
+  consent_default: z
+    .int()
+    .min(0)
+    .max(255)
+    .describe(
+      "of a visitor who chose nothing: 0x01 analytics, 0x02 person, 0x08 across clients, 0x10 recordings, " +
+        "0x40 events beyond 90 days; 0x04 and 0x20 are recorded only; in EU, UK and BR it is 0, whatever stands here",
+    ),
+  tracking_type: choice(["PIXEL", "HYBRID", "S2S", "APP"]).describe(
+    "where events come from, which pixel/activity compares: pages, pages and a server, a server, an app",
+  ),
   auto_signals: z.boolean(),
 };
 /** The settings of a pixel, all optional. */

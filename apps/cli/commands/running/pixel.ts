@@ -7,14 +7,14 @@ import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table } from "../../../../infra/runtime/output.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
 import { changePixel, type PixelPatch } from "../../../../modules/catalog/pixel/change.ts";
-import { findingsOf } from "../../../../modules/catalog/pixel/findings.ts";
+import { awaitedTypes, findingsOf } from "../../../../modules/catalog/pixel/findings.ts";
 import {
   type PixelConfig,
   readPixelConfig,
   type SavedPixelConfig,
 } from "../../../../modules/catalog/pixel/pixel-config.ts";
 import { readSightings } from "../../../../modules/catalog/pixel/sightings.ts";
-import { activityOf, purchasesOf } from "../../../../modules/figures/rollups/rollup-reads.ts";
+import { activityOf, weekOf } from "../../../../modules/figures/rollups/rollup-reads.ts";
 import { CUSTOM_NAME } from "../../../../processors/admit/event-types.ts";
 import { addresses } from "../../config.ts";
 import { clientOf, withPool } from "../../pool.ts";
@@ -33,14 +33,14 @@ const doctor = ({ client: named, json }: ClientOptions): Promise<void> =>
     const { client_id: id, slug } = await clientOf(pool, named);
     const clickhouse = openClickhouse(addresses().clickhouseUrl, { name: "tributary-ops" });
     try {
-      const activity = await activityOf(clickhouse, id, "pixel", ASKED_MS);
-      const purchases = await purchasesOf(clickhouse, id, ASKED_MS);
       const { config, sightings } = await transaction(pool, [id], async (tx) => ({
         config: (await readPixelConfig(tx, id, [id]))!,
         sightings: await readSightings(tx, id, [id], Date.now() - WEEK_MS),
       }));
-      const findings = findingsOf({ ...activity, purchases, sightings }, config);
-      if (json) return printJson({ client: slug, ...activity, purchases, findings, sightings });
+      const activity = await activityOf(clickhouse, id, "pixel", ASKED_MS);
+      const week = await weekOf(clickhouse, { clientId: id, types: awaitedTypes(config) }, ASKED_MS);
+      const findings = findingsOf({ ...activity, week, sightings }, config);
+      if (json) return printJson({ client: slug, ...activity, findings, sightings });
       const newest = activity.last_seen_at === null ? "never" : new Date(activity.last_seen_at).toISOString();
       print(`${slug}: ${activity.events_last_hour} events of the pixel within the hour, the newest ${newest}`);
       if (findings.length === 0) print("nothing is wrong with its pixel");
@@ -152,8 +152,8 @@ export const pixelCommands = (program: Command): void => {
     .description("shows the configuration of a pixel, and changes what is given with --yes")
     .requiredOption("--client <slug or id>", "whose pixel")
     .option("--allowed-domains <hosts>", "shop.example,*.shop.example; empty: every page")
-    .option("--tracked-events <names>", "page_view,purchase,lead_submit")
-    .option("--tracking-type <type>", "PIXEL, HYBRID, S2S or APP")
+    .option("--tracked-events <names>", "the types to expect: page_view,purchase,lead_submit; empty: none")
+    .option("--tracking-type <type>", "where events come from: PIXEL, HYBRID (pages and a server), S2S or APP")
     .option("--auto-signals <true or false>")
     .option("--replay-enabled <true or false>")
     .option("--replay-sample-rate <percent>", "0 to 100")

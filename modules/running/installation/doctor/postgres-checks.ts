@@ -61,15 +61,15 @@ async function askApplication<T>(url: string, ask: (pool: pg.Pool) => Promise<T>
   }
 }
 
-/** Reports retention settings that are not enforced yet, so that no one promises them. */
+/** Reports how long events are kept, and what is not purged, so that no one promises it. */
 export async function checkRetention(url: string): Promise<Finding> {
   const clients = await askApplication(url, clientRetentions);
   if (clients === undefined) return notMigrated;
   const shorter = clients.filter(({ months }) => months < MOST_MONTHS).map(({ slug, months }) => `${slug} ${months}`);
   const own = shorter.length === 0 ? "" : `, fewer for ${shorter.join(", ")}`;
   return good(
-    `the archive keeps events ${MOST_MONTHS} months${own}; ClickHouse, Postgres and the topics that are kept ` +
-      "for good are not purged yet (docs/privacy.md)",
+    `events are kept ${MOST_MONTHS} months${own}; orders, refunds, leads and installs of ClickHouse, tables of ` +
+      "Postgres and the topics that are kept for good are not purged yet (docs/privacy.md)",
   );
 }
 

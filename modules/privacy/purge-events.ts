@@ -1,0 +1,73 @@
+// Purges the events of the analytics store that are older than their client keeps them, or than
+// their visitor allows. Orders, refunds, leads and installs stay: money is explained by them.
+import { contractual } from "../../domain/personal/consent.ts";
+import type { Clickhouse } from "../../infra/clickhouse/client.ts";
+import { literal } from "../../infra/clickhouse/sql-fragments.ts";
+import type { ClientRetention } from "../../sinks/archive/purge.ts";
+import { keptSince } from "../../sinks/archive/retention.ts";
+import type { UnixMs } from "../../stream/flow.ts";
+
+const DAY_MS = 86_400_000;
+/** How long events are kept without consent to extended retention (bit 6, 0x40). */
+const SHORT_DAYS = 90;
+/** They are named in the statement, whose size is limited. The next run takes the others. */
+const MOST_DEVICES = 5_000;
+/** The statements list all clients. */
+const settings = { max_query_size: "4000000", os_thread_priority: "10" };
+
+export interface EventsPurge {
+  /** Rows that the store is deleting now. */
+  readonly rows: number;
+  /** False: more devices than one statement names refused extended retention. */
+  readonly isDone: boolean;
+}
+
+/**
+ * Counts what is due and tells the store to delete it, which goes on after the return. Returns
+ * "busy" while a former purge goes on. By whole days of `ts`, in UTC. Throws the server's error.
+ */
+export const purgeEvents = async (
+  clickhouse: Clickhouse,
+  clients: readonly ClientRetention[],
+  now: UnixMs,
+): Promise<EventsPurge | "busy"> => {
+  if (clients.length === 0) return { rows: 0, isDone: true };
+  const rowsOf = async <Row extends readonly unknown[]>(query: string): Promise<readonly Row[]> => {
+    const answer = await clickhouse.query({ query, format: "JSONCompactEachRow", clickhouse_settings: settings });
+    return answer.json<Row>();
+  };
+  const going = await rowsOf(
+    "select 1 from system.mutations where database = currentDatabase() and table = 'events' and not is_done limit 1",
+  );
+  if (going.length > 0) return "busy";
+  const short = `client_id in (${listOf(clients)}) and ${isBefore(startOfDay(now - SHORT_DAYS * DAY_MS))}`;
+  const devices = await rowsOf<readonly [number, string]>(
+    `select distinct client_id, did from events where ${isOfVisit} and ${short} and bitTest(consent, 6)
+      and (client_id, did) in (select client_id, did from consents where bitTest(withheld, 6)) limit ${MOST_DEVICES}`,
+  );
+  const due = `${isOfVisit} and (${[...expired(clients, now), `${short} and ${isRefused(devices)}`].join(" or ")})`;
+  const [found] = await rowsOf<readonly [string]>(`select count() from events where ${due}`);
+  const rows = Number(found![0]);
+  if (rows > 0)
+    await clickhouse.command({ query: `alter table events delete where ${due}`, clickhouse_settings: settings });
+  return { rows, isDone: devices.length < MOST_DEVICES };
+};
+
+const startOfDay = (at: UnixMs): UnixMs => Math.floor(at / DAY_MS) * DAY_MS;
+const isBefore = (at: UnixMs): string => `ts < fromUnixTimestamp64Milli(${at})`;
+const listOf = (clients: readonly ClientRetention[]): string => clients.map(({ clientId }) => clientId).join(", ");
+const isOfVisit = `t not in (${[...contractual].map((t) => literal(t).expression).join(", ")})`;
+
+/** One condition for each length of retention. */
+const expired = (clients: readonly ClientRetention[], now: UnixMs): readonly string[] =>
+  [...new Set(clients.map(({ months }) => months))].map((months) => {
+    const alike = clients.filter((client) => client.months === months);
+    return `client_id in (${listOf(alike)}) and ${isBefore(startOfDay(keptSince(now, months)))}`;
+  });
+
+/** The event came without the bit, or the latest choice of its device refuses it. */
+const isRefused = (devices: readonly (readonly [number, string])[]): string => {
+  const given = devices.map(([client, did]) => `(${client}, ${literal(did).expression})`);
+  const isOfThem = given.length === 0 ? "" : ` or (client_id, did) in (${given.join(", ")})`;
+  return `(not bitTest(consent, 6)${isOfThem})`;
+};

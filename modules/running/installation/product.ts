@@ -67,11 +67,11 @@ export const apps: readonly ProductApp[] = [
   },
   // Marking the whole heap pauses the process for up to 60 ms, and every visitor of that moment
   // waits.
-  { name: "links", module: "apps/links/main.js", login: "ingest", nodeArgs: HEAP, container: { port: 8084 } },
+  { name: "links", module: "apps/links/main.js", login: "links", nodeArgs: HEAP, container: { port: 8084 } },
   {
     name: "pixel",
     module: "apps/pixel/main.js",
-    login: "ingest",
+    login: "pixel",
     nodeArgs: HEAP,
     container: {
       port: 8085,
@@ -81,7 +81,7 @@ export const apps: readonly ProductApp[] = [
   {
     name: "upload",
     module: "apps/upload/main.js",
-    login: "ingest",
+    login: "upload",
     nodeArgs: SMALL,
     container: {
       port: 8086,

@@ -1,6 +1,8 @@
-// The variables of a stack as an app of `npm start` gets them: with its own login to Postgres.
+// The variables of a stack as an app of `npm start` gets them: those that it reads, with its own
+// login to Postgres.
 import { readJson, type Secrets } from "../../infra/embedded/home.ts";
 import { type AppLogin, appLogins } from "../../infra/postgres/logins.ts";
+import { variablesOf } from "../../infra/runtime/environment.ts";
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -11,8 +13,10 @@ type Variables = Readonly<Record<string, string>>;
 export const asApp = (env: Variables, login: AppLogin): Variables => {
   const url = new URL(env.POSTGRES_URL!);
   const secrets = readJson<Secrets>(`${env.TRIBUTARY_HOME}/secrets.json`);
-  if (url.username !== "tributary_app" || secrets === undefined) return env;
+  const read: readonly string[] = variablesOf[login];
+  const own = Object.fromEntries(Object.entries(env).filter(([name]) => read.includes(name)));
+  if (url.username !== "tributary_app" || secrets === undefined) return own;
   url.username = appLogins[login].role;
   url.password = secrets.postgresLogins[login];
-  return { ...env, POSTGRES_URL: url.href };
+  return { ...own, POSTGRES_URL: url.href };
 };

@@ -21,7 +21,7 @@ export interface LinkProcess {
 export const startLinks = async ({ env }: SharedStack, name: string): Promise<LinkProcess> => {
   const [port, opsPort] = [await freePort(), await freePort()];
   const { child, done, stdout } = spawned([`${root}/dist/apps/links/main.js`], {
-    ...process.env,
+    PATH: process.env.PATH,
     ...asApp(env, "links"),
     PORT: String(port),
     OPS_PORT: String(opsPort),

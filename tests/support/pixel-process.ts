@@ -30,7 +30,7 @@ export const startPixel = async (
   const log = join(mkdtempSync(join(tmpdir(), "tributary-pixel-")), "hits");
   const faults = { FAILPOINTS: failpoints, FAILPOINT_LOG: log, INSTANCE_NAME: name };
   const args = ["--conditions=faults", `${root}/dist/apps/pixel/main.js`];
-  const { child } = spawned(args, { ...process.env, ...asApp(env, "pixel"), ...ports, ...faults });
+  const { child } = spawned(args, { PATH: process.env.PATH, ...asApp(env, "pixel"), ...ports, ...faults });
   const died = new Promise<NodeJS.Signals | null>((resolve) => child.once("exit", (_code, signal) => resolve(signal)));
   await until("the host of pixels is ready", 30_000, async () => {
     const answer = await fetch(`http://127.0.0.1:${ports.OPS_PORT}/readyz`);

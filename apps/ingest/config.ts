@@ -1,9 +1,8 @@
 // The only reader of the environment in the ingest app.
-import { type Environment, edgeVariables, readEnvironment } from "../../infra/runtime/environment.ts";
+import { type Environment, readEnvironment, variablesOf } from "../../infra/runtime/environment.ts";
 
-const names = [...edgeVariables, "REDIS_URL", "CLICKHOUSE_URL", "MERCADOPAGO_URL"] as const;
-export type Config = Environment<(typeof names)[number]>;
+export type Config = Environment<(typeof variablesOf.ingest)[number]>;
 
 /** Throws one Error naming every variable that is missing or wrong. */
 export const readConfig = (env: Readonly<Record<string, string | undefined>> = process.env): Config =>
-  readEnvironment("ingest", names, env);
+  readEnvironment("ingest", variablesOf.ingest, env);

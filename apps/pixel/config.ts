@@ -1,8 +1,8 @@
 // The only reader of the environment in the host of pixels.
-import { type Environment, edgeVariables, readEnvironment } from "../../infra/runtime/environment.ts";
+import { type Environment, readEnvironment, variablesOf } from "../../infra/runtime/environment.ts";
 
-export type Config = Environment<(typeof edgeVariables)[number]>;
+export type Config = Environment<(typeof variablesOf.pixel)[number]>;
 
-/** Throws one Error naming every variable that is missing or wrong. */
+/** Throws one Error that names every variable that is missing or wrong. */
 export const readConfig = (env: Readonly<Record<string, string | undefined>> = process.env): Config =>
-  readEnvironment("the host of pixels", edgeVariables, env);
+  readEnvironment("the host of pixels", variablesOf.pixel, env);

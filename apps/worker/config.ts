@@ -1,22 +1,8 @@
 // The only reader of the environment in the worker.
-import { type Environment, readEnvironment } from "../../infra/runtime/environment.ts";
+import { type Environment, readEnvironment, variablesOf } from "../../infra/runtime/environment.ts";
 
-const names = [
-  ...(["OPS_PORT", "INSTANCE_NAME", "LOG_LEVEL", "TLS_CERT_FILE", "TLS_KEY_FILE"] as const),
-  ...(["GEOIP_CITY_DB", "GEOIP_ASN_DB", "NETWORKS_FILE"] as const),
-  ...([
-    "KAFKA_BROKERS",
-    "KAFKA_TOPIC_PREFIX",
-    "SCHEMA_REGISTRY_URL",
-    "REDIS_URL",
-    "POSTGRES_URL",
-    "CLICKHOUSE_URL",
-    "OBJECT_STORE_URL",
-    "TRIBUTARY_SECRET",
-  ] as const),
-] as const;
-export type Config = Environment<(typeof names)[number]>;
+export type Config = Environment<(typeof variablesOf.worker)[number]>;
 
-/** Throws one Error naming every variable that is missing or wrong. */
+/** Throws one Error that names every variable that is missing or wrong. */
 export const readConfig = (env: Readonly<Record<string, string | undefined>> = process.env): Config =>
-  readEnvironment("the worker", names, env);
+  readEnvironment("the worker", variablesOf.worker, env);

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { AppLogin } from "../postgres/logins.ts";
+import { variables, variablesOfModule } from "../runtime/environment.ts";
 import type { StackConfig } from "./config.ts";
 import { type Charge, STOP_MS } from "./keep-running.ts";
 import type { Place } from "./service.ts";
@@ -31,6 +32,24 @@ export interface App {
 // joined. Giving up earlier would kill the next joiner, and so never end.
 const READY_MS = 90_000;
 
+/** What Node, its libraries and the machine need; also every NODE_*. */
+const OF_MACHINE = ["PATH", "HOME", "TZ", "LANG", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "SystemRoot"];
+
+type Variables = Readonly<Record<string, string | undefined>>;
+/**
+ * Picks what an app reads, so that none has another's secrets, nor those of the shell. The program
+ * of a test gets what any app reads. Never an owner's password.
+ */
+const ownVariables = ({ module }: App, given: Variables): Variables => {
+  const own: readonly string[] = variablesOfModule(module) ?? Object.keys(variables);
+  return Object.fromEntries(
+    Object.entries(given).filter(
+      ([name]) =>
+        name !== "POSTGRES_ADMIN_URL" && (own.includes(name) || OF_MACHINE.includes(name) || name.startsWith("NODE_")),
+    ),
+  );
+};
+
 /**
  * How the supervisor runs an app; `ports` has one port under its name and one under its name with
  * `-ops`.
@@ -49,7 +68,6 @@ export function chargeOfApp(
     OPS_PORT: String(ports[`${app.name}-ops`]),
     INSTANCE_NAME: app.name,
     LOG_LEVEL: config.LOG_LEVEL,
-    ...app.env,
   };
   return {
     name: app.name,
@@ -63,8 +81,7 @@ export function chargeOfApp(
     prepare: async () => {
       if (!existsSync(file)) throw new Error(`${file} is missing; compile first: npm run build.`);
     },
-    // An app must not have an owner's password.
-    env: () => ({ ...config.inherited, ...env, POSTGRES_ADMIN_URL: undefined, ...appEnv }),
+    env: () => ({ ...ownVariables(app, { ...config.inherited, ...env, ...appEnv }), ...app.env }),
     readyWithinMs: READY_MS,
     stopSignal: "SIGTERM",
     stopWithinMs: STOP_MS,

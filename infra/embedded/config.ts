@@ -27,7 +27,7 @@ const serverEnvironment = z.object({
 });
 
 export type StackConfig = Readonly<z.infer<typeof stackEnvironment>> & {
-  /** The whole environment, which is passed on to children. */
+  /** The whole environment; a child gets what it reads (app.ts). */
   readonly inherited: Readonly<Record<string, string | undefined>>;
 };
 export type ServerConfig = Readonly<z.infer<typeof serverEnvironment>>;

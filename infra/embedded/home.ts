@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { AppLogin } from "../postgres/logins.ts";
+import { type AppLogin, appLogins } from "../postgres/logins.ts";
 import { LockHeld, lockFile } from "../runtime/lock.ts";
 
 /** Secrets made once per folder; kept in `secrets.json`, mode 0600. */
@@ -91,6 +91,11 @@ export function writeJson(file: string, value: unknown): void {
 }
 
 const password = (): string => randomBytes(18).toString("base64url");
+/** A login that came later than the folder gets its password now. */
+const passwordsOf = (kept: Partial<Secrets["postgresLogins"]> = {}): Secrets["postgresLogins"] => {
+  const names = Object.keys(appLogins) as AppLogin[];
+  return Object.fromEntries(names.map((name) => [name, kept[name] ?? password()])) as Record<AppLogin, string>;
+};
 
 /**
  * Returns the secrets of a folder, which the first call makes. @throws Error when the file is
@@ -108,12 +113,7 @@ export function secretsOf(home: Home): Secrets {
     tributary: kept?.tributary ?? randomBytes(32).toString("base64url"),
     postgresOwner: kept?.postgresOwner ?? password(),
     postgresApp: kept?.postgresApp ?? password(),
-    postgresLogins: {
-      ingest: kept?.postgresLogins?.ingest ?? password(),
-      worker: kept?.postgresLogins?.worker ?? password(),
-      api: kept?.postgresLogins?.api ?? password(),
-      keeper: kept?.postgresLogins?.keeper ?? password(),
-    },
+    postgresLogins: passwordsOf(kept?.postgresLogins),
     clickhouseOwner: kept?.clickhouseOwner ?? password(),
     clickhouseApp: kept?.clickhouseApp ?? password(),
     redisOwner: kept?.redisOwner ?? password(),

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
-import { groupRoles, roleStatements } from "./logins.ts";
+import { revokeStatements, roleStatements } from "./logins.ts";
 import { openPool, sql } from "./sql.ts";
 
 export interface Migration {
@@ -163,6 +163,7 @@ export const migrate = async (
       applied.push(migration.file);
       options.log?.(`applied ${migration.file}`);
     }
+    for (const statement of revokeStatements()) await patiently(() => db.query(statement));
     return { applied };
   } finally {
     // Closing the session releases the lock, whatever state it is in.
@@ -218,7 +219,6 @@ const makeRoles = async (db: pg.PoolClient, appPassword: string): Promise<void> 
     "alter role tributary_app login nocreatedb nocreaterole connection limit -1 password " +
       `${pg.escapeLiteral(appPassword)}`,
     "revoke create on schema public from public",
-    `grant usage on schema public to tributary_app, ${groupRoles.join(", ")}`,
   ];
   for (const statement of statements) await patiently(() => db.query(statement));
   const { rows } = await db.query<{ rolname: string }>(

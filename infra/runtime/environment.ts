@@ -214,7 +214,7 @@ export const variables = {
 export type Variable = keyof typeof variables;
 
 /** The variables of every app that opens a port. */
-export const serverVariables = [
+const serverVariables = [
   "HOST",
   "PORT",
   "OPS_PORT",
@@ -237,6 +237,45 @@ export const edgeVariables = [
   "TRIBUTARY_HOME",
   "TRIBUTARY_SECRET",
 ] as const satisfies readonly Variable[];
+
+const sideVariables = ["OPS_PORT", "INSTANCE_NAME", "LOG_LEVEL", "TLS_CERT_FILE", "TLS_KEY_FILE"] as const;
+const logVariables = ["KAFKA_BROKERS", "KAFKA_TOPIC_PREFIX", "SCHEMA_REGISTRY_URL"] as const;
+const storeVariables = ["REDIS_URL", "POSTGRES_URL", "CLICKHOUSE_URL", "OBJECT_STORE_URL", "TRIBUTARY_SECRET"] as const;
+const placeVariables = ["GEOIP_CITY_DB", "GEOIP_ASN_DB", "NETWORKS_FILE"] as const;
+
+/**
+ * The variables that each app reads, by the name of its folder in `apps/`. `npm start` and
+ * docker-compose.yml give a process these and no others.
+ */
+export const variablesOf = {
+  ingest: [...edgeVariables, "REDIS_URL", "CLICKHOUSE_URL", "MERCADOPAGO_URL"],
+  links: edgeVariables,
+  pixel: edgeVariables,
+  upload: edgeVariables,
+  worker: [...sideVariables, ...placeVariables, ...logVariables, ...storeVariables],
+  api: [
+    ...serverVariables,
+    ...logVariables,
+    ...storeVariables,
+    ...(["OIDC_ISSUER", "SMTP_URL", "PORTAL_URL"] as const),
+    ...(["TRACKING_URL", "PIXEL_URL", "INGEST_URL", "UPLOAD_URL"] as const),
+  ],
+  keeper: [
+    ...sideVariables,
+    ...placeVariables,
+    ...logVariables,
+    ...storeVariables,
+    "SMTP_URL",
+    "RESTART_COMMAND",
+    "TRIBUTARY_HOME",
+  ],
+} as const satisfies Readonly<Record<string, readonly Variable[]>>;
+
+/** Undefined for a module that is no app of the product. */
+export const variablesOfModule = (module: string): readonly Variable[] | undefined => {
+  const name = /^apps\/(\w+)\/main\.js$/.exec(module)?.[1] ?? "";
+  return Object.hasOwn(variablesOf, name) ? variablesOf[name as keyof typeof variablesOf] : undefined;
+};
 
 export type Environment<Names extends Variable> = {
   readonly [Name in Names]: z.output<(typeof variables)[Name]["schema"]>;

@@ -17,7 +17,7 @@ test("passwords of the apps' own logins are hidden like every other", () => {
   vi.stubEnv("TRIBUTARY_HOME", join(folder, "home"));
   const { postgresLogins, ...others } = secretsOf(openHome(join(folder, "home")));
   const texts = [...Object.values(postgresLogins), ...Object.values(others)];
-  expect(new Set(texts).size).toBe(12);
+  expect(new Set(texts).size).toBe(15);
   expect(hiddenSecrets()).toEqual(expect.arrayContaining(texts));
   expect(hiddenSecrets().every((text) => typeof text === "string" && !text.includes("[object"))).toBe(true);
 });

@@ -1,4 +1,5 @@
-// Each app has one login: the roles that it may take on, and the refusal of all others.
+// Each app has one login: the roles that it may take on, the refusal of all others, and every right
+// that it has, as itself or by a role.
 import type { PoolClient } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type AppLogin, appLogins, groupRoles } from "../../infra/postgres/logins.ts";
@@ -28,7 +29,7 @@ const asGroup = (login: string, group: string, statement: string): Promise<unkno
   });
 
 describe.each(Object.keys(appLogins) as AppLogin[])("the login of %s", (app) => {
-  const { role, groups } = appLogins[app];
+  const { role, base, groups } = appLogins[app];
 
   test("takes on the roles that it needs, and is refused every other", async () => {
     for (const group of groupRoles) {
@@ -40,14 +41,155 @@ describe.each(Object.keys(appLogins) as AppLogin[])("the login of %s", (app) => 
     await expect(asGroup(role, "tributary_owner", "select 1")).rejects.toThrow(/permission denied to set role/);
   });
 
-  test("sees what an app sees, and nothing of its roles by accident", async () => {
-    await asLogin(role, async (tx) => {
-      expect((await tx.query("select * from memory_state limit 1")).rows).toBeDefined();
-      expect((await tx.query("select 1 from clients")).rows).toEqual([]);
-    });
+  test("sees nothing of its roles by accident", async () => {
+    const clients = asLogin(role, async (tx) => (await tx.query("select 1 from clients")).rows);
+    if (base === "tributary_app" || app === "ingest") expect(await clients).toEqual([]);
+    else await expect(clients).rejects.toThrow(/permission denied/);
     await expect(asLogin(role, (tx) => tx.query("select 1 from users"))).rejects.toThrow(/permission denied/);
     await expect(asLogin(role, (tx) => tx.query("select 1 from client_secrets"))).rejects.toThrow(/permission denied/);
     await expect(asLogin(role, (tx) => tx.query("create table mine (n int)"))).rejects.toThrow(/permission denied/);
+  });
+});
+
+/**
+ * Rights to tables that a login has as itself and by the roles that it may take on: `table right`,
+ * and the columns where it has the right to some of them.
+ */
+const rightsOf = async (login: string, rights: readonly string[]): Promise<readonly string[]> => {
+  const { rows } = await database.adminPool.query<{ held: string }>(
+    `with roles as (select oid from pg_roles where pg_has_role($1, oid, 'SET')),
+      whole as (
+        select distinct c.oid, "right" from pg_class c, roles r, unnest($2::text[]) as "right"
+        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm')
+          and has_table_privilege(r.oid, c.oid, "right")),
+      part as (
+        select a.attrelid as oid, "right", string_agg(distinct a.attname, ', ' order by a.attname) as columns
+        from pg_attribute a join pg_class c on c.oid = a.attrelid, roles r, unnest($2::text[]) as wanted ("right")
+        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm') and a.attnum > 0
+          and not a.attisdropped and "right" not in ('DELETE', 'TRUNCATE')
+          and has_column_privilege(r.oid, a.attrelid, a.attnum, "right")
+          and not exists (select from whole w where w.oid = a.attrelid and w."right" = wanted."right")
+        group by 1, 2)
+    select oid::regclass || ' ' || "right" as held from whole
+    union all select oid::regclass || ' ' || "right" || ' (' || columns || ')' from part order by held`,
+    [login, rights],
+  );
+  return rows.map(({ held }) => held);
+};
+
+describe("an edge writes what it takes and no more", () => {
+  const host = [
+    ...["ingest_path_checks DELETE", "ingest_path_checks INSERT", "installation_secrets INSERT"],
+    ...["secret_holders DELETE", "secret_holders INSERT", "secret_holders UPDATE"],
+  ];
+  const files = [
+    ...["import_rows DELETE", "import_rows INSERT", "imports INSERT", "imports UPDATE", "outbox INSERT"],
+    ...["upload_parts INSERT", "upload_parts UPDATE (stored_at)"],
+  ];
+  const pages = [
+    ...["client_secrets UPDATE (recording_vault)", "pixel_sightings DELETE", "pixel_sightings INSERT"],
+    ...["pixel_sightings UPDATE", "recording_chunks INSERT", "recording_keys INSERT", "recordings INSERT"],
+    "recordings UPDATE",
+  ];
+  const requests = [
+    ...["audit INSERT", "jobs INSERT", "postback_marks INSERT", "pulls INSERT", "replays INSERT"],
+    ...["source_payloads DELETE", "source_payloads INSERT"],
+    ...["source_payloads UPDATE (code, outcome, received_at)", "tokens UPDATE (last_used_at)"],
+  ];
+  const written: Readonly<Record<string, readonly string[]>> = {
+    // As pixel and upload hosts of the release before, which log in as this one.
+    ingest: [...host, ...files, ...pages, ...requests],
+    links: host,
+    pixel: [...host, ...pages],
+    upload: [...host, ...files],
+  };
+  test.each(Object.entries(written))("%s", async (app, expected) => {
+    const { role } = appLogins[app as AppLogin];
+    expect(await rightsOf(role, ["INSERT", "UPDATE", "DELETE", "TRUNCATE"])).toEqual([...expected].sort());
+  });
+
+  test("links, pixel and upload read no secret, token, money or letter", async () => {
+    const read = async (app: AppLogin) =>
+      (await rightsOf(appLogins[app].role, ["SELECT"])).map((held) => held.split(" ")[0]!);
+    const reference = await read("links");
+    for (const table of [
+      "client_secrets",
+      "tokens",
+      "users",
+      "jobs",
+      "audit",
+      "conversions",
+      "memory_state",
+      "sources",
+    ])
+      expect(reference).not.toContain(table);
+    const beside = async (app: AppLogin) => (await read(app)).filter((table) => !reference.includes(table));
+    expect(await beside("pixel")).toEqual([
+      ...["client_secrets", "pixel_sightings", "recording_chunks", "recording_keys", "recordings"],
+    ]);
+    expect(await beside("upload")).toEqual(["import_rows", "imports", "upload_parts", "uploads"]);
+  });
+
+  test("of what is announced, audited and asked for, only its own kind", async () => {
+    const as = (app: AppLogin, statement: string) =>
+      asLogin(appLogins[app].role, async (tx) => {
+        await tx.query("set local app.clients = '7'");
+        return tx.query(statement);
+      });
+    const outbox = (topic: string, client: number) =>
+      `insert into outbox (topic, client_id, record) values ('${topic}', ${client}, '{}')`;
+    const audit = (action: string) => `insert into audit (actor, role, action, client_id, entity, request_id)
+      values ('token:1', 'token', '${action}', 7, 'rule:1', 'r')`;
+    const job = (kind: string) => `insert into jobs (job_id, kind, client_id, key, input, created_by)
+      values ('job_' || gen_random_uuid(), '${kind}', 7, 'k', '{}', 'token:1')`;
+    await expect(as("upload", outbox("domain.changes", 7))).resolves.toBeDefined();
+    await expect(as("ingest", audit("rule.backfill_started"))).resolves.toBeDefined();
+    await expect(as("ingest", job("backfill"))).resolves.toBeDefined();
+    for (const [app, statement] of [
+      ["upload", outbox("domain.changes", 8)],
+      ["upload", outbox("events.raw", 7)],
+      ["ingest", outbox("reference.changes", 7)],
+      ["ingest", audit("client.updated")],
+      ["ingest", job("import_undo")],
+    ] as const)
+      await expect(as(app, statement), statement).rejects.toThrow(/row-level security/);
+  });
+});
+
+describe("what stages remember of money", () => {
+  const tables = ["memory_state", "memory_outcome", "memory_mark"];
+  const columns = `"offset", topic, partition`;
+  const inserts = [
+    `insert into memory_state (stage, key, version, event_id, value, ${columns})
+      values ('s', 'k', 1, 'e', '', 1, 't', 0)`,
+    `insert into memory_outcome (stage, event_id, outcome, ${columns}) values ('s', 'e', '', 1, 't', 0)`,
+    `insert into memory_mark (stage, ${columns}) values ('s', 1, 't', 0)`,
+  ];
+  const updates = ["update memory_state set version = 2", `update memory_mark set "offset" = 2`];
+  const changed = (login: string, statement: string) =>
+    asLogin(login, async (tx) => (await tx.query(statement)).rowCount);
+  beforeAll(async () => {
+    for (const statement of inserts) await database.adminPool.query(statement.replace("'s'", "'kept'"));
+  });
+
+  test.each(["tributary_app_worker", "tributary_app_keeper", "tributary_app"])(
+    "%s reads and writes it",
+    async (login) => {
+      for (const table of tables) expect(await changed(login, `select from ${table}`)).toBe(1);
+      for (const statement of [...inserts, ...updates]) expect(await changed(login, statement)).toBe(1);
+    },
+  );
+  test.each(["tributary_app_api", "tributary_app_ingest"])("%s only reads it", async (login) => {
+    for (const table of tables) expect(await changed(login, `select from ${table}`)).toBe(1);
+    for (const statement of inserts) await expect(changed(login, statement)).rejects.toThrow(/row-level|permission/);
+    for (const statement of updates)
+      expect(await changed(login, statement).catch(({ message }) => message)).toSatisfy(
+        (result) => result === 0 || /permission denied/.test(String(result)),
+      );
+  });
+  test.each(["tributary_app_links", "tributary_app_pixel", "tributary_app_upload"])("%s does not", async (login) => {
+    for (const statement of [...tables.map((table) => `select from ${table}`), ...inserts, ...updates])
+      await expect(changed(login, statement)).rejects.toThrow(/permission denied/);
   });
 });
 
@@ -71,6 +213,16 @@ test("an edge knows tokens and the vault of recordings alone, and makes neither 
     "update client_secrets set hmac_secret = 'x'",
   ])
     await expect(edge(statement), statement).rejects.toThrow(/permission denied/);
+});
+
+test("an edge of the release before works after the migration, without the rights of tributary_app", async () => {
+  const { role } = appLogins.ingest;
+  await database.adminPool.query(`grant tributary_app to ${role} with inherit true, set false`);
+  await database.migrate();
+  await expect(asLogin(role, (tx) => tx.query("select from conversions"))).rejects.toThrow(/permission denied/);
+  // Pixels and uploads still log in as this one, and take on the role that they know.
+  for (const statement of ["select from recordings", "select from imports", "select from uploads"])
+    await expect(asGroup(role, "tributary_edge", statement)).resolves.toBeDefined();
 });
 
 test("a login that was given more by hand has it taken back by the next migration", async () => {

@@ -163,7 +163,7 @@ test("the next start finds it, a second story comes out the same, and Ctrl-C sto
   expectStory(await secondStory(installation));
   expect(await storedIn(services.clickhouse.url)).toBe(18);
   expect(await loginsIn(services.postgres.url)).toEqual(
-    ["api as api", "ingest as ingest", "keeper as keeper", "pixel as ingest", "worker as worker"].map((login) =>
+    ["api as api", "ingest as ingest", "keeper as keeper", "pixel as pixel", "worker as worker"].map((login) =>
       login.replace(" as ", " as tributary_app_"),
     ),
   );

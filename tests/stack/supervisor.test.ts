@@ -43,6 +43,7 @@ describe("a stack with an app", () => {
         },
       ],
       apps: [app],
+      config: { ...ownConfig(), inherited: { ...ownConfig().inherited, STRANGE_PASSWORD: "of the shell" } },
     });
     expect(order).toEqual(["before the app"]);
     const run = jsonOf(join(here.home, "run.json"));
@@ -66,7 +67,7 @@ describe("a stack with an app", () => {
     expect(statSync(join(here.home, "secrets.json")).mode & 0o777).toBe(0o600);
   });
 
-  test("gives the app its addresses and arguments, and no owner's password", async () => {
+  test("gives the app its addresses and arguments, no owner's password and none of the shell", async () => {
     const answer = await fetch(jsonOf(join(here.home, "run.json")).apps.ingest.ops_url);
     const { env, args } = (await answer.json()) as { env: Record<string, string>; args: string[] };
     expect(args).toEqual(["one", "two"]);
@@ -77,6 +78,7 @@ describe("a stack with an app", () => {
       TRIBUTARY_SECRET: expect.stringMatching(/^[\w-]{43}$/),
     });
     expect(env.POSTGRES_ADMIN_URL).toBeUndefined();
+    expect(env.STRANGE_PASSWORD).toBeUndefined();
     expect(`http://127.0.0.1:${env.PORT}`).toBe(jsonOf(join(here.home, "run.json")).apps.ingest.url);
     expect(env.INGEST_URL).toBe(`http://127.0.0.1:${env.PORT}`);
   });

@@ -15,6 +15,7 @@ import { openLog } from "../../infra/runtime/log.ts";
 import { openScope } from "../../infra/runtime/scope.ts";
 import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { letDemoUsersIn } from "../../modules/running/installation/seed.ts";
+import { asApp } from "./as-app.ts";
 import { freePort } from "./ingest.ts";
 
 const LOGIN_SECRET = "only this suite knows it";
@@ -71,7 +72,7 @@ export const startApi = async (env: Readonly<Record<string, string>>): Promise<R
     throw error;
   });
   const own = { PORT: String(port), OPS_PORT: String(opsPort), INSTANCE_NAME: "api-test", LOG_LEVEL: "silent" };
-  await api(readConfig({ ...env, ...own, OIDC_ISSUER: issuer, SMTP_URL: smtpUrl }), log)(scope);
+  await api(readConfig({ ...asApp(env, "api"), ...own, OIDC_ISSUER: issuer, SMTP_URL: smtpUrl }), log)(scope);
   await until("the platform API is ready", 30_000, async () => {
     const answer = await fetch(`http://127.0.0.1:${opsPort}/readyz`);
     if (!answer.ok) throw new Error(await answer.text());

@@ -14,6 +14,7 @@ import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { createToken } from "../../modules/access/tokens/tokens.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { topics } from "../../topics.ts";
+import { asApp } from "./as-app.ts";
 import type { SharedStack } from "./shared-stack.ts";
 
 let started = 0;
@@ -45,7 +46,7 @@ export const startIngest = async (env: Readonly<Record<string, string>>): Promis
   started += 1;
   const name = `ingest-test-${started}`;
   const config = readConfig({
-    ...env,
+    ...asApp(env, "ingest"),
     PORT: String(port),
     OPS_PORT: String(opsPort),
     INSTANCE_NAME: name,

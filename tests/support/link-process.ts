@@ -1,6 +1,7 @@
 // The host of tracking links as a separate process on the servers of the suite, which tests can
 // kill.
 import { until } from "../../infra/runtime/timing/wait-until.ts";
+import { asApp } from "./as-app.ts";
 import { root, spawned } from "./e2e-product.ts";
 import { freePort } from "./ingest.ts";
 import type { SharedStack } from "./shared-stack.ts";
@@ -20,8 +21,8 @@ export interface LinkProcess {
 export const startLinks = async ({ env }: SharedStack, name: string): Promise<LinkProcess> => {
   const [port, opsPort] = [await freePort(), await freePort()];
   const { child, done, stdout } = spawned([`${root}/dist/apps/links/main.js`], {
-    ...process.env,
-    ...env,
+    PATH: process.env.PATH,
+    ...asApp(env, "links"),
     PORT: String(port),
     OPS_PORT: String(opsPort),
     INSTANCE_NAME: name,

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { until } from "../../infra/runtime/timing/wait-until.ts";
+import { asApp } from "./as-app.ts";
 import { root, spawned } from "./e2e-product.ts";
 import { freePort } from "./ingest.ts";
 import type { SharedStack } from "./shared-stack.ts";
@@ -29,7 +30,7 @@ export const startPixel = async (
   const log = join(mkdtempSync(join(tmpdir(), "tributary-pixel-")), "hits");
   const faults = { FAILPOINTS: failpoints, FAILPOINT_LOG: log, INSTANCE_NAME: name };
   const args = ["--conditions=faults", `${root}/dist/apps/pixel/main.js`];
-  const { child } = spawned(args, { ...process.env, ...env, ...ports, ...faults });
+  const { child } = spawned(args, { PATH: process.env.PATH, ...asApp(env, "pixel"), ...ports, ...faults });
   const died = new Promise<NodeJS.Signals | null>((resolve) => child.once("exit", (_code, signal) => resolve(signal)));
   await until("the host of pixels is ready", 30_000, async () => {
     const answer = await fetch(`http://127.0.0.1:${ports.OPS_PORT}/readyz`);

@@ -114,7 +114,7 @@ const write = (pool: pg.Pool, all: readonly Sighting[], now: UnixMs): Promise<vo
           last_at = greatest(known.last_at, excluded.last_at)`);
       await tx.query(sql`delete from pixel_sightings where hour < ${new Date(now - KEPT_DAYS * 24 * HOUR_MS)}`);
     },
-    { role: "tributary_edge" },
+    { role: "tributary_pixel" },
   );
 
 /** The sightings of the last days by code and subject, most frequent first. */

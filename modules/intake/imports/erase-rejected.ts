@@ -98,7 +98,7 @@ export const rewriteRejected = async ({
           select import_id, client_id, errors_erase_at::text as marked, finished_at is not null as has_ended
           from imports where errors_erase_at is not null order by errors_erase_at limit ${MOST}`)
       ).rows,
-    { role: "tributary_edge" },
+    { role: "tributary_upload" },
   );
   for (const { import_id, client_id, marked: at, has_ended } of marked) {
     const erased = await erasedSubjects(pool, client_id);
@@ -115,7 +115,7 @@ export const rewriteRejected = async ({
         (tx) =>
           tx.query(sql`update imports set errors_erase_at = null
             where import_id = ${import_id} and errors_erase_at = ${at}::timestamptz`),
-        { role: "tributary_edge" },
+        { role: "tributary_upload" },
       );
   }
 };

@@ -51,10 +51,10 @@ export interface RowCounts {
 const LEASE = { text: "interval '15 minutes'", values: [] };
 /** Longer than a sender needs for one piece of a file that has been cancelled. */
 const LAST_PIECE = { text: "interval '10 minutes'", values: [] };
-const edge = { role: "tributary_edge" } as const;
+const uploading = { role: "tributary_upload" } as const;
 
 const within = <T>(pool: Pool, clients: readonly number[] | null, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
-  transaction(pool, clients, work, edge);
+  transaction(pool, clients, work, uploading);
 
 /** The most open imports of a partner. */
 const MOST_OPEN = 100;

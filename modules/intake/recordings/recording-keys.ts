@@ -1,5 +1,5 @@
 // The key of each recorded device in Postgres, encrypted under the vault of its client. A
-// transaction reads and makes keys as tributary_edge.
+// transaction reads and makes keys as tributary_pixel.
 import { randomBytes } from "node:crypto";
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";

@@ -103,7 +103,7 @@ const contentOf = (
         where client_id = any (${[clientId]}::int[]) and session_id = ${sessionId} order by first_at, page, seq`);
       return { key, places: rows.map((row): ChunkPlace => ({ clientId, sessionId, ...row })) };
     },
-    { role: "tributary_edge", isReadOnly: true },
+    { role: "tributary_pixel", isReadOnly: true },
   );
 
 const pagesOf = async (objects: Pick<Objects, "get">, key: Buffer, places: readonly ChunkPlace[]) => {

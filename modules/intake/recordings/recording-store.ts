@@ -49,7 +49,7 @@ export const recordingsLock = (clientId: number): string => `tributary.recording
 export const storeChunk = async (ports: RecordingPorts, taken: TakenChunk): Promise<NotTaken | undefined> => {
   const { chunk } = taken;
   const found = await transaction(ports.pool, [chunk.clientId], (tx) => nameChunk(tx, ports, taken), {
-    role: "tributary_edge",
+    role: "tributary_pixel",
   });
   if (typeof found === "string") return found;
   hit("recording-named");

@@ -1,11 +1,22 @@
 // Generates the services of docker-compose.yml that are apps of the product, as text. What they
-// share is written there by hand (`x-app`).
+// share is written there by hand (`x-app`), and so is the value of every other variable
+// (`x-variables`).
 import { appLogins } from "../../../infra/postgres/logins.ts";
+import { type Variable, variablesOf, variablesOfModule } from "../../../infra/runtime/environment.ts";
 import { imageOptions, type ProductApp } from "./product.ts";
 
 const HOME = "/home/node/.tributary";
 /** Every app listens on this port in its container; the image sets it. */
 const PORT = 8080;
+
+const lists: readonly (readonly Variable[])[] = Object.values(variablesOf);
+/**
+ * Variables that `x-app` sets for all apps, the image, or the service itself.
+ */
+const isSetElsewhere = (name: Variable): boolean =>
+  ["HOST", "PORT"].includes(name) || lists.every((list) => list.includes(name));
+const ownVariables = ({ module }: ProductApp): readonly Variable[] =>
+  (variablesOfModule(module) ?? []).filter((name) => !isSetElsewhere(name)).toSorted();
 
 const nameOf = (option: string): string => option.split("=")[0]!;
 /** Node applies the last of repeated options. */
@@ -41,6 +52,7 @@ const serviceOf = (app: ProductApp): string => {
     "      <<: *environment",
     `      INSTANCE_NAME: ${name}`,
     `      POSTGRES_URL: postgres://${role}:${password}@postgres:5432/tributary`,
+    ...ownVariables(app).map((variable) => `      ${variable}: *${variable}`),
     ...(container.spool === undefined
       ? []
       : ["    volumes:", `      - tributary:${HOME}`, `      - ${container.spool}:${HOME}/spool`]),

@@ -78,7 +78,7 @@ export const apps: readonly ProductApp[] = [
   {
     name: "links",
     module: "apps/links/main.js",
-    login: "ingest",
+    login: "links",
     nodeArgs: HEAP,
     publicUrl: "TRACKING_URL",
     container: { port: 8084 },
@@ -86,7 +86,7 @@ export const apps: readonly ProductApp[] = [
   {
     name: "pixel",
     module: "apps/pixel/main.js",
-    login: "ingest",
+    login: "pixel",
     nodeArgs: HEAP,
     publicUrl: "PIXEL_URL",
     container: {
@@ -97,7 +97,7 @@ export const apps: readonly ProductApp[] = [
   {
     name: "upload",
     module: "apps/upload/main.js",
-    login: "ingest",
+    login: "upload",
     nodeArgs: SMALL,
     publicUrl: "UPLOAD_URL",
     container: {

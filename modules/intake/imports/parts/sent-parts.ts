@@ -7,7 +7,7 @@ import { partKey } from "../import-file.ts";
 import type { ImportState } from "../import-state.ts";
 
 const within = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
-  transaction(pool, null, work, { role: "tributary_edge" });
+  transaction(pool, null, work, { role: "tributary_upload" });
 
 /** The fields of an upload that the upload host needs. */
 export interface OpenUpload {

@@ -54,7 +54,7 @@ export const claimRows = (
         return first?.is_counted ? "taken" : "under_way";
       });
     },
-    { role: "tributary_edge" },
+    { role: "tributary_upload" },
   );
 
 /**

@@ -15,15 +15,23 @@ import type { Sender } from "./senders.ts";
 const needed = ["ingest", "ingest-standby", "worker-chain", "worker-money"];
 const services = ["kafka", "postgres", "clickhouse", "redis", "registry"] as const;
 
-/** Opens the stack that runs in the folder, or starts the processes that store an event there. */
-export const openEdgeStack = async (
+interface StackChoice {
+  /** All processes, in place of those that store an event. */
+  readonly isWhole?: boolean;
+  /** A new one, also if another runs in the folder. */
+  readonly isNew?: boolean;
+}
+
+/** Opens the stack that runs in the folder, or starts one below it. */
+export const openFuzzStack = async (
   home: string,
+  { isWhole = false, isNew = false }: StackChoice = {},
 ): Promise<{ readonly target: Target; readonly close: () => Promise<void> }> => {
-  if (existsSync(join(home, "run.json"))) {
+  if (!isNew && existsSync(join(home, "run.json"))) {
     const target = await openTarget(home);
     return { target, close: target.close };
   }
-  tell("nothing runs here: a stack of its own is started for this");
+  tell("a stack of its own is started for this");
   const folder = join(home, "fuzz-stack");
   const stack = await startStack({
     home: folder,
@@ -31,7 +39,7 @@ export const openEdgeStack = async (
     config: ownConfig(),
     services,
     steps,
-    apps: apps.filter(({ name }) => needed.includes(name)),
+    apps: apps.filter(({ name }) => isWhole || needed.includes(name)),
     onEvent: ({ text }) => tell(text),
   });
   const target = await openTarget(folder);

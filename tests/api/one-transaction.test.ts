@@ -28,7 +28,7 @@ beforeAll(async () => {
   mortal = mortalPool(database, 2);
   const { pool } = mortal;
   const user = { user_id: 1, email: "ana@example.com", name: "Ana", role: "admin", partner_id: null, client_ids: [] };
-  const person = { ...user, locale: "es" };
+  const person = { ...user, all_clients: false, locale: "es" };
   const cursorKeys = [Buffer.alloc(32)];
   const ports = {
     identify: async () => person,
@@ -42,7 +42,7 @@ beforeAll(async () => {
     cursorKeys,
   };
   const keyring = keyringOf(randomBytes(32).toString("base64url"));
-  const routes = await routesOf({ pool, cursorKeys, keyring, version: "test" } as never);
+  const routes = await routesOf({ pool, cursorKeys, keyring, hosts: {}, version: "test" } as never);
   server = createServer(apiApp(routes, ports as unknown as ServerPorts)).listen(0, "127.0.0.1");
   await once(server, "listening");
 });

@@ -199,7 +199,9 @@ test("an import is undone once, wherever its keeper dies, and its counts and sum
   }
   await keeper();
   const counts = { taken_back: 700, uncredited: 0, copies: 0, decided: 1, no_sale: 1, not_stored: 0 };
-  expect(await ended(job_id)).toMatchObject({ result: { ...counts, sums: { MXN: "70000000" } } });
+  expect(await ended(job_id)).toMatchObject({
+    result: { ...counts, sums: [{ currency: "MXN", amount: "700000.00" }] },
+  });
   const shown = (await ask(`/api/imports/${import_id}`, { token: admin })).body;
   expect(shown).toMatchObject({
     undone_at: expect.any(String),

@@ -224,7 +224,7 @@ test("a payload and a notice that were refused come back by themselves once thei
   };
   const send = async (path: string, body: string, headers: Record<string, string> = {}): Promise<number> => {
     const given = { "content-type": "application/json", ...headers };
-    return (await fetch(`${product.ingestUrl}${path}`, { method: "POST", body, headers: given })).status;
+    return (await fetch(new URL(path, product.ingestUrl), { method: "POST", body, headers: given })).status;
   };
   const refused = (name: string, post: () => Promise<number>) =>
     until(`${name} is refused`, 30_000, async () => expect(await post()).toBe(400));

@@ -33,15 +33,15 @@ export interface Snapshot<T> {
   readonly close: () => Promise<void>;
 }
 
-/**
- * `take` gets the previous snapshot and returns the next one: a changed one, or the same value with
- * a newer time if nothing changed.
- */
 /** Between two snapshots that `again` begins. */
 const REST_MS = 100;
 /** The longest wait of `again`, for a database that has just gone away. */
 const PATIENCE_MS = 1_000;
 
+/**
+ * `take` gets the previous snapshot and returns the next one: a changed one, or the same value with
+ * a newer time if nothing changed.
+ */
 export const keepSnapshot = <T>(
   take: (before: SnapshotAt<T> | undefined) => Promise<SnapshotAt<T>>,
   options: { readonly pollMs: number; readonly onError?: ((error: unknown) => void) | undefined },

@@ -34,7 +34,7 @@ const codes: readonly (readonly [command: RegExp, code: number])[] = [
 /** Values that a command prints once and that later ones need. */
 const learned: Record<string, string> = {};
 const learn = (printed: string): void => {
-  const key = /\/postback\/external\/src_2\?key=(\S+)/.exec(printed)?.[1];
+  const key = /\/postback\/external\/src_3\?key=(\S+)/.exec(printed)?.[1];
   if (key !== undefined) learned.KEY = key;
 };
 
@@ -114,7 +114,6 @@ const lived = async (): Promise<Here> => {
     [/AQGh_\w+/g, "pages-1"],
     [/http:\/\/127\.0\.0\.1:(?:3000|20153)/g, product.ingestUrl],
     [/http:\/\/127\.0\.0\.1:29273/g, product.stack.run.apps["ingest-standby"]!.url!],
-    [/CLIENT=1\b/g, `CLIENT=${id}`],
     ...PROGRAMS.filter((program) => !isHereToo(program)).map(
       (program) => [new RegExp(`^${program} .*$`, "gm"), ""] as const,
     ),

@@ -35,9 +35,9 @@ const MAY_RESTORE = ["admin", "operator"];
 
 /**
  * Clients that the caller may not see stay; all other fields act at every client of the partner.
- * Throws RefusalError: missing, `partner_left`,
- * `partner_archived`, `version_conflict`, `email_in_use`, `referral_code_taken`, `currency_in_use`,
- * forbidden `shared_partner`, unknown or archived clients.
+ * Throws RefusalError: missing, `partner_left`, `partner_archived`, `version_conflict`,
+ * `email_in_use`, `referral_code_taken`, `currency_in_use`, forbidden `shared_partner`, unknown or
+ * archived clients.
  */
 export const changePartner = async (work: Work, { partner_id, patch, version }: PartnerChange): Promise<void> => {
   const { state, shown: before } = await openPartner(work, partner_id, SETTINGS);

@@ -126,7 +126,7 @@ const list = ({ client: slugOrId, json }: ClientOption & { readonly json?: boole
     if (json) return printJson({ data: rows });
     print(
       table(
-        ["processor", "saved", "path on the ingest host"],
+        ["processor", "saved", "address of its notices"],
         rows.map(({ processor, updated_at, path }) => [processor, minuteOf(updated_at), path]),
       ),
     );

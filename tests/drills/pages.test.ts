@@ -155,6 +155,8 @@ describe.each(pages)("$page", ({ commands }) => {
     const allowed = [0, ...codes.flatMap(([of, other]) => (of.test(command) ? [other] : []))];
     expect(allowed, `${command}\n${stdout}${stderr}`).toContain(code);
     learn(stdout + stderr);
+    // curl ends with 0 whatever the answer is.
+    expect(stdout, command).not.toContain("urn:tributary:problem:");
     expect(stderr, command).not.toMatch(/^ +at .*\.(?:ts|js|mjs):\d+/m);
   });
 });

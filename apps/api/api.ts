@@ -81,7 +81,7 @@ const openPorts = async (config: Config, stores: Stores, log: Log, scope: Scope)
 /** The ports of the checks before a route. */
 const serverPorts = (
   config: Config,
-  { pool, figures, tokens, leads, limit, planOf }: Stores,
+  { pool, figures, tokens, leads, limit, planOf, quotas }: Stores,
   { cursorKeys, portal }: OpenPorts,
   { count, log }: Pick<ServerPorts, "count" | "log">,
 ): ServerPorts => {
@@ -94,7 +94,7 @@ const serverPorts = (
     files: { underWay: 0 },
     turn: openTurns(DEAR),
     trustedProxies: config.TRUSTED_PROXIES,
-    ...{ pool, figures, limit, planOf, cursorKeys, portal, count, log },
+    ...{ pool, figures, limit, planOf, quotas, cursorKeys, portal, count, log },
   };
 };
 

@@ -14,6 +14,7 @@ import type { Log } from "../../infra/runtime/log.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import type { User } from "../../modules/access/users/users.ts";
 import { RefusalError } from "../../modules/base/refusal.ts";
+import { expectQuota, type Quotas } from "../../modules/intake/quotas/quotas.ts";
 import { allowOrigin, answerPreflight } from "./cors.ts";
 import { limitOf, OF_ADDRESS, OF_LEADS, USUAL } from "./limits.ts";
 import { queryIn } from "./request/accept.ts";
@@ -35,6 +36,7 @@ export interface ServerPorts extends AskPorts {
   /** The turn of a user's dear request. */
   readonly turn: (key: string) => Promise<() => void>;
   readonly limit: (key: string, limit: number) => Promise<Verdict>;
+  readonly quotas: Pick<Quotas, "spend">;
   /** The plan of a client; undefined while it is not known. */
   readonly planOf: (clientId: number) => string | undefined;
   readonly count: (counts: RequestCounts) => void;
@@ -151,6 +153,8 @@ const signedArrival = async (
   const verdict = await ports.limit(`api:leads:${client_id}`, OF_LEADS);
   takePlace(verdict, OF_LEADS, response, `${OF_LEADS} leads of a client a minute are let through`);
   checkType(request, ["identity"]);
+  const use = { clientId: client_id, side: "signed", events: 1, bytes: bytes.length } as const;
+  expectQuota(ports.quotas, { ...use, movesMoney: true });
   return { caller: { kind: "client", client_id }, bytes };
 };
 

@@ -16,6 +16,7 @@ import { openMailer } from "../../modules/base/alerts/mail.ts";
 import { openPlans } from "../../modules/catalog/clients/plans.ts";
 import { type OpenReference, openReference } from "../../modules/catalog/reference/reference.ts";
 import { openLeads } from "../../modules/intake/leads/leads.ts";
+import { openQuotas } from "../../modules/intake/quotas/quotas.ts";
 import { clickKeysOf } from "../../processors/attribute/facts.ts";
 import type { Config } from "./config.ts";
 import { USUAL } from "./limits.ts";
@@ -53,6 +54,7 @@ export const openStores = async (config: Config, log: Log, scope: Scope) => {
   return {
     ...{ pool, figures, clickhouse, objects, mailer, tokens, areTokensKnown },
     planOf: plans.of,
+    quotas: await openQuotasOf(pool, log, scope),
     leads: leadsOf(config, pool, pepper, reference),
     limit: rateLimit.take,
     analytics: () => pingClickhouse(clickhouse),
@@ -76,6 +78,12 @@ const openPictures = async (pool: Pool, log: Log, scope: Scope) => {
     plans: await scope.open("plans", () => closing(openPlans(pool, warned("plans")))),
     reference: await scope.open("reference", () => closing(openReference(pool, warned("reference")))),
   };
+};
+
+/** Leads are counted; the login of the API counts in the role of the edges. */
+const openQuotasOf = (pool: Pool, log: Log, scope: Scope) => {
+  const onError = (error: unknown) => log.warn("quotas.not_written", { error });
+  return scope.open("quotas", () => closing(openQuotas(pool, { role: "tributary_edge", onError })));
 };
 
 type Pepper = () => string;

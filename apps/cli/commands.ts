@@ -116,6 +116,12 @@ export const commandFiles: readonly CommandFile[] = [
     },
   },
   {
+    load: async () => (await import("./commands/reference/quotas.ts")).quotaCommands,
+    commands: {
+      quotas: known("how much of its quota of events each client has spent, and what each plan allows", "postgres"),
+    },
+  },
+  {
     load: async () => (await import("./commands/access/processors.ts")).processorCommands,
     commands: {
       processors: known("payment processors of a client: what their notices are signed with", "postgres"),

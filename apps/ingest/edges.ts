@@ -20,6 +20,7 @@ import type { Path } from "../../modules/intake/path/path.ts";
 import type { LookUp } from "../../modules/intake/payment-notices/look-up.ts";
 import type { Marks } from "../../modules/intake/payment-notices/marks.ts";
 import type { Providers } from "../../modules/intake/payment-notices/provider-settings.ts";
+import type { Quotas } from "../../modules/intake/quotas/quotas.ts";
 import type { KeepPayload } from "../../modules/intake/sources/payloads.ts";
 import type { OpenSources } from "../../modules/intake/sources/source-picture.ts";
 import type { AnyEdge } from "../../stream/flow.ts";
@@ -50,6 +51,7 @@ export interface EdgeParts extends HostPorts {
   readonly lookUp: LookUp;
   readonly sources: OpenSources;
   readonly keepPayload: KeepPayload;
+  readonly quotas: Pick<Quotas, "spend">;
   /** Marks of notices that were taken before. */
   readonly marks: Marks;
   /** Seals dead letters. */

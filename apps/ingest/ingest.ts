@@ -105,6 +105,7 @@ const edgeParts = ({ config, log }: Opening, { app, edge, stores }: IngestParts)
     lookUp: openLookUp(log, config.MERCADOPAGO_URL),
     sources: stores.sources,
     keepPayload: openPayloads(pool, log),
+    quotas: stores.quotas,
     marks: openMarks(pool, log),
     keyring,
     wire: way.wire.wire,

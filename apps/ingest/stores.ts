@@ -10,6 +10,7 @@ import { openTokens } from "../../modules/access/tokens/live-tokens.ts";
 import { REQUESTS_A_MINUTE } from "../../modules/access/tokens/tokens.ts";
 import { openReference } from "../../modules/catalog/reference/reference.ts";
 import type { Edge } from "../../modules/intake/path/edge.ts";
+import { openQuotas } from "../../modules/intake/quotas/quotas.ts";
 import { openSources } from "../../modules/intake/sources/source-picture.ts";
 import type { Config } from "./config.ts";
 
@@ -25,6 +26,7 @@ export const openStores = async ({ scope, config, log }: Opening, { pool }: Pick
     sources: await scope.open("sources", () =>
       closing(openSources(pool, { keyring: config.TRIBUTARY_SECRET, ...warned("sources") })),
     ),
+    quotas: await scope.open("quotas", () => closing(openQuotas(pool, warned("quotas")))),
     clickhouse: await scope.open("clickhouse", () =>
       closing(openClickhouse(config.CLICKHOUSE_URL, { connections: 1, timeoutMs: 2_000 })),
     ),

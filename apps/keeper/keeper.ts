@@ -50,6 +50,7 @@ import { forgettingRequests } from "./schedules/requests.ts";
 import { ROLLUP_HOUR_MS, rollupHours, rollups } from "./schedules/rollups.ts";
 import { payloadPurge } from "./schedules/sources/payloads.ts";
 import { forgettingPulls, pulls } from "./schedules/sources/pulls.ts";
+import { intakeQuotas } from "./schedules/sources/quotas.ts";
 import { strayRefunds } from "./schedules/stray-refunds.ts";
 import { waiting } from "./schedules/waiting-sales.ts";
 
@@ -232,6 +233,7 @@ const beginIntake = async (work: Work, { hides }: Suppressions): Promise<void> =
   await beginWired(await scope.open("pulls", () => pulls(ofPulls)));
   await begin(forgettingPulls(pool));
   await begin(payloadPurge(pool, Date.now));
+  await begin(intakeQuotas(pool));
 };
 
 /** Events are admitted here as an edge would admit them now: with current clients and pepper. */

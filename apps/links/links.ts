@@ -9,6 +9,7 @@ import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { openReference } from "../../modules/catalog/reference/reference.ts";
 import { openEdge } from "../../modules/intake/path/edge.ts";
 import { clientFactsOf } from "../../modules/intake/path/facts.ts";
+import { openQuotas } from "../../modules/intake/quotas/quotas.ts";
 import type { Config } from "./config.ts";
 import { visitRoute } from "./visit-route.ts";
 
@@ -38,6 +39,10 @@ export const links =
       const onError = (error: unknown) => log.warn("reference.not_refreshed", { error });
       return closing(openReference(edge.pool, { onError }));
     });
+    const quotas = await scope.open("quotas", () => {
+      const onError = (error: unknown) => log.warn("quotas.not_written", { error });
+      return closing(openQuotas(edge.pool, { onError }));
+    });
     const [newest, ...older] = config.TRIBUTARY_SECRET.accepted.map((secret) => clickIdKey(secret, 1));
     const route = visitRoute({
       reference,
@@ -45,6 +50,7 @@ export const links =
       keys: [newest!, ...older],
       wire: edge.way.wire.wire,
       path: edge.way.path,
+      quotas,
       count: metrics.countRequest,
       clock: Date.now,
     });

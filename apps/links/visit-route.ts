@@ -15,6 +15,7 @@ import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import type { AskClientFacts } from "../../modules/intake/path/facts.ts";
 import { type HostedEdge, type HostPorts, hostEdge } from "../../modules/intake/path/host-edge.ts";
 import type { Path } from "../../modules/intake/path/path.ts";
+import type { Quotas } from "../../modules/intake/quotas/quotas.ts";
 import type { LinkBody, LinkFacts } from "../../processors/admit/link.ts";
 import type { RequestFacts } from "../../processors/admit/request-terms.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
@@ -26,6 +27,7 @@ export interface VisitParts extends HostPorts {
   /** The first key signs, and all keys verify. */
   readonly keys: readonly [ClickIdKey, ...ClickIdKey[]];
   readonly path: Pick<Path, "store" | "expectRoom">;
+  readonly quotas: Pick<Quotas, "spend">;
   readonly count: (counts: RequestCounts) => void;
   readonly clock: () => UnixMs;
 }
@@ -47,8 +49,10 @@ export const visitRoute = (parts: VisitParts): DirectRoute => {
     const click = link.fault === null ? clickFor(visit, link, parts.keys, now) : null;
     const to = targetUrl(link.destination!, visit.query, click?.click_id ?? null);
     if (to === null) throw notFound();
-    // Visits of an archived client are not recorded.
-    const accepted = client ? await stored(edge, visit, { client, link, click, now }) : 0;
+    // Visits of an archived client are not recorded. Beyond its quota a visitor still gets to the
+    // shop, with the click id in its cookie.
+    const isRecorded = client && parts.quotas.spend({ clientId: client.clientId, ...visitSize(visit) });
+    const accepted = isRecorded ? await stored(edge, visit, { client, link, click, now }) : 0;
     send(visit, 302, {
       Location: to,
       "X-Robots-Tag": "noindex",
@@ -72,6 +76,10 @@ export const visitRoute = (parts: VisitParts): DirectRoute => {
     },
   };
 };
+/** A click can earn a commission. */
+const visitSize = ({ path, query }: Visit) =>
+  ({ side: "open", events: 1, bytes: path.length + query.length, movesMoney: true }) as const;
+
 const notFound = (): Problem => new Problem("not_found", "no link of this code leads anywhere");
 
 /** Throws Problem 404 for an unknown link, and Unavailable before the links are loaded. */

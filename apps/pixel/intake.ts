@@ -14,6 +14,8 @@ import type { AskClientFacts } from "../../modules/intake/path/facts.ts";
 import type { HostedEdge } from "../../modules/intake/path/host-edge.ts";
 import type { Path } from "../../modules/intake/path/path.ts";
 import { type RefusalReason, refusedLetter, unknownClient, whyOf } from "../../modules/intake/path/refused-letter.ts";
+import { expectQuota, type Quotas, quotaSpent, STRANGERS } from "../../modules/intake/quotas/quotas.ts";
+import { isMoneyType } from "../../processors/admit/event-types.ts";
 import type { PixelBody } from "../../processors/admit/pixel.ts";
 import type { RequestFacts } from "../../processors/admit/request-terms.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
@@ -28,6 +30,7 @@ export interface TakePorts {
   /** Undefined while no configuration is known. */
   readonly settingsOf: (clientId: number) => PixelSettings | undefined;
   readonly sightings: Pick<Sightings, "note">;
+  readonly quotas: Pick<Quotas, "spend">;
   readonly keyring: Keyring;
   /** Monotonic milliseconds; defaults to the clock of the process. */
   readonly now?: () => number;
@@ -83,6 +86,8 @@ export const openTaking = (ports: TakePorts): TakeRequest => {
     // A host that does not know the clients yet cannot tell who is a stranger.
     const isStranger = why !== notReady;
     if (!isNeverEvent(why.code, isStranger) || samples.take(why.code)) {
+      const letter = { events: 1, bytes: body.length, movesMoney: true };
+      expectQuota(ports.quotas, { clientId: STRANGERS, side: "open", ...letter });
       const refused = { clientId: null, arrival, body, isStranger };
       await ports.path.store([refusedLetter(declared, refused, why, ports.keyring)], "pixel");
     }
@@ -103,6 +108,11 @@ export const openTaking = (ports: TakePorts): TakeRequest => {
       return { accepted: 0, refused, isSeen: false, did: null, domains: settings.allowed_domains };
     }
     for (const _ of body.events) if (!events.take(`${clientId} ${sent.arrival.sender}`)) throw tooMany();
+    const use = { clientId, events: body.events.length, bytes: sent.body.length, movesMoney: hasMoney(body) };
+    if (!ports.quotas.spend({ ...use, side: "open" })) {
+      seen("quota_spent", "", body.events.length);
+      throw quotaSpent(use);
+    }
     noteClock(body, sent, seen);
     return { ...(await admit(ports, sent, { body, facts, seen, letters })), domains: settings.allowed_domains };
   };
@@ -119,6 +129,9 @@ export const openTaking = (ports: TakePorts): TakeRequest => {
     return takeBody(body, sent);
   };
 };
+
+/** A body with one purchase is taken with all that it brings: its sender repeats it whole. */
+const hasMoney = ({ events }: PixelBody): boolean => events.some((event) => isMoneyType(typeIn(event)));
 
 const missingClient: RefusalReason = { code: "missing_cid", message: "send cid, the id of the client, once" };
 const tooLarge: RefusalReason = { code: "body_too_large", message: "send at most 65536 bytes in a body" };

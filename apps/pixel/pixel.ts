@@ -15,6 +15,7 @@ import { openReference } from "../../modules/catalog/reference/reference.ts";
 import { type Edge, openEdge } from "../../modules/intake/path/edge.ts";
 import { clientFactsOf } from "../../modules/intake/path/facts.ts";
 import { hostEdge } from "../../modules/intake/path/host-edge.ts";
+import { openQuotas } from "../../modules/intake/quotas/quotas.ts";
 import { storeChunk } from "../../modules/intake/recordings/recording-store.ts";
 import type { Config } from "./config.ts";
 import { openTaking } from "./intake.ts";
@@ -32,10 +33,11 @@ export const pixel =
     const opening = { scope, config, log };
     const { metrics, ready } = await openApp("pixel", opening);
     const { pool, secrets, way, checks } = await openEdge({ ...opening, edges: pixelEdges, metrics, connections: 3 });
-    const { reference, settingsOf, sightings } = await openKnown(pool, log, scope);
+    const { reference, settingsOf, sightings, quotas } = await openKnown(pool, log, scope);
     const script = readScript("r.js");
     const facts = clientFactsOf(secrets.pepper, reference);
-    const replay = { facts, settingsOf, store: await openRecordings(config, way, scope), now: Date.now };
+    const store = await openRecordings(config, way, scope);
+    const replay = { facts, settingsOf, quotas, store, now: Date.now };
     const routes = routesOf({
       take: openTaking({
         edge: hostEdge(pixelEdges, "pixel", { wire: way.wire.wire, path: way.path }),
@@ -43,6 +45,7 @@ export const pixel =
         facts,
         settingsOf,
         sightings,
+        quotas,
         keyring: config.TRIBUTARY_SECRET,
       }),
       configOf: shownConfig(reference, settingsOf, Date.now),
@@ -77,11 +80,12 @@ const openRecordings = async (
   return (taken) => storeChunk({ pool, objects, keyring }, taken);
 };
 
-/** These read Postgres in the background only. */
+/** These read and write Postgres in the background only. */
 const openKnown = async (pool: pg.Pool, log: Log, scope: Scope) => {
   const warned = (what: string) => ({ onError: (error: unknown) => log.warn(`${what}.not_refreshed`, { error }) });
   const { reference } = await scope.open("reference", () => closing(openReference(pool, warned("reference"))));
   const { settingsOf } = await scope.open("pixels", () => closing(openPixels(pool, warned("pixels"))));
   const sightings = await scope.open("sightings", () => closing(openSightings(pool, warned("sightings"))));
-  return { reference, settingsOf, sightings };
+  const quotas = await scope.open("quotas", () => closing(openQuotas(pool, warned("quotas"))));
+  return { reference, settingsOf, sightings, quotas };
 };

@@ -9,6 +9,7 @@ import { senderOf } from "../../infra/http/sender.ts";
 import { orUnavailable } from "../../infra/runtime/errors.ts";
 import type { PixelSettings } from "../../modules/catalog/pixel/pixel-picture.ts";
 import type { AskClientFacts } from "../../modules/intake/path/facts.ts";
+import { expectQuota, type Quotas } from "../../modules/intake/quotas/quotas.ts";
 import { type Chunk, chunkIn } from "../../modules/intake/recordings/chunk.ts";
 import { closedGate } from "../../modules/intake/recordings/gates.ts";
 import type { NotTaken, TakenChunk } from "../../modules/intake/recordings/recording-store.ts";
@@ -18,6 +19,7 @@ export interface RecordingPorts {
   readonly facts: AskClientFacts;
   /** Undefined while no configuration is known. */
   readonly settingsOf: (clientId: number) => PixelSettings | undefined;
+  readonly quotas: Pick<Quotas, "spend">;
   /** Undefined: stored. */
   readonly store: (taken: TakenChunk) => Promise<NotTaken | undefined>;
   readonly now: () => number;
@@ -76,6 +78,8 @@ export const takeRecording = (ports: RecordingPorts): ((visit: Visit) => Promise
       });
     const storeRaw = async (raw: Buffer): Promise<NotTaken | undefined> => {
       const taken = admit(visit, chunkIn(raw));
+      const use = { clientId: taken.chunk.clientId, events: 1, bytes: raw.length, movesMoney: false };
+      expectQuota(ports.quotas, { ...use, side: "open" });
       if (underWay >= MOST_UNDER_WAY) throw unavailable("too many recordings are being stored", 2);
       underWay += 1;
       return ports.store(taken).finally(() => {

@@ -5,7 +5,7 @@ import { type DirectRoute, headersOf, send, type Visit } from "../../infra/http/
 import { Problem } from "../../infra/http/problem.ts";
 import { withBody } from "../../infra/http/read-body.ts";
 import { senderOf } from "../../infra/http/sender.ts";
-import { Unavailable } from "../../infra/runtime/errors.ts";
+import { QuotaSpent, Unavailable } from "../../infra/runtime/errors.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import type { Arrival } from "../../stream/flow.ts";
 import { bodyOf, GIF } from "./gif.ts";
@@ -80,11 +80,14 @@ const image =
       done(taken);
       send(visit, 200, { ...headers, ...(taken.isSeen ? deviceCookie(visit, did) : {}) }, GIF);
     } catch (error) {
-      if (error instanceof Problem && error.kind === "rate_limited") return send(visit, 200, headers, GIF);
+      if (isOverLimit(error)) return send(visit, 200, headers, GIF);
       if (!(error instanceof Unavailable)) throw error;
       send(visit, 503, { ...headers, "Retry-After": String(error.retryAfterSec) }, GIF);
     }
   };
+
+const isOverLimit = (error: unknown): boolean =>
+  error instanceof QuotaSpent || (error instanceof Problem && error.kind === "rate_limited");
 
 const config =
   ({ configOf }: PixelRoutes) =>

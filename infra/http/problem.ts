@@ -2,7 +2,7 @@
 // the request's id.
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { BadBody } from "../../stream/flow.ts";
-import { Unavailable } from "../runtime/errors.ts";
+import { QuotaSpent, Unavailable } from "../runtime/errors.ts";
 import type { Log } from "../runtime/log.ts";
 
 /**
@@ -83,6 +83,7 @@ export const answerProblems =
 export const problemOf = (error: unknown): Problem => {
   if (error instanceof Problem) return error;
   if (error instanceof Unavailable) return unavailable(error.message, error.retryAfterSec);
+  if (error instanceof QuotaSpent) return spent(error);
   if (error instanceof BadBody) return ofBody(error);
   // express and its router mark a bad request with a status, e.g. for a path that cannot be
   // decoded.
@@ -91,6 +92,9 @@ export const problemOf = (error: unknown): Problem => {
     return new Problem("bad_request", "the request cannot be read");
   return new Problem("internal", "the request failed; it was recorded under its request id");
 };
+
+const spent = ({ message, retryAfterSec }: QuotaSpent): Problem =>
+  new Problem("rate_limited", message, { code: "quota_spent", headers: { "Retry-After": String(retryAfterSec) } });
 
 const ofBody = ({ code, message, pointer }: BadBody): Problem => {
   if (code === "bad_json") return new Problem("bad_request", message);

@@ -13,6 +13,16 @@ export class Unavailable extends Error {
   }
 }
 
+/** The sender has used up what it may send for now. */
+export class QuotaSpent extends Error {
+  readonly retryAfterSec: number;
+  constructor(message: string, retryAfterSec: number) {
+    super(message);
+    this.name = "QuotaSpent";
+    this.retryAfterSec = retryAfterSec;
+  }
+}
+
 /** Makes a readiness check: throws an error with `otherwise` unless the condition holds. */
 export const need = (isSo: boolean, otherwise: string): void => {
   if (!isSo) throw new Error(otherwise);

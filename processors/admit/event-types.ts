@@ -33,6 +33,11 @@ export const eventTypes: readonly string[] = Object.keys(TYPES);
 /** Undefined for a custom event, and for a text that is not a valid event name. */
 export const eventTypeOf = (t: string): EventType | undefined => types.get(t);
 
+const MONEY: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "install", "lead_submit"]);
+
+/** Whether events of this type are paid for: a quota that is spent refuses them last. */
+export const isMoneyType = (t: string): boolean => MONEY.has(t);
+
 /** Names that are accepted for custom events. */
 export const CUSTOM_NAME = /^[a-z][a-z0-9_.:-]{0,63}$/;
 

@@ -82,6 +82,7 @@ describe("an edge writes what it takes and no more", () => {
     ...["ingest_path_checks DELETE", "ingest_path_checks INSERT", "installation_secrets INSERT"],
     ...["secret_holders DELETE", "secret_holders INSERT", "secret_holders UPDATE"],
   ];
+  const quotas = ["intake_usage INSERT", "intake_usage UPDATE (bytes, events, measured_at, refused, refused_at)"];
   const files = [
     ...["import_rows DELETE", "import_rows INSERT", "imports INSERT", "imports UPDATE", "outbox INSERT"],
     ...["upload_parts INSERT", "upload_parts UPDATE (stored_at)"],
@@ -98,9 +99,9 @@ describe("an edge writes what it takes and no more", () => {
   ];
   const written: Readonly<Record<string, readonly string[]>> = {
     // As pixel and upload hosts of the release before, which log in as this one.
-    ingest: [...host, ...files, ...pages, ...requests],
-    links: host,
-    pixel: [...host, ...pages],
+    ingest: [...host, ...quotas, ...files, ...pages, ...requests],
+    links: [...host, ...quotas],
+    pixel: [...host, ...quotas, ...pages],
     upload: [...host, ...files],
   };
   test.each(Object.entries(written))("%s", async (app, expected) => {

@@ -100,6 +100,7 @@ const lasting: Readonly<Record<string, string>> = {
   "modules/intake/sources/payloads.ts newest": "the payloads of one write",
   "modules/intake/sources/source-picture.ts NONE": "empty for good",
   "modules/intake/sources/source-picture.ts active": "the sources that people made, made again with each picture",
+  "modules/intake/quotas/quotas.ts buckets": "two sides of each client, and strangers",
   "modules/catalog/pixel/sightings.ts noted": "20,000 sightings, written every ten seconds",
   "modules/catalog/pixel/sightings.ts subjects": "clients of the reference data, emptied with what was noted",
   "modules/intake/path/places.ts #refusing": "the two places",

@@ -79,10 +79,11 @@ test("devices, sessions, pages and addresses of a pixel: different ones stay wit
     },
   };
   const facts = { clientId: 7, segments: [], consentDefault: 0xff, identify: identifyFor(pepper, DEVICES) };
+  const quotas = { spend: () => true };
   const sightings = openSightings({} as never, { onError: () => undefined });
   const take = openTaking({
     edge: hostEdge(pipeline, "pixel", { wire: () => wire, path }),
-    ...{ path, sightings, keyring, facts: () => facts, settingsOf: () => defaultPixel },
+    ...{ path, sightings, quotas, keyring, facts: () => facts, settingsOf: () => defaultPixel },
   });
   const one = async (n: number): Promise<void> => {
     const address = `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`;

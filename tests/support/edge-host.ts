@@ -56,6 +56,7 @@ export const openEdgeHost = async (
     },
     sources: knownSources([]),
     keepPayload: async () => undefined,
+    quotas: { spend: () => true },
     marks: marksInMemory(),
     keyring: edgeKeyring,
     wire: () => wire,

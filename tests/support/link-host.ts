@@ -9,6 +9,7 @@ import { type ListeningServer, listen } from "../../infra/http/listen.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import { clientFactsOf } from "../../modules/intake/path/facts.ts";
+import type { Quotas } from "../../modules/intake/quotas/quotas.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { topics } from "../../topics.ts";
@@ -28,6 +29,8 @@ export interface LinkHostParts {
   readonly trustedProxies?: readonly string[];
   /** The clock of the limit; by default the clock of the process. */
   readonly now?: () => number;
+  /** Quotas; without it nothing is ever spent. */
+  readonly spend?: Quotas["spend"];
 }
 
 export const linkSecret = "pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA";
@@ -43,7 +46,7 @@ export const openLinkHost = async (parts: LinkHostParts): Promise<LinkHost> => {
   const stored: EventReceived[] = [];
   const counted: RequestCounts[] = [];
   const nowhere = { topic: "events.raw", partition: 0, offset: 0 };
-  const { reference, clock, store, expectRoom = () => undefined, trustedProxies = [], now } = parts;
+  const { reference, clock, store, spend, expectRoom = () => undefined, trustedProxies = [], now } = parts;
   const route = visitRoute({
     reference,
     facts: clientFactsOf(() => linkSecret, reference),
@@ -56,6 +59,7 @@ export const openLinkHost = async (parts: LinkHostParts): Promise<LinkHost> => {
         for (const { value } of messages) stored.push(wire.decode(topics.eventsRaw, value, nowhere).data);
       },
     },
+    quotas: { spend: (spending) => spend?.(spending) ?? true },
     count: (counts) => void counted.push(counts),
     clock,
     ...(now === undefined ? {} : { now }),

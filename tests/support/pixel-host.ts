@@ -16,6 +16,7 @@ import type { PixelSettings } from "../../modules/catalog/pixel/pixel-picture.ts
 import type { Sightings } from "../../modules/catalog/pixel/sightings.ts";
 import type { AskClientFacts } from "../../modules/intake/path/facts.ts";
 import { hostEdge } from "../../modules/intake/path/host-edge.ts";
+import type { Quotas } from "../../modules/intake/quotas/quotas.ts";
 import type { TakenChunk } from "../../modules/intake/recordings/recording-store.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
@@ -51,6 +52,8 @@ export interface PixelWorld {
   isBuilt?: boolean;
   /** Stores the chunks of recordings that passed the checks. */
   record?: RecordingPorts["store"];
+  /** Quotas; without it nothing is ever spent. */
+  spend?: Quotas["spend"];
   /** Runs before an event is stored; it may fail. */
   store?: () => Promise<void>;
 }
@@ -74,11 +77,13 @@ export const openPixelHost = async (world: PixelWorld = {}): Promise<PixelHost> 
   const facts: AskClientFacts = (clientId, now) => (world.facts ?? factsOfTwo)(clientId, now);
   let spans = 0;
   const settingsOf = () => ({ ...defaultPixel, ...world.settings });
+  const quotas: Pick<Quotas, "spend"> = { spend: (spending) => world.spend?.(spending) ?? true };
   const take = openTaking({
     edge: hostEdge(pipeline, "pixel", { wire: () => wire, path: { store } }),
     path: { store },
     facts,
     settingsOf,
+    quotas,
     sightings: { note: (one) => void seen.push(one) },
     keyring,
     now: () => performance.now() + spans * 60_000,
@@ -95,6 +100,7 @@ export const openPixelHost = async (world: PixelWorld = {}): Promise<PixelHost> 
     replay: {
       facts,
       settingsOf,
+      quotas,
       store: async (taken) => {
         const notTaken = await world.record?.(taken);
         if (notTaken === undefined) recorded.push(taken);

@@ -11,6 +11,7 @@ import { checkType, withBody } from "../../../infra/http/read-body.ts";
 import { inSlices } from "../../../infra/runtime/timing/in-slices.ts";
 import type { Token } from "../../../modules/access/tokens/tokens.ts";
 import { hostEdge, type TakeResult } from "../../../modules/intake/path/host-edge.ts";
+import { expectQuota } from "../../../modules/intake/quotas/quotas.ts";
 import {
   type BatchBody,
   type BatchFacts,
@@ -19,7 +20,7 @@ import {
   readBatch,
 } from "../../../processors/admit/batch.ts";
 import { batchTag, mintBatchId } from "../../../processors/admit/batch-id.ts";
-import { NEAR_TYPE, nearTypeOf } from "../../../processors/admit/event-types.ts";
+import { isMoneyType, NEAR_TYPE, nearTypeOf } from "../../../processors/admit/event-types.ts";
 import type { Arrival, UnixMs } from "../../../stream/flow.ts";
 import type { EdgeParts, OpenDirect } from "../edges.ts";
 
@@ -89,10 +90,12 @@ export const openDirect: OpenDirect = (parts) => {
     checkType(request);
     parts.path.expectRoom();
     const sender = { token: String(token.token_id), address };
-    const takeBody = async (found: FoundBatch) => {
+    const takeBody = async (found: FoundBatch, bytes: number) => {
       const receivedAt = Date.now();
       const facts = factsOf(parts, token, receivedAt);
       const body = edge.accepts(await inSlices(readBatch(found)));
+      // Anyone can read such a token in a page. One of a server has its requests a minute alone.
+      if (token.client_side) expectQuota(parts.quotas, { clientId: facts.clientId, ...sizeOf(body, bytes) });
       let withheld = 0;
       const nearTypes = new Map<string, number>();
       const taken = await edge.take(body, arrivalOf(visit, String(token.client_id), receivedAt), facts, (data) => {
@@ -105,7 +108,7 @@ export const openDirect: OpenDirect = (parts) => {
     const { answer, taken } = await withBody(request, sender, async (raw) => {
       const look = () => inSlices(findBatch(raw));
       const found = await (raw.length <= AT_ONCE.bytes ? look() : lookInLane(sender.token, raw.length, look));
-      const take = () => takeBody(found);
+      const take = () => takeBody(found, raw.length);
       return found.heapBytes <= AT_ONCE.heapBytes ? take() : runInLane(sender.token, found.heapBytes, take);
     });
     await (taken.stored.length === 1 ? taken.stored[0] : Promise.all(taken.stored));
@@ -165,6 +168,11 @@ const answerOf = (
     batch_id: mintBatchId({ client_id: clientId, tag, accepted, rejected, withheld }, batchIdKey),
   };
   return nearTypes.size === 0 ? answer : { ...answer, warnings: warningsOf(nearTypes) };
+};
+
+const sizeOf = ({ events }: BatchBody, bytes: number) => {
+  const movesMoney = events.some((event) => isMoneyType(typeIn(event) ?? ""));
+  return { side: "open", events: events.length, bytes, movesMoney } as const;
 };
 
 const countName = (names: Map<string, number>, name: string): void => {

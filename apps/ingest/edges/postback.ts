@@ -17,6 +17,7 @@ import {
   type ProviderSettings,
   withSettings,
 } from "../../../modules/intake/payment-notices/provider-settings.ts";
+import { expectQuota } from "../../../modules/intake/quotas/quotas.ts";
 import {
   envelopeOf,
   lookedUp,
@@ -76,6 +77,8 @@ export const open: OpenEdge = (parts) => {
         const sent = { processor, facts, raw, arrival: arrivalOf(address, (name) => request.get(name), receivedAt) };
         const settings = await signingSettings(parts, sent, request);
         if (settings === undefined) throw refused(address, notSigned(processor));
+        const use = { clientId: facts.clientId, side: "signed", events: 1, bytes: raw.length } as const;
+        expectQuota(parts.quotas, { ...use, movesMoney: true });
         return take(await whole(parts, sent, settings), counted);
       },
       MAX_BYTES,

@@ -12,6 +12,7 @@ import { Problem } from "../../../infra/http/problem.ts";
 import { senderOf } from "../../../infra/http/sender.ts";
 import { hostEdge } from "../../../modules/intake/path/host-edge.ts";
 import { type RefusalReason, refusedLetter } from "../../../modules/intake/path/refused-letter.ts";
+import { expectQuota, type QuotaSide } from "../../../modules/intake/quotas/quotas.ts";
 import type { TakenPayload } from "../../../modules/intake/sources/payloads.ts";
 import type { KnownSource } from "../../../modules/intake/sources/source-picture.ts";
 import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
@@ -60,11 +61,17 @@ const keepIn = (
   return keepPayload({ sourceId, clientId, receivedAt, outcome, code, bytes: raw, vault: source.vault() });
 };
 
+type Door = "generic" | "external";
+
+/** What anyone may send: the other door asks for the key of the source. */
+const sideOf = (door: Door, source: KnownSource): QuotaSide =>
+  door === "generic" && source.secret() === undefined ? "open" : "signed";
+
 /**
  * Stores the letter of a refused payload; of unsigned ones that never become an event only a
  * sample. Throws Problem 429 for a sender of too many of them.
  */
-const openRefusing = (parts: EdgeParts, name: "generic" | "external") => {
+const openRefusing = (parts: EdgeParts, name: Door) => {
   const declared = edgesOf(edges).find((one) => one.name === name)!;
   const letters = perSecond(LETTERS_A_SECOND);
   const samples = perMinute(SAMPLES_A_MINUTE);
@@ -76,8 +83,7 @@ const openRefusing = (parts: EdgeParts, name: "generic" | "external") => {
       });
     // The same payload, sent and refused again, is the same letter.
     const root = uuidOf(name, source.source_id, createHash("sha256").update(raw).digest("hex"));
-    // The other door asks for the key of the source.
-    const isStranger = name === "generic" && source.secret() === undefined;
+    const isStranger = sideOf(name, source) === "open";
     const isKept = !isNeverEvent(why.code, isStranger) || samples.take(`${source.source_id} ${why.code}`);
     const refused = { clientId: source.client_id, arrival, body, root, isStranger };
     await Promise.all([
@@ -91,7 +97,7 @@ const openRefusing = (parts: EdgeParts, name: "generic" | "external") => {
  * Answers once the payload is stored. Throws Problem 400, with the field that is wrong, once the
  * letter of a refused payload is stored.
  */
-export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external") => {
+export const openPayloadTaking = (parts: EdgeParts, name: Door) => {
   const edge = hostEdge(edges, name, parts);
   const refuse = openRefusing(parts, name);
 
@@ -106,7 +112,8 @@ export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external"
 
   const take = async (sent: SentPayload, counted: RequestCounts): Promise<Answer> => {
     const { source, client, raw, arrival } = sent;
-    const { source_id: sourceId, client_id: clientId } = source;
+    const { source_id: sourceId, client_id: clientId, movesMoney } = source;
+    expectQuota(parts.quotas, { clientId, side: sideOf(name, source), events: 1, bytes: raw.length, movesMoney });
     const envelope = envelopeOf({ sourceId, clientId }, raw);
     const body = await read(sent, envelope);
     const notice = noticeOf(source, body);

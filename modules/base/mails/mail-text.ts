@@ -4,6 +4,7 @@ import { startOfDay } from "../../../domain/calendar.ts";
 import { englishBackfills, spanishBackfills } from "./backfill-words.ts";
 import type { Mail, MailFacts, Template } from "./mails.ts";
 import { englishPlans, spanishPlans } from "./plan-words.ts";
+import { englishQuota, spanishQuota } from "./quota-words.ts";
 import type { DateWords, Writer } from "./words.ts";
 
 export interface WrittenMail {
@@ -61,6 +62,7 @@ const spanish: Readonly<Record<Template, Writer>> = {
   }),
   ...spanishPlans,
   ...spanishBackfills,
+  ...spanishQuota,
 };
 const english: Readonly<Record<Template, Writer>> = {
   invitation_partner: ({ inviter, clients, expires_at }, { day }) => ({
@@ -107,6 +109,7 @@ const english: Readonly<Record<Template, Writer>> = {
   }),
   ...englishPlans,
   ...englishBackfills,
+  ...englishQuota,
 };
 const leads = {
   es: { link: "Aceptar la invitación", token: "Código de la invitación" },
@@ -144,6 +147,7 @@ const noFacts: Required<MailFacts> = {
   ...{ campaign: "", link: "", starts_on: "", ends_on: "", paid_for: "" },
   ...{ month: "", lines: [], added: 0, changed: 0, removed: 0, reason: "" },
   ...{ rule: "", evaluated: 0, matched: 0, applied: 0, left: 0, money: "", closed: 0 },
+  ...{ plan: "", percent: 0, side: "open" },
 };
 
 /** Writes the mail. A mail that is sent again after a crash keeps its id. */

@@ -50,6 +50,10 @@ export interface MailFacts {
   readonly money?: string;
   /** The number of closed months of partners. */
   readonly closed?: number;
+  /** The plan whose quota is spent to so many per cent, and which of its two sides. */
+  readonly plan?: string;
+  readonly percent?: number;
+  readonly side?: "open" | "signed";
 }
 export interface PlannedFacts {
   /** Null: all segments. */
@@ -70,7 +74,8 @@ export type Template =
   | "plan_reopened"
   | "plan_reopened_managers"
   | "backfill_completed"
-  | "backfill_recalculated";
+  | "backfill_recalculated"
+  | "intake_quota";
 export interface Mail {
   /** kind:id, e.g. invitation:7 */
   readonly happening: string;

@@ -26,7 +26,14 @@ const most = (seen: PixelPicture, ...codes: readonly string[]): readonly Sightin
 const sum = (sightings: readonly Sighting[]): number => sightings.reduce((all, { count }) => all + count, 0);
 const named = (subject: string): string => (subject === "" ? "a page that does not say which" : subject);
 /** Codes that have a sentence of their own or are no refusals. */
-const NO_REFUSALS = new Set(["taken", "without_consent", "domain_not_allowed", "clock_skew", "page_problem"]);
+const NO_REFUSALS = new Set([
+  "taken",
+  "without_consent",
+  "domain_not_allowed",
+  "clock_skew",
+  "page_problem",
+  "quota_spent",
+]);
 
 const hasPages = ({ tracking_type }: PixelConfig): boolean => tracking_type === "PIXEL" || tracking_type === "HYBRID";
 
@@ -101,6 +108,16 @@ const ofSightings: readonly Look[] = [
           code: "blocked_domain",
           sentence: `${named(first.subject)} sent ${first.count} events and is not on the list of allowed domains.`,
           fix: "Add its host to allowed_domains, or take the snippet out of that page.",
+        };
+  },
+  (seen) => {
+    const spent = most(seen, "quota_spent");
+    return spent.length === 0
+      ? undefined
+      : {
+          code: "quota_spent",
+          sentence: `${sum(spent)} events came while the quota of this client was spent; their pages send them again.`,
+          fix: "See what floods the pixel, a page or a stranger; tributary quotas set raises it.",
         };
   },
   (seen) => {

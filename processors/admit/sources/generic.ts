@@ -7,6 +7,7 @@ import { type LogicalField, type ReadMapping, sourceName } from "../../../domain
 import type { EventReceived } from "../../../schemas/generated.ts";
 import { type Admission, type Arrival, BadBody, type Refusal } from "../../../stream/flow.ts";
 import { admitEvent } from "../event.ts";
+import { isMoneyType } from "../event-types.ts";
 import { RefusedEvent } from "../refuse.ts";
 import { type RequestFacts, requestTerms } from "../request-terms.ts";
 import { checkShape, type Texts, textsOf } from "../shape.ts";
@@ -78,7 +79,7 @@ export function* admitGeneric(
   const mapped = mapPayload(payload, facts.source.read);
   if ("code" in mapped) yield { kind: "refused", id: null, refusal: refusalOf(mapped) };
   else if (facts.source.movesMoney) yield admitMapped(mapped, texts, arrival, facts);
-  else if (MOVES_MONEY.has(mapped.event_name)) yield { kind: "refused", id: null, refusal: unsignedMoney(mapped) };
+  else if (isMoneyType(mapped.event_name)) yield { kind: "refused", id: null, refusal: unsignedMoney(mapped) };
   else yield admitMapped(withoutPartner(mapped), texts, arrival, facts);
 }
 
@@ -88,7 +89,6 @@ const withoutPartner = ({ partner_param: _, click_id: __, ...mapped }: MappedPay
 /**
  * The types that can earn a commission (processors/score/rule.ts), and the one that takes it back.
  */
-const MOVES_MONEY: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "lead_submit", "install"]);
 const unsignedMoney = ({ event_name }: MappedPayload): Refusal => ({
   code: "unsigned_money",
   field: "event_name",

@@ -159,6 +159,18 @@ describe("a good push", () => {
     expect(keys).toEqual([{ count: 0 }]);
   });
 
+  test("counts against what comes with a credential of the client", async () => {
+    const spent = async (): Promise<number> => {
+      const { rows } = await owner.query(
+        sql`select events, bytes from intake_usage where client_id = ${shop.id} and side = 'signed'`,
+      );
+      return rows[0]?.bytes ?? 0;
+    };
+    const before = await spent();
+    await push(shop, lead());
+    await until("it is counted", 10_000, async () => expect(await spent()).toBeGreaterThan(before + 200));
+  });
+
   test("needs no more than an id, and null and an empty text say nothing", async () => {
     const nothing = { first_name: null, email: "", phone: null, product: "", lead_value: null, event_time: null };
     for (const body of [{}, nothing]) {

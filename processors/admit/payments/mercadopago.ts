@@ -68,11 +68,20 @@ const lookUp = (body: Json): string | undefined =>
   isPayment(body) && hasPaymentId(body) ? `/v1/payments/${fieldOf(body, "data.id")}` : undefined;
 
 /**
+ * The id of a notice is not signed, so it names the payment too: a signature that is good for one
+ * payment marks no notice of another as known.
+ */
+const noticeOf = (body: Json): string => {
+  const id = idAt(body, "id");
+  return isPayment(body) && hasPaymentId(body) ? `${fieldOf(body, "data.id")}:${id}` : id;
+};
+
+/**
  * Reads the current state of the payment. A partly refunded payment still counts as approved, so a
  * later notice reports its purchase again under the same id.
  */
 const read = (body: Json): Notice => {
-  const notice = idAt(body, "id");
+  const notice = noticeOf(body);
   if (!isPayment(body)) return { notice, found: [] };
   // Such a payment was not looked up, so its data are the sender's own.
   if (!hasPaymentId(body)) refuse("bad_field", "data.id", "must be the number of a payment");

@@ -112,6 +112,16 @@ describe("a payment that was approved", () => {
     expect(second!.event_id).toBe(first!.event_id);
     await withoutEffect(async () => expect((await send(String(id), notice)).body.status).toBe("duplicate"));
   });
+
+  test("is not lost when a notice of another payment came first with the id of its notice", async () => {
+    const notice = JSON.parse(mercadopagoNotice(0)).id;
+    for (const order_id of ["first", "second"]) {
+      payments += 1;
+      api.set(address(payments), mercadopagoPayment(payments, { metadata: { order_id } }));
+      const answer = await send(String(payments), mercadopagoNotice(payments, {}, { id: notice }));
+      expect([answer.body.status, last().order_id]).toEqual(["accepted", order_id]);
+    }
+  });
 });
 
 describe("money that went back", () => {

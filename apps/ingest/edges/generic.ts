@@ -78,8 +78,10 @@ const askedSource = async (sources: OpenSources, slug: unknown, clientId: number
   const found = (): readonly KnownSource[] =>
     sources.activeOf(clientId).filter((one) => (slug === undefined ? one.kind === "generic" : one.slug === slug));
   // A source, or the secret that lets it send here, may be new.
-  if (!found().some(isTakenHere)) await sources.again();
+  const isAsked = found().some(isTakenHere) || (await sources.again());
   if (!sources.isKnown()) throw unavailable("the sources are not known here yet", 1);
+  if (!isAsked && !found().some(isTakenHere))
+    throw unavailable("new sources cannot be looked up now: send it again", 2);
   const [source, ...others] = found();
   if (source === undefined || !isTakenHere(source))
     throw new Problem(

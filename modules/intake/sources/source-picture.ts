@@ -35,8 +35,11 @@ export interface OpenSources {
   /** The active sources of a client. */
   readonly activeOf: (clientId: number) => readonly KnownSource[];
   readonly byKey: (key: string) => KnownSource | undefined;
-  /** Resolves once changes that were committed before the call are known here. */
-  readonly again: () => Promise<void>;
+  /**
+   * Resolves with true once changes that were committed before the call are known here, and with
+   * false if Postgres cannot be asked.
+   */
+  readonly again: () => Promise<boolean>;
   /** Resolves with the first load, however long Postgres is away. */
   readonly ready: Promise<void>;
   readonly close: () => Promise<void>;

@@ -33,7 +33,7 @@ export const open: OpenEdge = (parts) => {
     parts.path.expectRoom();
     const arrival = arrivalOf(address, (name) => request.get(name), receivedAt);
     const answer = async (raw: Buffer, signer = source) =>
-      void response.json(await take({ source: signer, client, raw, arrival }, response, began));
+      void response.json(await take({ source: signer, bearsCredential: true, client, raw, arrival }, response, began));
     const isSealed = source.secret() !== undefined;
     if (request.method !== "POST") {
       // A query has no bytes to sign, and who has read the address somewhere has its key.

@@ -39,7 +39,8 @@ export const openDirect: OpenDirect = (parts) => {
       const payload = { bytes: raw, header: arrival.header, receivedAt };
       const signer = source.secret() === undefined ? source : await signingSource(parts.sources, source, payload);
       if (signer === undefined) throw refused(address, notSigned());
-      return take({ source: signer, client, raw, arrival }, response, began);
+      const bearsCredential = signer.secret() !== undefined;
+      return take({ source: signer, bearsCredential, client, raw, arrival }, response, began);
     };
     const answer = await withBody(request, sender, use, MAX_BYTES);
     send(visit, 200, { "Content-Type": "application/json; charset=utf-8" }, JSON.stringify(answer));

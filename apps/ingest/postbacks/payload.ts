@@ -27,6 +27,8 @@ import type { EdgeParts } from "../edges.ts";
 
 export interface SentPayload {
   readonly source: KnownSource;
+  /** Whether this payload came with the key or the signature of its source. */
+  readonly bearsCredential: boolean;
   readonly client: RequestFacts;
   readonly raw: Buffer;
   readonly arrival: Arrival;
@@ -69,15 +71,14 @@ const openRefusing = (parts: EdgeParts, name: "generic" | "external") => {
   const letters = perSecond(LETTERS_A_SECOND);
   const samples = perMinute(SAMPLES_A_MINUTE);
   return async (sent: SentPayload, body: Buffer, why: RefusalReason): Promise<void> => {
-    const { source, arrival, raw } = sent;
+    const { source, bearsCredential, arrival, raw } = sent;
     if (!letters.take(senderOf(arrival.sender)))
       throw new Problem("rate_limited", "too many payloads of this sender are refused: correct the mapping", {
         headers: { "Retry-After": "1" },
       });
     // The same payload, sent and refused again, is the same letter.
     const root = uuidOf(name, source.source_id, createHash("sha256").update(raw).digest("hex"));
-    // The other door asks for the key of the source.
-    const isStranger = name === "generic" && source.secret() === undefined;
+    const isStranger = !bearsCredential;
     const isKept = !isNeverEvent(why.code, isStranger) || samples.take(`${source.source_id} ${why.code}`);
     const refused = { clientId: source.client_id, arrival, body, root, isStranger };
     await Promise.all([
@@ -105,7 +106,7 @@ export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external"
   };
 
   const take = async (sent: SentPayload, counted: RequestCounts): Promise<Answer> => {
-    const { source, client, raw, arrival } = sent;
+    const { source, bearsCredential, client, raw, arrival } = sent;
     const { source_id: sourceId, client_id: clientId } = source;
     const envelope = envelopeOf({ sourceId, clientId }, raw);
     const body = await read(sent, envelope);
@@ -115,7 +116,9 @@ export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external"
       return { status: "duplicate", event_id: eventIdOf(clientId, notice.source, notice.key) };
     }
     let eventId = "";
-    const facts: SourceFacts = { ...client, source };
+    const { slug, read: mapping, movesMoney } = source;
+    const own = { slug, read: mapping, movesMoney: bearsCredential || movesMoney };
+    const facts: SourceFacts = { ...client, source: own };
     const taken = await edge.take(body, arrival, facts, (data) => {
       eventId = data.event_id;
     });

@@ -17,8 +17,8 @@ export interface KnownSource
   extends Pick<Source, "source_id" | "client_id" | "slug" | "kind" | "state" | "mapping" | "event_names"> {
   readonly read: ReadMapping;
   /**
-   * False if its payloads come without a signature, by choice, and that choice lets them move no
-   * money (`unsigned_money`).
+   * False if its payloads come without a credential, by choice, and that choice lets them move no
+   * money (`unsigned_money`). A payload that bears the key or the signature may, all the same.
    */
   readonly movesMoney: boolean;
   readonly allows: (address: string) => boolean;

@@ -255,7 +255,8 @@ const openMoreFacts = async (
   const onError = (error: unknown) => log.warn("sources.not_refreshed", { error });
   const { TRIBUTARY_SECRET: keyring } = config;
   const sources = await scope.open("sources", () => closing(openSources(pool, { keyring, onError })));
-  const ofSources = sourceFactsOf(sources);
+  const generic = sourceFactsOf(sources, { bearCredential: false });
+  const external = sourceFactsOf(sources, { bearCredential: true });
   const postback = postbackFactsOf(openProviders(pool, keyring));
-  return { generic: ofSources, external: ofSources, postback };
+  return { generic, external, postback };
 };

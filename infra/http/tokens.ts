@@ -16,7 +16,7 @@ const BEARER = /^Bearer ([A-Za-z0-9._-]{1,4096})$/i;
 /** The tokens that this process knows; each has a kind. */
 export interface KnownTokens<Token extends { readonly kind: string }> {
   readonly find: (token: string) => Token | undefined;
-  /** Looks for a token that this process does not know yet. */
+  /** Looks for a token that this process does not know yet. Throws Unavailable if it cannot. */
   readonly lookUp: (token: string) => Promise<Token | undefined>;
   /** Resolves with the first load. */
   readonly ready: Promise<void>;
@@ -25,7 +25,8 @@ export interface KnownTokens<Token extends { readonly kind: string }> {
 /**
  * Returns the token if it is of that kind. A token that was issued just now is looked up. Throws
  * Problem 401 for no token, an unknown or revoked one, or one of another kind (the same answer for
- * all), 429 for an address that fails too often, and 503 before the first load.
+ * all), 429 for an address that fails too often, and 503 before the first load and while an unknown
+ * token cannot be looked up: senders do not repeat what was answered with 401.
  */
 export const authenticator = <Token extends { readonly kind: string }>(
   tokens: KnownTokens<Token>,

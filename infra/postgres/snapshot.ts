@@ -19,11 +19,12 @@ export interface Snapshot<T> {
    */
   readonly upTo: (asOf: UnixMs) => Promise<SnapshotAt<T>>;
   /**
-   * Resolves once a snapshot was taken that began after the call. For something that is not in the
-   * snapshot: it may be new. Callers share a snapshot, of which ten begin in a second, so that what
-   * strangers invent costs little. Returns at once while the database is away.
+   * Resolves with true once a snapshot was taken that began after the call. For something that is
+   * not in the snapshot: it may be new. Callers share a snapshot, of which ten begin in a second,
+   * so that what strangers invent costs little. Resolves with false if there is none, because the
+   * database is away or too slow: at once, if that is known. Then what is missing may yet exist.
    */
-  readonly again: () => Promise<void>;
+  readonly again: () => Promise<boolean>;
   /** The database time of the snapshot in use, if the last attempt to refresh it failed. */
   readonly staleSince: () => UnixMs | undefined;
   /**
@@ -51,14 +52,20 @@ export const keepSnapshot = <T>(
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
   const loaded = openGate();
+  /** A caller of `again` has waited in vain for the refresh under way: others need not. */
+  let isLate = false;
   const refresh = oneAtATime(async () => {
     try {
       taken = await take(taken);
       failure = undefined;
       loaded.open();
+      return true;
     } catch (error) {
       failure = error ?? new Error("no answer");
       if (!isClosed) options.onError?.(error);
+      return false;
+    } finally {
+      isLate = false;
     }
   });
   const poll = async (): Promise<void> => {
@@ -66,15 +73,15 @@ export const keepSnapshot = <T>(
     if (!isClosed) timer = setTimeout(poll, options.pollMs);
   };
   void poll();
-  let next: Promise<void> | undefined;
+  let next: Promise<boolean> | undefined;
   let began = Number.NEGATIVE_INFINITY;
-  const takeNext = async (): Promise<void> => {
+  const takeNext = async (): Promise<boolean> => {
     await sleep(Math.max(0, began + REST_MS - performance.now()), undefined, { ref: false });
     // The one under way may have read before the caller's row was there.
     await refresh.underWay();
     next = undefined;
     began = performance.now();
-    await refresh.run();
+    return refresh.run();
   };
 
   return {
@@ -89,9 +96,11 @@ export const keepSnapshot = <T>(
       return taken;
     },
     again: async () => {
-      if (failure !== undefined || isClosed) return;
+      if (failure !== undefined || isClosed || isLate) return false;
       next ??= takeNext();
-      await Promise.race([next, sleep(PATIENCE_MS, undefined, { ref: false })]);
+      const isTaken = await Promise.race([next, sleep(PATIENCE_MS, "late" as const, { ref: false })]);
+      if (isTaken === "late") isLate = refresh.underWay() !== undefined;
+      return isTaken === true;
     },
     staleSince: () => (failure === undefined ? undefined : taken?.asOf),
     ready: loaded.opened,
@@ -113,13 +122,13 @@ const openGate = () => {
 };
 
 /** Callers that come while the work is under way share it. */
-const oneAtATime = (work: () => Promise<void>) => {
-  let underWay: Promise<void> | undefined;
-  const run = (): Promise<void> => {
+const oneAtATime = <T>(work: () => Promise<T>) => {
+  let underWay: Promise<T> | undefined;
+  const run = (): Promise<T> => {
     underWay ??= work().finally(() => {
       underWay = undefined;
     });
     return underWay;
   };
-  return { run, underWay: async () => underWay };
+  return { run, underWay: () => underWay };
 };

@@ -131,6 +131,36 @@ describe("an edge writes what it takes and no more", () => {
     expect(await beside("upload")).toEqual(["import_rows", "imports", "upload_parts", "uploads"]);
   });
 
+  test("of what is sealed under the secret, links and upload read nothing, and pixel what it seals", async () => {
+    const { rows: columns } = await database.adminPool.query<{ at: string }>(
+      `select attrelid::regclass || '.' || attname as at from pg_attribute join pg_class c on c.oid = attrelid
+       where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and attname ~ '(^|_)(sealed|vault|secret)$'
+         and not relispartition order by at`,
+    );
+    // A new sealed column must be listed here, and in docs/decisions/0066-edges-keep-the-secret.md.
+    expect(columns.map(({ at }) => at)).toEqual([
+      ...["client_secrets.hmac_secret", "client_secrets.lead_vault", "client_secrets.recording_vault"],
+      ...["lead_keys.sealed", "lead_people.sealed", "payment_processors.sealed", "recording_keys.sealed"],
+      ...["source_payloads.sealed", "sources.pull_secret", "sources.secret", "sources.vault"],
+    ]);
+    const read = async (app: AppLogin): Promise<readonly string[]> => {
+      const { rows } = await database.adminPool.query<{ at: string }>(
+        `select distinct at from unnest($2::text[]) as at, pg_roles r where pg_has_role($1, r.oid, 'SET')
+           and has_column_privilege(r.oid, split_part(at, '.', 1), split_part(at, '.', 2), 'SELECT') order by at`,
+        [appLogins[app].role, columns.map(({ at }) => at)],
+      );
+      return rows.map(({ at }) => at);
+    };
+    expect(await read("links")).toEqual([]);
+    expect(await read("upload")).toEqual([]);
+    expect(await read("pixel")).toEqual(["client_secrets.recording_vault", "recording_keys.sealed"]);
+    // Nothing of leads, and no secret of a client.
+    expect(await read("ingest")).toEqual([
+      ...["client_secrets.recording_vault", "payment_processors.sealed", "recording_keys.sealed"],
+      ...["sources.pull_secret", "sources.secret", "sources.vault"],
+    ]);
+  });
+
   test("of what is announced, audited and asked for, only its own kind", async () => {
     const as = (app: AppLogin, statement: string) =>
       asLogin(appLogins[app].role, async (tx) => {
@@ -180,8 +210,16 @@ describe("what stages remember of money", () => {
       for (const statement of [...inserts, ...updates]) expect(await changed(login, statement)).toBe(1);
     },
   );
-  test.each(["tributary_app_api", "tributary_app_ingest"])("%s only reads it", async (login) => {
-    for (const table of tables) expect(await changed(login, `select from ${table}`)).toBe(1);
+  test.each([
+    ["tributary_app_api", "it", tables],
+    ["tributary_app_ingest", "the orders alone", ["memory_state"]],
+  ])("%s only reads %s", async (login, _, read) => {
+    for (const table of tables)
+      expect(await changed(login, `select from ${table}`), table).toBe(read.includes(table) ? 1 : 0);
+    const { rows } = await asLogin(login, (tx) =>
+      tx.query("select part from memory_load('kept', array['k'], array['e'], 't', 0)"),
+    );
+    expect(rows.map(({ part }) => `memory_${part}`).sort()).toEqual([...read].sort());
     for (const statement of inserts) await expect(changed(login, statement)).rejects.toThrow(/row-level|permission/);
     for (const statement of updates)
       expect(await changed(login, statement).catch(({ message }) => message)).toSatisfy(

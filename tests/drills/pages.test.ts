@@ -19,6 +19,11 @@ const elsewhere: readonly (readonly [page: RegExp, command: RegExp, why: string]
   [/send-events/, /./, "tests/docs/send-events.test.ts and tests/e2e/guides.test.ts run its samples"],
   [/README/, /^curl|^npx tributary send/, "tests/e2e/story.test.ts and cdnow.test.ts send these"],
   [/operate/, /KAFKA_BROKERS=\.\.\./, "names servers of the reader"],
+  [
+    /scale/,
+    /migrate apply --cluster/,
+    "needs a cluster: tests/contracts/clickhouse-migrations.test.ts reads its statements",
+  ],
   [/operate/, /OPS_PORT=9181/, "starts a process that stays: tests/guarantees/hosting.test.ts hosts this way"],
   [/pixel\/replay/, /replay-view/, "tests/e2e/pixel-replay.test.ts records a visit first"],
   [/poison-data|dead-letters/, /set-aside/, "tests/guarantees/poison.test.ts stops a stage on purpose"],

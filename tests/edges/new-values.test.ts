@@ -23,7 +23,8 @@ const counted = async (take: () => Promise<void> = async () => undefined) => {
 
 test("a snapshot is taken again for who asks, and shared", async () => {
   const { snapshot, taken } = await counted();
-  await Promise.all(Array.from({ length: 1_000 }, () => snapshot.again()));
+  const answers = await Promise.all(Array.from({ length: 1_000 }, () => snapshot.again()));
+  expect(new Set(answers)).toEqual(new Set([true]));
   expect([taken(), snapshot.now()!.value]).toEqual([2, 2]);
   const began = performance.now();
   await snapshot.again();
@@ -43,30 +44,38 @@ test("one that has begun before the question is no answer to it", async () => {
   await snapshot.close();
 });
 
-test("while the database is away no one waits for it", async () => {
+test("while the database is away no one waits for it, and each hears so", async () => {
   let isAway = false;
   const { snapshot, taken } = await counted(async () => {
     if (isAway) throw new Error("away");
   });
   isAway = true;
-  await snapshot.again();
+  expect(await snapshot.again()).toBe(false);
   const asked = taken();
   const began = performance.now();
-  await Promise.all(Array.from({ length: 100 }, () => snapshot.again()));
+  const answers = await Promise.all(Array.from({ length: 100 }, () => snapshot.again()));
+  expect(new Set(answers)).toEqual(new Set([false]));
   expect(taken()).toBe(asked);
   expect(performance.now() - began).toBeLessThan(900);
   await snapshot.close();
 });
 
-test("a database that hangs is waited for one second", async () => {
+test("a database that hangs is waited for one second, by the first who ask", async () => {
   let hangs = false;
   const { snapshot } = await counted(async () => {
     if (hangs) await sleep(2_000);
   });
   hangs = true;
   const began = performance.now();
-  await snapshot.again();
-  expect(performance.now() - began).toBeLessThan(1_900);
+  expect(await snapshot.again()).toBe(false);
+  const waited = performance.now() - began;
+  expect(waited).toBeLessThan(1_900);
+  expect(await snapshot.again()).toBe(false);
+  expect(performance.now() - began - waited, "who comes later does not wait for what is known").toBeLessThan(100);
+  hangs = false;
+  await sleep(2_000);
+  expect(await snapshot.again(), "once it has answered").toBe(true);
+  await snapshot.close();
 });
 
 test("a secret that does not fit is asked for again, ten times a second for a client", async () => {

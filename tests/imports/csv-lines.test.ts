@@ -36,6 +36,16 @@ test.each([
     expect(await readText(text, piece), `pieces of ${piece}`).toEqual(rows);
 });
 
+test("blank lines are counted, also behind the last row, and wherever reading goes on", async () => {
+  const file = Buffer.from('\n\r\na,b\n\n\n\r\n\'c\n"d\n\n"\ne\n\r\n\n\r');
+  for (const piece of [1, 2, 3, 7, file.length]) {
+    expect((await piecesOf(file, piece, START)).at(-1)!.next, `pieces of ${piece}`).toMatchObject({ blank: 8 });
+    const [first] = await readAll(file, piece);
+    expect(first!.next).toEqual({ offset: 7, line: 4, blank: 2 });
+    expect((await piecesOf(file, piece, first!.next)).at(-1)!.next).toMatchObject({ blank: 8 });
+  }
+});
+
 test("a row that is too long, or no text, is refused alone, and its lines are counted", async () => {
   const long = "x".repeat(200_000);
   const columns = ",".repeat(100_000);

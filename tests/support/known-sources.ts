@@ -24,7 +24,7 @@ export const knownSources = (given: readonly GivenSource[]): OpenSources => {
         .map(({ source }) => source)
         .filter((one) => one.client_id === client && one.state === "active"),
     byKey: (key) => all().find((one) => one.key === key)?.source,
-    again: async () => undefined,
+    again: async () => true,
     ready: Promise.resolve(),
     close: async () => undefined,
   };

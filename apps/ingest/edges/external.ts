@@ -6,7 +6,7 @@ import { checkType, FORM_TYPE, withBody } from "../../../infra/http/read-body.ts
 import { refusals } from "../../../infra/http/tokens.ts";
 import { signingSource } from "../../../modules/intake/sources/signed-payload.ts";
 import type { KnownSource, OpenSources } from "../../../modules/intake/sources/source-picture.ts";
-import { readSourceId } from "../../../modules/intake/sources/sources.ts";
+import { keyForm, readSourceId } from "../../../modules/intake/sources/sources.ts";
 import type { OpenEdge } from "../edges.ts";
 import { MAX_BYTES, openPayloadTaking } from "../postbacks/payload.ts";
 import { arrivalOf } from "../postbacks/request.ts";
@@ -33,7 +33,7 @@ export const open: OpenEdge = (parts) => {
     parts.path.expectRoom();
     const arrival = arrivalOf(address, (name) => request.get(name), receivedAt);
     const answer = async (raw: Buffer, signer = source) =>
-      void response.json(await take({ source: signer, client, raw, arrival }, response, began));
+      void response.json(await take({ source: signer, bearsCredential: true, client, raw, arrival }, response, began));
     const isSealed = source.secret() !== undefined;
     if (request.method !== "POST") {
       // A query has no bytes to sign, and who has read the address somewhere has its key.
@@ -67,10 +67,13 @@ const keyedSource = async (sources: OpenSources, { params, query }: Request): Pr
   };
   const found = find();
   if (found?.state === "active") return found;
+  if (typeof key !== "string" || !keyForm.test(key)) return found;
   // The key may be new, or the source active since just now.
-  await sources.again();
+  const isAsked = await sources.again();
   if (!sources.isKnown()) throw unavailable("the sources are not known here yet", 1);
-  return find();
+  const newer = find();
+  if (newer?.state !== "active" && !isAsked) throw unavailable("keys cannot be checked now: send it again", 2);
+  return newer;
 };
 
 /** Returns a query or a form as JSON: the first value of each name, without the key. */

@@ -39,7 +39,8 @@ export const openDirect: OpenDirect = (parts) => {
       const payload = { bytes: raw, header: arrival.header, receivedAt };
       const signer = source.secret() === undefined ? source : await signingSource(parts.sources, source, payload);
       if (signer === undefined) throw refused(address, notSigned());
-      return take({ source: signer, client, raw, arrival }, response, began);
+      const bearsCredential = signer.secret() !== undefined;
+      return take({ source: signer, bearsCredential, client, raw, arrival }, response, began);
     };
     const answer = await withBody(request, sender, use, MAX_BYTES);
     send(visit, 200, { "Content-Type": "application/json; charset=utf-8" }, JSON.stringify(answer));
@@ -78,8 +79,10 @@ const askedSource = async (sources: OpenSources, slug: unknown, clientId: number
   const found = (): readonly KnownSource[] =>
     sources.activeOf(clientId).filter((one) => (slug === undefined ? one.kind === "generic" : one.slug === slug));
   // A source, or the secret that lets it send here, may be new.
-  if (!found().some(isTakenHere)) await sources.again();
+  const isAsked = found().some(isTakenHere) || (await sources.again());
   if (!sources.isKnown()) throw unavailable("the sources are not known here yet", 1);
+  if (!isAsked && !found().some(isTakenHere))
+    throw unavailable("new sources cannot be looked up now: send it again", 2);
   const [source, ...others] = found();
   if (source === undefined || !isTakenHere(source))
     throw new Problem(

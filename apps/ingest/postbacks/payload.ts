@@ -12,7 +12,7 @@ import { Problem } from "../../../infra/http/problem.ts";
 import { senderOf } from "../../../infra/http/sender.ts";
 import { hostEdge } from "../../../modules/intake/path/host-edge.ts";
 import { type RefusalReason, refusedLetter } from "../../../modules/intake/path/refused-letter.ts";
-import { expectQuota, type QuotaSide } from "../../../modules/intake/quotas/quotas.ts";
+import { expectQuota } from "../../../modules/intake/quotas/quotas.ts";
 import type { TakenPayload } from "../../../modules/intake/sources/payloads.ts";
 import type { KnownSource } from "../../../modules/intake/sources/source-picture.ts";
 import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
@@ -28,6 +28,8 @@ import type { EdgeParts } from "../edges.ts";
 
 export interface SentPayload {
   readonly source: KnownSource;
+  /** Whether this payload came with the key or the signature of its source. */
+  readonly bearsCredential: boolean;
   readonly client: RequestFacts;
   readonly raw: Buffer;
   readonly arrival: Arrival;
@@ -63,9 +65,10 @@ const keepIn = (
 
 type Door = "generic" | "external";
 
-/** What anyone may send: the other door asks for the key of the source. */
-const sideOf = (door: Door, source: KnownSource): QuotaSide =>
-  door === "generic" && source.secret() === undefined ? "open" : "signed";
+const sizeOf = ({ source, bearsCredential, raw }: SentPayload) => ({
+  side: bearsCredential ? ("signed" as const) : ("open" as const),
+  ...{ events: 1, bytes: raw.length, movesMoney: bearsCredential || source.movesMoney },
+});
 
 /**
  * Stores the letter of a refused payload; of unsigned ones that never become an event only a
@@ -76,14 +79,14 @@ const openRefusing = (parts: EdgeParts, name: Door) => {
   const letters = perSecond(LETTERS_A_SECOND);
   const samples = perMinute(SAMPLES_A_MINUTE);
   return async (sent: SentPayload, body: Buffer, why: RefusalReason): Promise<void> => {
-    const { source, arrival, raw } = sent;
+    const { source, bearsCredential, arrival, raw } = sent;
     if (!letters.take(senderOf(arrival.sender)))
       throw new Problem("rate_limited", "too many payloads of this sender are refused: correct the mapping", {
         headers: { "Retry-After": "1" },
       });
     // The same payload, sent and refused again, is the same letter.
     const root = uuidOf(name, source.source_id, createHash("sha256").update(raw).digest("hex"));
-    const isStranger = sideOf(name, source) === "open";
+    const isStranger = !bearsCredential;
     const isKept = !isNeverEvent(why.code, isStranger) || samples.take(`${source.source_id} ${why.code}`);
     const refused = { clientId: source.client_id, arrival, body, root, isStranger };
     await Promise.all([
@@ -111,9 +114,9 @@ export const openPayloadTaking = (parts: EdgeParts, name: Door) => {
   };
 
   const take = async (sent: SentPayload, counted: RequestCounts): Promise<Answer> => {
-    const { source, client, raw, arrival } = sent;
-    const { source_id: sourceId, client_id: clientId, movesMoney } = source;
-    expectQuota(parts.quotas, { clientId, side: sideOf(name, source), events: 1, bytes: raw.length, movesMoney });
+    const { source, bearsCredential, client, raw, arrival } = sent;
+    const { source_id: sourceId, client_id: clientId } = source;
+    expectQuota(parts.quotas, { clientId, ...sizeOf(sent) });
     const envelope = envelopeOf({ sourceId, clientId }, raw);
     const body = await read(sent, envelope);
     const notice = noticeOf(source, body);
@@ -122,7 +125,9 @@ export const openPayloadTaking = (parts: EdgeParts, name: Door) => {
       return { status: "duplicate", event_id: eventIdOf(clientId, notice.source, notice.key) };
     }
     let eventId = "";
-    const facts: SourceFacts = { ...client, source };
+    const { slug, read: mapping, movesMoney } = source;
+    const own = { slug, read: mapping, movesMoney: bearsCredential || movesMoney };
+    const facts: SourceFacts = { ...client, source: own };
     const taken = await edge.take(body, arrival, facts, (data) => {
       eventId = data.event_id;
     });

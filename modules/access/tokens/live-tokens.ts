@@ -3,6 +3,7 @@ import { hash } from "node:crypto";
 import type pg from "pg";
 import { keepSnapshot, type SnapshotAt } from "../../../infra/postgres/snapshot.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
+import { Unavailable } from "../../../infra/runtime/errors.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { type Token, tokenForm } from "./tokens.ts";
 
@@ -11,7 +12,8 @@ export interface Tokens {
   readonly find: (token: string) => Token | undefined;
   /**
    * Does the same, but looks into Postgres first if the token is not known: it may be new. Such
-   * look-ups are shared, at most ten in a second.
+   * look-ups are shared, at most ten in a second. Throws Unavailable if Postgres cannot be asked;
+   * what cannot be a token of ours is refused without it.
    */
   readonly lookUp: (token: string) => Promise<Token | undefined>;
   /** Resolves with the first load, however long Postgres is away. */
@@ -80,8 +82,10 @@ export const openTokens = (
     lookUp: async (token) => {
       const found = find(token);
       if (found !== undefined || !tokenForm.test(token)) return found;
-      await snapshot.again();
-      return find(token);
+      const isAsked = await snapshot.again();
+      const newer = find(token);
+      if (newer === undefined && !isAsked) throw new Unavailable("tokens cannot be checked now: send it again", 2);
+      return newer;
     },
     ready: snapshot.ready,
     staleSince: snapshot.staleSince,

@@ -31,8 +31,11 @@ export interface OpenReference {
   readonly read: Read;
   /** The current snapshot, at most one poll old; undefined until the first load. */
   readonly reference: () => Reference | undefined;
-  /** Resolves once changes that were committed before the call are in the snapshot. */
-  readonly again: () => Promise<void>;
+  /**
+   * Resolves with true once changes that were committed before the call are in the snapshot, and
+   * with false if Postgres cannot be asked.
+   */
+  readonly again: () => Promise<boolean>;
   /** While Postgres is away: the database time of the last load. */
   readonly staleSince: () => UnixMs | undefined;
   /** Resolves with the first load, however long Postgres is away. */

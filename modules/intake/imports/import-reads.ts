@@ -38,6 +38,7 @@ export const importRows = ({ import_id, client_id, partner_id, status, created }
       ...{ duplicate: sql`i.duplicate::int`, rejected: sql`i.rejected::int` },
       read_bytes: sql`case when i.status in ('completed', 'completed_with_errors') then i.bytes::float8
         else coalesce((i.checkpoint -> 'next' ->> 'offset')::float8, 0) end`,
+      blank_lines: sql`coalesce((i.checkpoint -> 'next' ->> 'blank')::float8, 0)`,
       ...{ file_revenue: sql`i.file_sums`, stored_revenue: sql`i.stored_sums`, currency: inCurrency },
       ...{ other_currencies: sql`null`, same_file_as: sql`i.same_file_as`, error: sql`i.error` },
       ...{ created_by: sql`i.created_by`, created_at: sql`i.created_at`, started_at: sql`i.started_at` },

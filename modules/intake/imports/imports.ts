@@ -151,7 +151,8 @@ export type ImportStanding = "goes on" | "ended" | "lost";
 
 /**
  * Counts rows and moves the place behind them, in one transaction. `isEnd`: they were the last
- * rows. Ends an import whose cancelling was requested.
+ * rows. `checkpoint` is null before the head was read. Ends an import whose cancelling was
+ * requested.
  */
 export const countRows = (
   pool: Pool,
@@ -160,7 +161,7 @@ export const countRows = (
     counted,
     checkpoint,
     isEnd,
-  }: { readonly counted: RowCounts; readonly checkpoint: Checkpoint; readonly isEnd: boolean },
+  }: { readonly counted: RowCounts; readonly checkpoint: Checkpoint | null; readonly isEnd: boolean },
 ): Promise<ImportStanding> =>
   within(pool, [taken.client_id], async (tx) => {
     const rows = counted.accepted + counted.duplicate + counted.rejected;
@@ -168,7 +169,8 @@ export const countRows = (
       when not ${isEnd} then status when rejected + ${counted.rejected}::bigint > 0 then 'completed_with_errors'
       else 'completed' end`;
     const { rows: found } = await tx.query<{ status: ImportState }>(sql`
-      update imports set status = ${end}, checkpoint = ${JSON.stringify(checkpoint)}::jsonb,
+      update imports set status = ${end},
+        checkpoint = coalesce(${checkpoint === null ? null : JSON.stringify(checkpoint)}::jsonb, checkpoint),
         total = total + ${rows}::bigint, accepted = accepted + ${counted.accepted}::bigint,
         duplicate = duplicate + ${counted.duplicate}::bigint, rejected = rejected + ${counted.rejected}::bigint,
         file_sums = ${added(sql`file_sums`, counted.fileSums)},
@@ -183,6 +185,14 @@ export const countRows = (
     if (status !== undefined && status !== "processing") await followEnd(tx, taken.import_id);
     return status === undefined ? "lost" : status === "processing" ? "goes on" : "ended";
   });
+
+const noRows: RowCounts = {
+  ...{ accepted: 0, duplicate: 0, rejected: 0 },
+  ...{ codes: new Map(), fileSums: new Map(), storedSums: new Map() },
+};
+/** For work before the first row. Ends an import whose cancelling was requested. */
+export const goesOn = (pool: Pool, taken: TakenImport): Promise<ImportStanding> =>
+  countRows(pool, taken, { counted: noRows, checkpoint: null, isEnd: false });
 
 /** `{key: number as text}` with these numbers added. */
 const added = (column: Sql, more: ReadonlyMap<string, bigint | number>): Sql => {

@@ -28,7 +28,8 @@ export type AskClientFacts = (clientId: number, now: UnixMs) => RequestFacts | n
 
 /**
  * Resolves once what `find` looks for is in force here, so that the first requests of a new client
- * or partner are not refused; at once if it is, or if there is no such thing.
+ * or partner are not refused; at once if it is, or if there is no such thing. Throws Unavailable if
+ * that cannot be found out.
  */
 export type AwaitInForce = (find: (known: ReferenceAt) => unknown) => Promise<void>;
 
@@ -45,9 +46,12 @@ export const awaitInForceOf =
     };
     const began = Date.now();
     if (isFoundAt(began)) return;
-    await again();
+    const isAsked = await again();
     const end = began + LONGEST_WAIT_MS;
-    if (!isFoundAt(end)) return;
+    if (!isFoundAt(end)) {
+      if (!isAsked) throw new Unavailable("new clients and partners cannot be looked up now: send it again", 2);
+      return;
+    }
     while (!isFoundAt(Date.now()) && Date.now() < end) await sleep(PAUSE_MS);
   };
 

@@ -6,11 +6,15 @@ import type { OpenSources } from "./source-picture.ts";
 
 const notActive = { code: "source_not_active", message: "its source is not active now" };
 
-/** Facts for payloads that come back: a source that was paused meanwhile accepts nothing. */
+/**
+ * Facts for payloads that come back: a source that was paused meanwhile accepts nothing.
+ * `bearCredential`: they came through the door that asks for the key.
+ */
 export const sourceFactsOf =
-  (sources: Pick<OpenSources, "byId">) =>
+  (sources: Pick<OpenSources, "byId">, { bearCredential }: { readonly bearCredential: boolean }) =>
   ({ sourceId }: GenericBody, client: RequestFacts): SourceFacts | typeof notActive => {
     const source = sources.byId(sourceId);
     if (source === undefined || source.state !== "active" || source.client_id !== client.clientId) return notActive;
-    return { ...client, source };
+    const { slug, read, movesMoney } = source;
+    return { ...client, source: { slug, read, movesMoney: bearCredential || movesMoney } };
   };

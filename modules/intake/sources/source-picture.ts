@@ -17,8 +17,8 @@ export interface KnownSource
   extends Pick<Source, "source_id" | "client_id" | "slug" | "kind" | "state" | "mapping" | "event_names"> {
   readonly read: ReadMapping;
   /**
-   * False if its payloads come without a signature, by choice, and that choice lets them move no
-   * money (`unsigned_money`).
+   * False if its payloads come without a credential, by choice, and that choice lets them move no
+   * money (`unsigned_money`). A payload that bears the key or the signature may, all the same.
    */
   readonly movesMoney: boolean;
   readonly allows: (address: string) => boolean;
@@ -35,8 +35,11 @@ export interface OpenSources {
   /** The active sources of a client. */
   readonly activeOf: (clientId: number) => readonly KnownSource[];
   readonly byKey: (key: string) => KnownSource | undefined;
-  /** Resolves once changes that were committed before the call are known here. */
-  readonly again: () => Promise<void>;
+  /**
+   * Resolves with true once changes that were committed before the call are known here, and with
+   * false if Postgres cannot be asked.
+   */
+  readonly again: () => Promise<boolean>;
   /** Resolves with the first load, however long Postgres is away. */
   readonly ready: Promise<void>;
   readonly close: () => Promise<void>;

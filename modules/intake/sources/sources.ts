@@ -27,6 +27,9 @@ export interface Source extends SourceMapping {
   readonly key_rotated_at: UnixMs | null;
 }
 
+/** The form of every key in an address, 32 random bytes: another text is looked up nowhere. */
+export const keyForm = /^[A-Za-z0-9_-]{43}$/;
+
 /**
  * Parses `src_<n>`, the name of a source for people and in addresses; undefined for any other text.
  */

@@ -92,7 +92,7 @@ const withoutPartner = ({ partner_param: _, click_id: __, ...mapped }: MappedPay
 const unsignedMoney = ({ event_name }: MappedPayload): Refusal => ({
   code: "unsigned_money",
   field: "event_name",
-  message: `${event_name} moves money, and this source does not sign: set its secret, or unsigned_money`,
+  message: `${event_name} moves money, and this payload is unsigned: use its key, set its secret, or unsigned_money`,
   retryable: false,
 });
 

@@ -83,7 +83,9 @@ describe("POST /postback/generic", () => {
           keyring: edgeKeyring,
           wire,
           facts: () => facts(),
-          moreFacts: { generic: sourceFactsOf(knownSources([{ source_id: 1, mapping: of, ...over }])) },
+          moreFacts: {
+            generic: sourceFactsOf(knownSources([{ source_id: 1, mapping: of, ...over }]), { bearCredential: false }),
+          },
           clock: Date.now,
         },
         { value: letter!.value!, headers: letter!.headers! },
@@ -194,6 +196,45 @@ describe("who may send in the name of a source", () => {
     const { host, send: toSigned } = await opened([{ ...keyed, secret }]);
     expect((await toSigned(query)).status).toBe(401);
     expect(host.events).toEqual([]);
+  });
+  test.each(ways)("an unsigned source whose payloads move no money, at %s", async (_, path, headers, ...statuses) => {
+    for (const isSigned of [true, false]) {
+      const source = { source_id: 9, kind: "generic" as const, mapping, key: "key-now", movesMoney: false };
+      const { host, send } = await opened([{ ...source, ...(isSigned && { secret }) }]);
+      const bears = isSigned ? statuses[0] === 200 : path === external("key-now");
+      const open = isSigned ? statuses[0] : statuses[1]("generic");
+      const { status, body } = await send(path, text, { headers });
+      expect(status, `signed: ${isSigned}`).toBe(open === 200 && !bears ? 400 : open);
+      if (bears) expect(host.events).toMatchObject([{ t: "purchase", value_minor: 1_250n, partner_ref: "ref-7" }]);
+      else expect([host.events, body.errors?.[0].code]).toEqual([[], open === 200 ? "unsigned_money" : undefined]);
+    }
+  });
+  test("a keyed payload that was refused comes back with its money, an unsigned one without", async () => {
+    const unsigned = { source_id: 9, mapping, key: "key-now", movesMoney: false };
+    const bad = { ...payload, amount: { gross: 4 } };
+    const { host, send } = await opened([unsigned]);
+    for (const path of [external("key-now"), at]) expect((await send(path, bad)).status).toBe(400);
+    const wire = inMemoryWire([topics.eventsRaw]);
+    const corrected = { ...mapping, mapping: { ...mapping.mapping, value: "amount.gross" } };
+    const sources = knownSources([{ ...unsigned, mapping: corrected }]);
+    const moreFacts = {
+      generic: sourceFactsOf(sources, { bearCredential: false }),
+      external: sourceFactsOf(sources, { bearCredential: true }),
+    };
+    const came = await Promise.all(
+      host.letters.map(async ({ value, headers }) => {
+        const [record] = (await readmitted(
+          { keyring: edgeKeyring, wire, facts: () => facts(), moreFacts, clock: Date.now },
+          { value: value!, headers: headers! },
+          { root: "root", first: { topic: "s2s.dlq", partition: 0, offset: 1 } },
+        ))!;
+        const place = { topic: "events.raw", partition: 0, offset: 0 };
+        return record!.topic === "s2s.dlq"
+          ? record!.headers![letterHeaders.code]
+          : wire.decode(topics.eventsRaw, record!.value, place).data.value_minor;
+      }),
+    );
+    expect(came).toEqual([400n, "unsigned_money"]);
   });
   test("an unsigned sale waits until its source may move money", async () => {
     const { host, send } = await opened([{ source_id: 1, mapping, movesMoney: false }]);

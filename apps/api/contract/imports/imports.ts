@@ -14,6 +14,7 @@ const row = z.object({
   ...counts,
   bytes: z.number().nullable().describe("of the file, inflated; null before all of it is there"),
   read_bytes: z.number().describe("of them, up to behind the last row that was counted"),
+  blank_lines: z.number().describe("of the part that was read; no rows, and so in none of the counts"),
   ...{ file_revenue: money, stored_revenue: money, currency },
   other_currencies: z.array(z.object({ currency, file_revenue: money, stored_revenue: money })),
   same_file_as: z.string().nullable().describe("an import of the same bytes before it"),

@@ -1,14 +1,14 @@
 // Reads the head of a CSV file: its separator, and which of its columns are ours.
 import type { Columns, UploadColumn } from "../../../../processors/admit/upload/csv-row.ts";
 import { purchaseColumns, uploadColumns } from "../../../../processors/admit/upload/csv-row.ts";
-import { type CsvLine, cellsIn, csvLines } from "./csv-lines.ts";
+import { type CsvLine, cellsIn, csvLines, type Place } from "./csv-lines.ts";
 
 /** Maps our columns to the file's columns where their names differ. */
 export type Mapping = Readonly<Partial<Record<UploadColumn, string>>>;
 
 /** Where the rows begin, and the form of their cells. */
 export interface Head {
-  readonly next: CsvLine["next"];
+  readonly next: Place;
   readonly delimiter: string;
   /** The names in the file. */
   readonly columns: readonly string[];

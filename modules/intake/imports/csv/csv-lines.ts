@@ -9,11 +9,20 @@ const SLICE_BYTES = 256 * 1024;
 /** The shown bytes of an unreadable row. */
 const SHOWN_BYTES = 1_024;
 
+/** Where reading goes on in a file. */
+export interface Place {
+  readonly offset: number;
+  /** The number of the line that begins there, from 1. */
+  readonly line: number;
+  /** The blank lines before it; absent in a place that an earlier release has stored. */
+  readonly blank?: number;
+}
+
 export interface CsvLine {
   /** The line on which the row begins, from 1. */
   readonly line: number;
-  /** The offset behind the row, and the number of the line that begins there. */
-  readonly next: { readonly offset: number; readonly line: number };
+  /** The place behind the row. */
+  readonly next: Place;
   readonly text: string;
   /** Why the row cannot be read; `text` is then its beginning. */
   readonly fault: { readonly code: string; readonly message: string } | null;
@@ -23,7 +32,7 @@ export interface CsvLine {
 export interface CsvPiece {
   readonly lines: readonly CsvLine[];
   /** Where reading goes on behind these rows; a row that has not ended yet begins here. */
-  readonly next: CsvLine["next"];
+  readonly next: Place;
   readonly bytes: number;
 }
 
@@ -47,12 +56,12 @@ interface RowSpan {
 
 /**
  * Yields the rows of `chunks`, which begin at `from`, piece by piece of the file. Blank lines are
- * skipped, so a piece may be without rows: its reader still sees that the file goes on.
+ * counted and no rows, so a piece may be without rows: its reader still sees that the file goes on.
  * `delimiters` are the ASCII characters that may separate cells.
  */
 export async function* csvLines(
   chunks: AsyncIterable<Buffer>,
-  from: CsvLine["next"],
+  from: Place,
   delimiters: string,
 ): AsyncGenerator<CsvPiece, void> {
   const cutter = new Cutter(from, delimiters);
@@ -66,13 +75,15 @@ class Cutter {
   readonly #delimiters: readonly number[];
   #offset: number;
   #line: number;
+  #blank: number;
   #rest = Buffer.alloc(0);
   /** A row that is too long, while the rest of it is skipped. */
-  #long: { readonly from: CsvLine["next"]; readonly start: Buffer } | undefined;
+  #long: { readonly from: Place; readonly start: Buffer } | undefined;
 
-  constructor({ offset, line }: CsvLine["next"], delimiters: string) {
+  constructor({ offset, line, blank = 0 }: Place, delimiters: string) {
     this.#offset = offset;
     this.#line = line;
+    this.#blank = blank;
     this.#delimiters = [...Buffer.from(delimiters)];
   }
 
@@ -96,6 +107,7 @@ class Cutter {
         this.#long = { from, start: Buffer.from(row.subarray(0, SHOWN_BYTES)) };
         at = this.#leaveOut(bytes, at, lines);
       } else if (row.length > 0) lines.push(this.#lineOf(row, from.line, found.fault));
+      else this.#blank += 1;
       at = this.#pastBlank(bytes, at);
     }
     this.#rest = Buffer.from(bytes.subarray(at));
@@ -112,13 +124,14 @@ class Cutter {
       else if (bytes[end] === CR && bytes[end + 1] === LF) end += 2;
       else break;
       this.#line += 1;
+      this.#blank += 1;
     }
     this.#offset += end - at;
     return end;
   }
 
-  #place(): CsvLine["next"] {
-    return { offset: this.#offset, line: this.#line };
+  #place(): Place {
+    return { offset: this.#offset, line: this.#line, blank: this.#blank };
   }
 
   /** Skips the rest of a row that is too long; returns where the next one begins. */
@@ -210,19 +223,22 @@ const BATCH_ROWS = 1_000;
 /**
  * After so much of a file a batch has fewer rows, or none: a cancel and a stop must be seen.
  */
-const BATCH_BYTES = 16 * 1024 * 1024;
+export const BATCH_BYTES = 16 * 1024 * 1024;
 
 /** Rows that go to the log together; without rows it shows that the file goes on. */
 type Batch = Pick<CsvPiece, "lines" | "next">;
 /**
  * Yields the batches of a file: those of 1,000 rows, and what there is after 16 MiB without one.
+ * The last one ends with the file, and may be blank lines alone.
  */
 export async function* batches(pieces: AsyncIterable<CsvPiece>): AsyncGenerator<Batch, void> {
   let waiting: CsvLine[] = [];
   let read = 0;
+  let end: Place | undefined;
   for await (const { lines, next, bytes } of pieces) {
     waiting = waiting.concat(lines);
     read += bytes;
+    end = next;
     let at = 0;
     for (; waiting.length - at >= BATCH_ROWS; at += BATCH_ROWS) {
       yield batchOf(waiting.slice(at, at + BATCH_ROWS));
@@ -234,7 +250,7 @@ export async function* batches(pieces: AsyncIterable<CsvPiece>): AsyncGenerator<
     waiting = [];
     read = 0;
   }
-  if (waiting.length > 0) yield batchOf(waiting);
+  if (end !== undefined && (waiting.length > 0 || read > 0)) yield { lines: waiting, next: end };
 }
 const batchOf = (lines: readonly CsvLine[]): Batch => ({ lines, next: lines.at(-1)!.next });
 

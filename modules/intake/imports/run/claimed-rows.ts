@@ -44,7 +44,7 @@ export const claimRows = (
         from unnest(${ids}::uuid[], ${lines}::int[]) as row (event_id, line) on conflict do nothing`);
       const { rows: known } = await tx.query<RowOfFile & { is_own: boolean; is_counted: boolean }>(sql`
         select event_id, line, import_id = ${taken.import_id} as is_own,
-          line < coalesce((checkpoint -> 'next' ->> 'line')::int, 0) as is_counted
+          line < coalesce((checkpoint -> 'next' ->> 'line')::bigint, 0) as is_counted
         from import_rows join imports using (import_id)
         where import_rows.client_id = any (${[taken.client_id]}::int[]) and event_id = any (${ids}::uuid[])`);
       const found = new Map(known.map((row) => [row.event_id, row]));
@@ -68,6 +68,6 @@ export const freeUncounted = async (
 ): Promise<void> => {
   await tx.query(sql`
     delete from import_rows where client_id = any (${[client_id]}::int[]) and import_id = ${import_id}
-      and line >= coalesce((select (checkpoint -> 'next' ->> 'line')::int from imports
+      and line >= coalesce((select (checkpoint -> 'next' ->> 'line')::bigint from imports
         where import_id = ${import_id}), 0)`);
 };

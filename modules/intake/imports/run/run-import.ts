@@ -16,10 +16,10 @@ import type { AskClientFacts } from "../../path/facts.ts";
 import { hostEdge } from "../../path/host-edge.ts";
 import type { Path } from "../../path/path.ts";
 import { BadFile, type Head, readHead } from "../csv/csv-head.ts";
-import { batches, type CsvLine, cellsIn, csvLines } from "../csv/csv-lines.ts";
+import { BATCH_BYTES, batches, type CsvLine, cellsIn, csvLines, type Place } from "../csv/csv-lines.ts";
 import { subjectsIn } from "../erase-rejected.ts";
 import { errorsKey, fileFrom, type RejectedRow, rejectedText } from "../import-file.ts";
-import { countRows, type ImportStanding, noteHash, type TakenImport } from "../imports.ts";
+import { countRows, goesOn, type ImportStanding, noteHash, type TakenImport } from "../imports.ts";
 import { claimRows } from "./claimed-rows.ts";
 
 export interface ImportPorts {
@@ -32,6 +32,8 @@ export interface ImportPorts {
 }
 
 const SHOWN_CHARACTERS = 1_024;
+/** The number of a claimed row's line is an int of Postgres. */
+const MOST_LINES = 2 ** 31 - 1;
 
 /**
  * Resolves when the import has ended or another process has it. Throws BadFile, Unavailable, and
@@ -46,11 +48,14 @@ export const runImport = async (
 ): Promise<ImportStanding> => {
   const { objects } = ports;
   const { import_id: importId, parts } = taken;
-  if (taken.sha256 === null && !(await isHashed(ports, taken, isClosing))) return "goes on";
+  if (taken.sha256 === null) {
+    const hashed = await hashFile(ports, taken, isClosing);
+    if (hashed !== "hashed") return hashed;
+  }
   const head = taken.checkpoint ?? (await readHead(fileFrom(objects, importId, parts, 0), taken.mapping));
   const lines = csvLines(fileFrom(objects, importId, parts, head.next.offset), head.next, head.delimiter);
   let before: Promise<ImportStanding> = Promise.resolve("goes on");
-  let last: CsvLine["next"] = head.next;
+  let last: Place = head.next;
   try {
     for await (const batch of batches(lines)) {
       const admitted = batch.lines.length === 0 ? nothing : await admitLines(ports, taken, head, batch.lines);
@@ -70,24 +75,30 @@ export const runImport = async (
 };
 
 /**
- * Checks the hash of a file that came in parts; false: the process closes first. Throws BadFile if
- * the sender named another one.
+ * Checks the hash of a file that came in parts. The standing of the import instead if the process
+ * closes first, or the import was cancelled. Throws BadFile if the sender named another one.
  */
-const isHashed = async (
+const hashFile = async (
   { pool, objects }: ImportPorts,
   taken: TakenImport,
   isClosing: () => boolean,
-): Promise<boolean> => {
+): Promise<"hashed" | ImportStanding> => {
   const hash = createHash("sha256");
+  let unasked = 0;
   for await (const piece of fileFrom(objects, taken.import_id, taken.parts, 0)) {
-    if (isClosing()) return false;
+    if (isClosing()) return "goes on";
     hash.update(piece);
+    unasked += piece.length;
+    if (unasked < BATCH_BYTES) continue;
+    unasked = 0;
+    const standing = await goesOn(pool, taken);
+    if (standing !== "goes on") return standing;
   }
   const sha256 = hash.digest("hex");
   const named = await noteHash(pool, taken, sha256);
   if (named !== null && named !== sha256)
     throw new BadFile("checksum_mismatch", `the file has the SHA-256 ${sha256}, and was begun as ${named}`);
-  return true;
+  return "hashed";
 };
 
 interface AdmittedRow {
@@ -110,6 +121,8 @@ const admitLines = async (
   { ours, delimiter }: Head,
   lines: readonly CsvLine[],
 ): Promise<AdmittedRows> => {
+  if (lines.at(-1)!.line > MOST_LINES)
+    throw new BadFile("too_many_lines", `a row begins below line ${MOST_LINES}: remove blank lines, or cut the file`);
   const now = clock();
   const client = facts(taken.client_id, now);
   if (!client) throw new BadFile("client_archived", "the client of this import is archived");

@@ -362,6 +362,8 @@ describe("a decision that recalculates nothing", () => {
       reprocess(2, { partner: 23 }),
     ])
       expect(earned(settled(...open, end, flag("click_flood", 50)))).toBe(10_00n);
+    const refunded = [refund({ value_minor: 40_00n }), flag("click_flood", 50)];
+    expect(earned(settled(...open, ...refunded, decide("recredit", { line: "sku1" })))).toBe(6_00n);
   });
 });
 

@@ -22,14 +22,14 @@ export const claimsOn = (lines: readonly Line[], before: readonly number[]): rea
 
 /**
  * True if a decision that moves no money would close a conversion that earns, and open another one:
- * for another partner or campaign, or under review. Such a line stays as it is
- * (docs/design/money.md, rule 24).
+ * for another partner or campaign, or under review. Such a line stays as it is, also one that was
+ * given back (docs/design/money.md, rule 24).
  */
 export const isLeftToRecalc = (
-  line: Pick<Line, "status" | "partner_id" | "campaign_id" | "review" | "earns_nothing">,
+  line: Pick<Line, "partner_id" | "campaign_id" | "review" | "earns_nothing">,
   next: Pick<Line, "partner_id" | "campaign_id" | "review">,
 ): boolean =>
-  line.status === "credited" &&
+  line.partner_id !== null &&
   !line.earns_nothing &&
   (next.partner_id !== line.partner_id || next.campaign_id !== line.campaign_id || next.review !== line.review);
 

@@ -212,7 +212,7 @@ class Books {
       const isHeld = sale.isHeld || isDisputed || doCopiesDisagree(sale);
       const isMoved = sale.holder !== partner;
       const isChanged = isMoved || (sale.holder !== null && isHeld !== sale.isHeld);
-      if (isCredited && !sale.isQuiet && !recalculates && isChanged) return;
+      if (credit !== null && !sale.isQuiet && !recalculates && isChanged) return;
       if (isMoved) sale.isQuiet = !recalculates;
       if (isChanged) sale.known = receivedAt;
       const copies = sale.copies.map((copy, n) => ({ ...copy, claims: n === 0 ? partner : null }));
@@ -281,7 +281,8 @@ const merge = (line: Sale, sent: Copy, sales: readonly Sale[]): void => {
   line.leadId ??= sent.leadId;
   if (line.byPerson) return;
   const isFirst = line.holder === null && sent.claims !== null;
-  if (isFirst) Object.assign(line, { holder: sent.claims, isHeld: line.isHeld || sent.verdict === "review" });
+  if (isFirst) line.holder = sent.claims;
+  if (sent.verdict === "review") line.isHeld = true;
   if (line.holder !== null) review(line, isFirst ? sales : [line]);
 };
 /** A lead id is one lead for ever. If one of two leads has none, they are one within 48 hours. */

@@ -60,7 +60,7 @@ const recordOf = (
   method: credit.method ?? "unknown",
   rule_id: credit.rule_id,
   rule_version: credit.rule_version,
-  recalculates: change.kind !== "credited" || (cause.data.decision?.recalculates ?? true),
+  recalculates: change.kind !== "credited" || !line.earns_nothing,
 });
 
 /**

@@ -40,6 +40,7 @@ const encode = ({ lines, refunds, decisions, events, claimed_by, parts }: OrderS
       copied: line.copied.length === 0 ? undefined : line.copied,
       row: undefined,
       is_decided: line.is_decided || undefined,
+      earns_nothing: line.earns_nothing || undefined,
     })),
     refunds: refunds.map((refund) => ({
       ...refund,
@@ -72,6 +73,7 @@ const lineFrom = (line: any, row: string, n: number, format: number): Line => {
   line.claimed_by ??= null;
   line.copied ??= noCopies;
   line.is_decided ??= false;
+  line.earns_nothing ??= false;
   line.row = row;
   return line;
 };

@@ -32,9 +32,12 @@ const settledOf = (line: Line, valueMinor: bigint, currency: string): bigint => 
 const heldBy = (line: Line, first: EventAttributed, copy: EventAttributed, order: OrderState): string | null => {
   if (line.is_decided || line.review !== null) return null;
   if (isRejected(first) !== isRejected(copy)) return COPY_REJECTED;
-  if (line.status !== "open") return isCredited(copy) && copy.credit.partner_id !== line.partner_id ? DISPUTED : null;
+  // Whichever copy came first: one that is under review holds the sale.
+  if (copy.fraud.band === "review") return "fraud_review";
   if (!isCredited(copy)) return null;
-  return copy.fraud.band === "review" ? "fraud_review" : isClaimedByAnother(order, copy) ? DISPUTED : null;
+  const isDisputed =
+    line.status === "open" ? isClaimedByAnother(order, copy) : copy.credit.partner_id !== line.partner_id;
+  return isDisputed ? DISPUTED : null;
 };
 
 /**

@@ -61,6 +61,11 @@ export interface Line {
    * finding does.
    */
   readonly is_decided: boolean;
+  /**
+   * True if a decision credited it without a recalculation: it earns nothing, whatever touches it,
+   * until a decision that recalculates credits it again.
+   */
+  readonly earns_nothing: boolean;
   /** The newest conversion of this line, and the version of its newest record. */
   readonly conversion_id: string | null;
   readonly conversion_version: number;

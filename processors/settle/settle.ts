@@ -87,6 +87,7 @@ const opened = (
     claimed_by: withClaim([], row),
     review,
     is_decided: false,
+    earns_nothing: false,
     conversion_id: null,
     conversion_version: 0,
     known_at: null,

@@ -60,6 +60,7 @@ const reprocessed = fc
       line: products,
       review: fc.constantFrom(null, "fraud_review"),
       overrides: fc.boolean(),
+      recalculates: fc.boolean(),
     }),
   )
   .map(
@@ -223,6 +224,16 @@ describe("for every sequence of claims and decisions about one order", () => {
             .reduce((sum, line) => sum + line.amount_minor, 0n);
         expect(sumOf(review === null ? "held:partner" : "payable:partner")).toBe(0n);
       }
+    });
+  });
+
+  test("a decision that recalculates nothing moves no money, whatever came before it", () => {
+    holds((claims, { conversions }, entries) => {
+      const quiet = new Set(
+        claims.flatMap(({ data: { decision } }) => (decision?.recalculates === false ? decision.decision_id : [])),
+      );
+      const caused = new Set(conversions.filter(({ data }) => quiet.has(data.cause_event_id)).map(({ id }) => id));
+      for (const one of entries) if (caused.has(one.change_id)) expect(one.amount_minor).toBe(0n);
     });
   });
 

@@ -320,6 +320,53 @@ describe("what today's rules make of a line", () => {
   });
 });
 
+describe("a decision that recalculates nothing", () => {
+  const quiet = (version: number, partner: number | null, over: { readonly review?: string } = {}) =>
+    reprocess(version, { partner, recalculates: false, ...over });
+  const earned = (told: Settlement) => accounts(told)["expense:client"] ?? 0n;
+
+  test.each([
+    ["only its review changes", quiet(1, partnerId, { review: "claimed_by_another_partner" })],
+    ["another partner gets it", quiet(1, rival)],
+    ["no partner gets it", quiet(1, null)],
+  ])("leaves a line that earns as it is: %s", (_, decision) => {
+    const told = settled(sale(), decision);
+    expect([kinds(told), credits(told)]).toEqual([["credited 10000 to 21"], ["v1 21"]]);
+    expect(earned(told)).toBe(10_00n);
+  });
+
+  test("credits an open line for nothing, and nothing that touches it later makes it earn", () => {
+    const open = [sale({ partner: null, value_minor: 100_00n }), quiet(1, rival)];
+    expect(netByPartner(settled(...open).conversions)).toEqual({ 22: 100_00n });
+    const touches = [
+      flag("click_flood", 50),
+      pixelSale({ partner: 23 }),
+      refund({ value_minor: 40_00n }),
+      decide("release", { line: "sku1" }),
+    ];
+    for (const touch of touches) expect(earned(settled(...open, touch)), touch.data.kind).toBe(0n);
+    expect(earned(settled(...open, ...touches))).toBe(0n);
+    expect(earned(settled(...open, reprocess(2, { partner: rival, review: "fraud_review" })))).toBe(0n);
+  });
+
+  test("may move what earns nothing on, for nothing", () => {
+    const told = settled(sale({ partner: null }), quiet(1, rival), quiet(2, 23));
+    expect([netByPartner(told.conversions), earned(told)]).toEqual([{ 22: 0n, 23: 100_00n }, 0n]);
+  });
+
+  test("is ended by a recredit, a person, and a reprocess that gives the line to another partner", () => {
+    const open = [sale({ partner: null }), quiet(1, rival)];
+    for (const end of [
+      decide("recredit", { line: "sku1" }),
+      decide("reattribute", { partner_id: 23 }),
+      reprocess(2, { partner: 23 }),
+    ])
+      expect(earned(settled(...open, end, flag("click_flood", 50)))).toBe(10_00n);
+    const refunded = [refund({ value_minor: 40_00n }), flag("click_flood", 50)];
+    expect(earned(settled(...open, ...refunded, decide("recredit", { line: "sku1" })))).toBe(6_00n);
+  });
+});
+
 test("a line that is credited again keeps its partner and its row", () => {
   const told = settled(sale(), refund({ value_minor: 40_00n }), decide("recredit", { line: "sku1" }));
   expect(kinds(told)).toEqual([

@@ -61,7 +61,7 @@ const claimOf = (text: string): Recorded<Claim> => {
     product_id,
     value_minor: minorOf(amount!, named ?? "MXN"),
     partner: isRejected ? null : partner,
-    band: isRejected ? "reject" : "ok",
+    band: isRejected ? "reject" : text.includes("review") ? "review" : "ok",
     ...(name !== undefined && { t: "custom", custom_name: name }),
   });
 };

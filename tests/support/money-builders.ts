@@ -133,6 +133,7 @@ export const reprocess = (
     readonly line?: string;
     readonly review?: string | null;
     readonly overrides?: boolean;
+    readonly recalculates?: boolean;
   },
 ): Recorded<Claim> => {
   const { partner, line = "sku1", ...over } = said;

@@ -2,6 +2,7 @@
 // decisions for them, and what these would book. Writes nothing.
 import { reference } from "../../../domain/reference/reference.ts";
 import { orderKeyOf } from "../../../processors/attribute/claims.ts";
+import { isLeftToRecalc } from "../../../processors/settle/decisions/reprocess.ts";
 import { DISPUTED, type Line, type OrderState, rowOf } from "../../../processors/settle/order.ts";
 import type { Credit, EventAttributed, LedgerEntry } from "../../../schemas/generated.ts";
 import type { History, HistoryPlace, HistoryWindow, StoredEvent } from "../../../sinks/analytics/history.ts";
@@ -34,9 +35,7 @@ export interface Match {
   readonly after: Credit;
   /** Undefined if the event has the right credit already. */
   readonly change: Change | undefined;
-  /**
-   * True when another partner, or the same partner for another campaign, is credited with the line.
-   */
+  /** True when the line earns, and the change would close its conversion and open another one. */
   readonly isHeld: boolean;
   /** True when the credit does not change and is booked again. */
   readonly isAgain: boolean;
@@ -188,15 +187,15 @@ const lineMatch = (
     const again = recreditOf(deciding, { order_key, at: line.at, row: before, conversion });
     return [{ ...match, change: again, isHeld: false, isAgain: true }];
   }
-  const isMoved = credit.partner_id !== line.partner_id || credit.campaign_id !== line.campaign_id;
   const others = order.lines
     .filter(({ event_id }) => event_id !== line.event_id && !isConcerned.has(event_id))
     .flatMap(claimsOf);
   const isDisputed = credit.partner_id !== null && others.some((partner) => partner !== credit.partner_id);
+  const review = line.review ?? (isDisputed ? DISPUTED : null);
   const change = changeOf(deciding, {
-    ...({ scope: "line", order_key, at: line.at, before, today, parts, overrides: false } as const),
-    review: line.review ?? (isDisputed ? DISPUTED : null),
+    ...({ scope: "line", order_key, at: line.at, before, today, parts, overrides: false, review } as const),
     claimed_by: credit.partner_id === null ? [] : [credit.partner_id],
   });
-  return [{ ...match, change, isHeld: isMoved && line.partner_id !== null, isAgain: false }];
+  const { partner_id, campaign_id } = credit;
+  return [{ ...match, change, isHeld: isLeftToRecalc(line, { partner_id, campaign_id, review }), isAgain: false }];
 };

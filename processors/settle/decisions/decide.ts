@@ -25,6 +25,7 @@ const unheld = (line: Line): Line => ({
   partner_id: null,
   campaign_id: null,
   is_decided: true,
+  earns_nothing: false,
 });
 
 /**
@@ -37,7 +38,8 @@ const assign = (changes: Changes, line: Line, decision: Decision): DecisionResul
   const before = rowOf(line);
   const row = nextVersion(before, { credit: creditByDecision(before.credit, decision) });
   closeLine(changes, line, "reattributed");
-  const given = creditLine(changes, { ...line, review: null, is_decided: true, row: rowText(row) }, row);
+  const open: Line = { ...line, review: null, is_decided: true, earns_nothing: false, row: rowText(row) };
+  const given = creditLine(changes, open, row);
   return { line: given, row };
 };
 

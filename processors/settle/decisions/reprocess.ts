@@ -21,6 +21,19 @@ export const claimsOn = (lines: readonly Line[], before: readonly number[]): rea
 ];
 
 /**
+ * True if a decision that moves no money would close a conversion that earns, and open another one:
+ * for another partner or campaign, or under review. Such a line stays as it is, also one that was
+ * given back (docs/design/money.md, rule 24).
+ */
+export const isLeftToRecalc = (
+  line: Pick<Line, "partner_id" | "campaign_id" | "review" | "earns_nothing">,
+  next: Pick<Line, "partner_id" | "campaign_id" | "review">,
+): boolean =>
+  line.partner_id !== null &&
+  !line.earns_nothing &&
+  (next.partner_id !== line.partner_id || next.campaign_id !== line.campaign_id || next.review !== line.review);
+
+/**
  * The claim carries the row as computed today and the version that it was computed from. If the
  * line has changed since, the claim has no effect. A person's decision stays, unless this decision
  * overrides it. The old credit is reversed, then the new one is added (law M7).
@@ -38,16 +51,20 @@ export const reprocessLine = (
   const review = stands ? line.review : decision.review;
   const claimed_by = stands ? line.claimed_by : decision.claimed_by;
   const isClaimedAlike = stands || line.claimed_by === null || isSameSet(line.claimed_by, decision.claimed_by);
+  const { partner_id, campaign_id } = credit;
+  if (!decision.recalculates && isLeftToRecalc(line, { partner_id, campaign_id, review })) return { line, row: null };
   const same: EventAttributed = { ...before, enrichment: today.enrichment, fraud: today.fraud, credit };
   if (rowText(same) === line.row && review === line.review && isClaimedAlike) return { line, row: null };
   const row: EventAttributed = { ...same, version: before.version + 1 };
   const kept: Line = { ...line, review, claimed_by, is_decided: stands, row: rowText(row) };
-  const isMoved = credit.partner_id !== line.partner_id || credit.campaign_id !== line.campaign_id;
+  const isMoved = partner_id !== line.partner_id || campaign_id !== line.campaign_id;
   const isHeldOtherwise = line.partner_id !== null && review !== line.review;
   if (!isMoved && !isHeldOtherwise) return { line: kept, row };
   closeLine(changes, line, REASON);
-  const open: Line = { ...kept, status: "open", partner_id: null, campaign_id: null };
-  return { line: credit.partner_id === null ? open : creditLine(changes, open, row), row };
+  const open: Line = { ...kept, status: "open", partner_id: null, campaign_id: null, earns_nothing: false };
+  if (partner_id === null) return { line: open, row };
+  const earns_nothing = isMoved ? !decision.recalculates : line.earns_nothing;
+  return { line: creditLine(changes, { ...open, earns_nothing }, row), row };
 };
 
 /**
@@ -57,7 +74,7 @@ export const reprocessLine = (
 export const recreditLine = (changes: Changes, line: Line): { readonly line: Line; readonly row: null } => {
   if (line.status !== "credited") return { line, row: null };
   closeLine(changes, line, REASON);
-  return { line: creditLine(changes, line, rowOf(line)), row: null };
+  return { line: creditLine(changes, { ...line, earns_nothing: false }, rowOf(line)), row: null };
 };
 
 /**

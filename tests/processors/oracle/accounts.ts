@@ -25,6 +25,8 @@ export interface Worth {
   readonly partner: number;
   readonly value: bigint;
   readonly currency: string;
+  /** Credited without a commission. */
+  readonly isQuiet: boolean;
 }
 /** A credited line under one contract; only its refunded part changes. */
 export interface Credit extends Worth {
@@ -81,8 +83,8 @@ export class Accounts {
    * all segments.
    */
   open(worth: Worth, known: number): Credit {
-    const { first, type, at, partner } = worth;
-    const [terms] = this.contractsOf(first.client, type, at, known)
+    const { first, type, at, partner, isQuiet } = worth;
+    const [terms] = (isQuiet ? [] : this.contractsOf(first.client, type, at, known))
       .filter((one) => one.partner === partner && (one.segment ?? first.segment) === first.segment)
       .sort((a, b) => Number(a.segment === null) - Number(b.segment === null) || b.from - a.from);
     const earned = terms === undefined ? 0n : this.#earns(worth, terms);

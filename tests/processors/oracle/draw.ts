@@ -1,6 +1,6 @@
 // Draws small histories at random from a seed, around a month border and the 48 hours of a merge.
 import { contractsOf } from "./draw-contracts.ts";
-import type { ClientSaved, Closed, Decided, Happening, History, PatternSaved, Sent } from "./history.ts";
+import type { Backfilled, ClientSaved, Closed, Decided, Happening, History, PatternSaved, Sent } from "./history.ts";
 import { border, DAY, HOUR, type Random, randomOf } from "./random.ts";
 import { partners } from "./real.ts";
 
@@ -95,7 +95,10 @@ const lineIn = (random: Random, { focus, soFar, orders, products }: Scene, isSol
   const { chance, pick } = random;
   const lines = orders.flatMap((order) => products.map((product) => ({ order, product })));
   const names = (one: Happening, { order, product }: (typeof lines)[number]): boolean =>
-    one.is !== "look-up" && one.product === product && one.order?.normalize("NFC").trim() === order;
+    one.is !== "look-up" &&
+    one.is !== "backfill" &&
+    one.product === product &&
+    one.order?.normalize("NFC").trim() === order;
   const sold = lines.filter((line) => soFar.some((one) => one.is === "event" && names(one, line)));
   const decided = lines.filter((line) => soFar.some((one) => one.is === "decision" && names(one, line)));
   const fresh = lines.filter((line) => !sold.includes(line));
@@ -209,6 +212,18 @@ const decisionIn = (random: Random, scene: Scene, place: Place): Decided => {
   };
 };
 
+/** A job about the line of an earlier event. */
+const backfillIn = ({ chance, pick }: Random, scene: Scene, receivedAt: number): Backfilled | undefined => {
+  const sold = scene.soFar.filter((one): one is Sent => one.is === "event" && one.t !== "refund");
+  if (sold.length === 0) return undefined;
+  const { id: about, client } = pick(...sold);
+  return {
+    ...{ is: "backfill", id: `e${100 + scene.soFar.length}`, client, about, receivedAt },
+    ...(chance(0.8) && { partner: pick(...partners) }),
+    ...{ isDisputed: chance(0.2), recalculates: chance(0.4) },
+  };
+};
+
 /** The same event again, or another event with its id. */
 const againIn = (random: Random, scene: Scene, place: Place): Sent | undefined => {
   const { chance, pick } = random;
@@ -298,6 +313,7 @@ export const historyOf = (seed: number): History => {
   const longest = chance(0.2) ? 25 * DAY : 3 * DAY;
   let receivedAt = border - pick(2 * HOUR, DAY, 3 * DAY);
   const isOfRoom = scene.focus === "room";
+  const hasJobs = chance(0.4);
   for (let n = 0, many = 3 + below(8) + (isOfRoom ? 2 : 0); n < many; n++) {
     receivedAt += pick(1_000, HOUR, 20 * HOUR, 48 * HOUR, 48 * HOUR + 1, longest);
     if (chance(0.1)) receivedAt = Math.max(receivedAt, border - pick(0, 1));
@@ -309,6 +325,8 @@ export const historyOf = (seed: number): History => {
     else if (kind < others) happenings.push(othersIn(random, scene, place));
     else if (kind < refunds) happenings.push(refundIn(random, scene, place));
     else happenings.push(decisionIn(random, scene, place));
+    const job = chance(hasJobs ? 0.25 : 0) ? backfillIn(random, scene, receivedAt + 60_000) : undefined;
+    if (job !== undefined) happenings.push(job);
     if (n !== 5 || chance(0.5)) continue;
     receivedAt += HOUR;
     happenings.push({ is: "look-up", id: "looked", receivedAt });

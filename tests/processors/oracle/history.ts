@@ -96,7 +96,21 @@ interface LookedUp {
   readonly id: string;
   readonly receivedAt: number;
 }
-export type Happening = Sent | Decided | LookedUp;
+/** A job gives the line that an event made to a partner, by a rule, or credits it again. */
+export interface Backfilled {
+  readonly is: "backfill";
+  readonly id: string;
+  readonly client: number;
+  readonly about: string;
+  /** Absent: the line is credited again to the partner that holds it. */
+  readonly partner?: number;
+  /** The job finds that another partner claims the order. */
+  readonly isDisputed: boolean;
+  /** False: no money moves. */
+  readonly recalculates: boolean;
+  readonly receivedAt: number;
+}
+export type Happening = Sent | Decided | LookedUp | Backfilled;
 export interface History {
   readonly clients: readonly ClientSaved[];
   readonly contracts: readonly ContractSaved[];

@@ -8,7 +8,7 @@ import type { Claim, EventAttributed } from "../../../schemas/generated.ts";
 import type { Memory } from "../../../stream/memory/memory.ts";
 import { topics } from "../../../topics.ts";
 
-const ordersIn =
+export const ordersIn =
   (durable: Memory) =>
   async (key: string): Promise<OrderState | undefined> => {
     const wanted = { stage: "settle", keys: keysOfOrder(key), eventIds: [], topic: topics.claims.name, partition: 0 };

@@ -2,7 +2,7 @@
 // line, and the money owed for it. Claims are added up from the beginning of their order at every
 // step, and no code is shared with the product.
 import { Accounts, type Credit, HOUR, halfEven, least, monthOf, most, owed, sum } from "./accounts.ts";
-import type { Answers, Closed, Decided, Happening, History, Line, PatternSaved, Sent } from "./history.ts";
+import type { Answers, Backfilled, Closed, Decided, Happening, History, Line, PatternSaved, Sent } from "./history.ts";
 
 const MERGES = 48 * HOUR;
 const WINDOW = { install: 7 * 24 * HOUR, others: 30 * 24 * HOUR };
@@ -32,6 +32,10 @@ interface Sale {
   holder: number | null;
   isHeld: boolean;
   byPerson: boolean;
+  /** Credited by a job that moves no money, so it earns nothing. */
+  isQuiet: boolean;
+  /** A job credits it again, though nothing else about it has changed. */
+  isAgain: boolean;
   /** The number of copies when a person released the sale. */
   released: number;
   refunded: bigint;
@@ -123,6 +127,7 @@ class Books {
   happen(one: Happening): void {
     if (one.is === "look-up") this.lookUp(one.receivedAt);
     else if (one.is === "event") this.take(one);
+    else if (one.is === "backfill") this.backfill(one);
     else this.judge(one);
   }
 
@@ -191,6 +196,34 @@ class Books {
   }
 
   /**
+   * A job gives a line to a partner, whatever its copies claim, unless a person has decided about
+   * it. One that moves no money leaves a line that earns as it is, and credits others for nothing.
+   */
+  backfill({ client, about, partner, isDisputed, recalculates, receivedAt }: Backfilled): void {
+    const seen = this.seen.get(`${client}/${about}`);
+    const sale = seen?.lines.find(({ first }) => first.id === about);
+    if (seen === undefined || sale === undefined || sale.byPerson) return;
+    const { credit } = sale;
+    const isCredited = credit !== null && !credit.isBack;
+    if (partner === undefined) {
+      if (!isCredited) return;
+      Object.assign(sale, { isQuiet: false, isAgain: true, known: receivedAt });
+    } else {
+      const isHeld = sale.isHeld || isDisputed || doCopiesDisagree(sale);
+      const isMoved = sale.holder !== partner;
+      const isChanged = isMoved || (sale.holder !== null && isHeld !== sale.isHeld);
+      if (credit !== null && !sale.isQuiet && !recalculates && isChanged) return;
+      if (isMoved) sale.isQuiet = !recalculates;
+      if (isChanged) sale.known = receivedAt;
+      const copies = sale.copies.map((copy, n) => ({ ...copy, claims: n === 0 ? partner : null }));
+      sale.copies.splice(0, copies.length, ...copies);
+      Object.assign(sale, { holder: partner, isHeld });
+    }
+    this.book(seen.order, receivedAt);
+    sale.isAgain = false;
+  }
+
+  /**
    * Updates the books of an order to its present claims: changed credits are closed, then the new
    * ones are opened.
    */
@@ -200,11 +233,11 @@ class Books {
       const { value, currency } = moneyOf(sale.copies);
       const { credit: was, holder: partner, isHeld, refunded, isBack, first, type, at } = sale;
       const isReleased = was?.isHeld === true && !isHeld && sale.byPerson;
-      const isSame = was?.partner === partner && was?.value === value && was.currency === currency;
+      const isSame = !sale.isAgain && was?.partner === partner && was?.value === value && was.currency === currency;
       if (!isSame || !(isReleased || was.isHeld === isHeld) || was.refunded > refunded) {
         this.accounts.close(was);
         if (was?.partner !== partner) sale.known = receivedAt;
-        const worth = { first, type, at, partner: partner!, value, currency };
+        const worth = { first, type, at, partner: partner!, value, currency, isQuiet: sale.isQuiet };
         sale.credit = partner === null ? null : this.accounts.open(worth, sale.known);
       }
       const { credit } = sale;
@@ -233,7 +266,7 @@ const sell = (order: Order, sent: Copy, type: string, hasOrder: boolean): readon
   if (met.length > 0) return met;
   const line: Sale = {
     ...{ first: sent, type, at: timeOf(sent), product, leadId: sent.leadId, copies: [sent], holder: sent.claims },
-    ...{ isHeld: sent.verdict === "review", byPerson: false, released: 0 },
+    ...{ isHeld: sent.verdict === "review", byPerson: false, isQuiet: false, isAgain: false, released: 0 },
     ...{ refunded: 0n, isBack: false, known: 0, credit: null },
   };
   sales.push(line);
@@ -248,7 +281,8 @@ const merge = (line: Sale, sent: Copy, sales: readonly Sale[]): void => {
   line.leadId ??= sent.leadId;
   if (line.byPerson) return;
   const isFirst = line.holder === null && sent.claims !== null;
-  if (isFirst) Object.assign(line, { holder: sent.claims, isHeld: line.isHeld || sent.verdict === "review" });
+  if (isFirst) line.holder = sent.claims;
+  if (sent.verdict === "review") line.isHeld = true;
   if (line.holder !== null) review(line, isFirst ? sales : [line]);
 };
 /** A lead id is one lead for ever. If one of two leads has none, they are one within 48 hours. */
@@ -265,10 +299,11 @@ const leadIn = (sales: readonly Sale[], sent: Sent): Sale | undefined => {
  * new line, the order.
  */
 const review = (sale: Sale, among: readonly Sale[]): void => {
-  const isRejected = [sale.first, ...sale.copies.slice(sale.released)].map(({ verdict }) => verdict === "reject");
   const isDisputed = among.flatMap(claimsOf).some((partner) => partner !== sale.holder);
-  if (isDisputed || new Set(isRejected).size > 1) sale.isHeld = true;
+  if (isDisputed || doCopiesDisagree(sale)) sale.isHeld = true;
 };
+const doCopiesDisagree = ({ first, copies, released }: Sale): boolean =>
+  new Set([first, ...copies.slice(released)].map(({ verdict }) => verdict === "reject")).size > 1;
 
 /**
  * A person's decision stands against every later copy. Assigning takes a sale from no partner, and
@@ -285,6 +320,7 @@ const decide = (sale: Sale, { kind, partner, product, band }: Decided): void => 
   if (kind === "release" && !sale.isHeld) return;
   const holder = kind === "release" ? sale.holder : kind === "assign" || kind === "reattribute" ? partner! : null;
   if (kind === "release" || holder !== sale.holder) sale.isHeld = false;
+  if (holder !== sale.holder) sale.isQuiet = false;
   Object.assign(sale, { holder, byPerson: sale.byPerson || kind !== "release" || holder !== null });
 };
 
@@ -292,7 +328,7 @@ const decide = (sale: Sale, { kind, partner, product, band }: Decided): void => 
 const flag = (sale: Sale, band: Sent["verdict"]): void => {
   if (sale.byPerson) return;
   const isRejected = band === "reject" || sale.first.verdict === "reject";
-  if (isRejected) Object.assign(sale, { holder: null, byPerson: true });
+  if (isRejected) Object.assign(sale, { holder: null, byPerson: true, isQuiet: false });
   else if (band === "review") sale.isHeld = true;
 };
 

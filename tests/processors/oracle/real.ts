@@ -18,7 +18,7 @@ import type {
 } from "../../../schemas/generated.ts";
 import type { Read } from "../../../stream/flow.ts";
 import { campaign, client, contract, enrichment, forged, fraud, link, partner, reads } from "../../support/builders.ts";
-import type { Answers, ContractSaved, Decided, History, Line, Sent } from "./history.ts";
+import type { Answers, Backfilled, ContractSaved, Decided, History, Line, Sent } from "./history.ts";
 
 export const partners = [21, 22, 23] as const;
 const key = clickIdKey("a secret of the oracle", 1);
@@ -141,6 +141,7 @@ export type Published =
   | { readonly topic: "scored"; readonly data: EventScored; readonly at: number; readonly receivedAt: number }
   | { readonly topic: "claims"; readonly data: Claim; readonly at: number; readonly receivedAt: number }
   | { readonly topic: "look-up"; readonly receivedAt: number }
+  | { readonly topic: "backfill"; readonly asked: Backfilled; readonly event: EventReceived | undefined }
   | { readonly topic: "refused"; readonly code: string };
 
 const admitted = (sent: Sent, apart: number): Published => {
@@ -177,6 +178,7 @@ export const publishedBy = (history: History, apart: number): readonly Published
   const events = new Map<string, EventReceived>();
   return history.happenings.map((one): Published => {
     if (one.is === "look-up") return { topic: one.is, receivedAt: one.receivedAt };
+    if (one.is === "backfill") return { topic: one.is, asked: one, event: events.get(`${one.client}/${one.about}`) };
     if (one.is === "event") {
       const made = admitted(one, apart);
       const name = `${one.client}/${one.id}`;
@@ -186,10 +188,12 @@ export const publishedBy = (history: History, apart: number): readonly Published
     return { topic: "claims", data: claimOf(one, apart, events), at: one.receivedAt, receivedAt: one.receivedAt };
   });
 };
+export const decisionIdOf = (apart: number, id: string): string =>
+  `00000000-0000-8000-9000-${`${apart}`.padStart(6, "0")}${id.replace(/\D/g, "").padStart(6, "0")}`;
 const claimOf = (one: Decided, apart: number, events: ReadonlyMap<string, EventReceived>): Claim => {
   const clientId = idIn(apart, one.client);
   const said = {
-    decision_id: `00000000-0000-8000-9000-${`${apart}`.padStart(6, "0")}${one.id.replace(/\D/g, "").padStart(6, "0")}`,
+    decision_id: decisionIdOf(apart, one.id),
     kind: one.kind,
     actor: "user:ana",
     partner_id: one.partner ?? null,

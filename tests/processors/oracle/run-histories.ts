@@ -9,6 +9,7 @@ import type { Memories } from "../../../stream/memory/memory.ts";
 import { drive, type TopologyDriver } from "../../../stream/testing/drive.ts";
 import { topics } from "../../../topics.ts";
 import { pipeline } from "../../../topology.ts";
+import { backfillClaim } from "./backfill.ts";
 import type { Answers, History } from "./history.ts";
 import { lookedUp } from "./look-up.ts";
 import { answersTo } from "./oracle.ts";
@@ -46,14 +47,18 @@ export const inParts = (mostTogether: number): Topology => ({
   ),
 });
 
-/** The claims that the look-ups of a step send. */
+/** The claims that the jobs of a step send, which read the memory of settle first. */
 export const movesOf = async (
   step: ReturnType<typeof inSteps>[number],
   from: number,
   { durable, read }: Pick<Memories, "durable"> & Pick<TopologyDriver, "read">,
 ) => {
+  const backfilled = await Promise.all(
+    step.flatMap(([one, n]) => (one.topic === "backfill" ? [backfillClaim(durable, one, from + n)] : [])),
+  );
+  const decisions = backfilled.flatMap((one) => one ?? []);
   const looks = step.filter(([{ topic }]) => topic === "look-up");
-  if (looks.length === 0) return [];
+  if (looks.length === 0) return decisions;
   const [claims, rows] = [topics.claims, topics.eventsAttributed].map((topic) =>
     read<any>(topic).map(({ data }) => data),
   );
@@ -64,7 +69,7 @@ export const movesOf = async (
       return found.map((data) => ({ data, at, receivedAt: at }));
     }),
   );
-  return moves.flat();
+  return [...decisions, ...moves.flat()];
 };
 
 /**

@@ -31,6 +31,16 @@ export const EVENT_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 export const sentEventId = (clientId: number, senderEventId: string): string => uuidOf(clientId, senderEventId);
 
 /**
+ * The id of a conversion that a page or an app has sent. Anyone may do that under any id, so such
+ * an id is never that of an event of the client's own systems.
+ */
+export const pageEventId = (clientId: number, senderEventId: string): string => uuidOf(clientId, "page", senderEventId);
+
+/** The same for a row of a partner's file. */
+export const uploadEventId = (clientId: number, partnerId: number, senderEventId: string): string =>
+  uuidOf(clientId, "upload", partnerId, senderEventId);
+
+/**
  * The id of the n-th record that a stage makes from one input. It is the same however often it is
  * computed.
  */

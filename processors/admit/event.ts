@@ -1,7 +1,7 @@
 // Turns one tracking event as a sender wrote it into a record of the log, or into a refusal that
 // names the broken rule.
 
-import { contentEventId, EVENT_ID, leadKey, sentEventId } from "../../domain/ids.ts";
+import { contentEventId, EVENT_ID, isWeakOrderId, leadKey, pageEventId, sentEventId } from "../../domain/ids.ts";
 import { acrossIdentifiers, mayLinkAcross } from "../../domain/personal/across.ts";
 import { scrub, scrubText, TooMuchPersonalData } from "../../domain/personal/personal-data.ts";
 import { PERSONAL_FORM } from "../../domain/personal/personal-form.ts";
@@ -84,6 +84,7 @@ const checkedFields = (given: JsonObject, terms: Terms, warnings: string[]) => {
     text === null || !mayBePersonal ? text : cleanText(text, terms, warnings);
   const url = clean(textOf(given.url, "url") ?? (typeof props.url === "string" && props.url !== "" ? props.url : null));
   const name = sentType === "custom" ? nameIn(props) : clean(sentType);
+  if (name !== null && isOfPages(terms) && NOT_OF_PAGES.has(name)) refuse("not_from_pixel", "t", NOT_FROM_PAGES);
   const known = name === null ? undefined : eventTypeOf(name);
   if (known !== undefined && sentType === "custom") warnings.push("custom_name_is_type");
   const lifted =
@@ -143,13 +144,34 @@ const recordOf = (given: JsonObject, terms: Terms): EventReceived => {
 };
 
 /** The id of an event that brings none is derived from its content. */
-const eventIdIn = (
-  { senderEventId, did, t, custom_name, ts, url, lifted, props }: ReturnType<typeof checkedFields>,
-  terms: Terms,
-): string =>
-  senderEventId === null
-    ? contentEventId({ client_id: terms.clientId, did, t, custom_name, ts, order_id: lifted.order_id, url, props })
-    : sentEventId(terms.clientId, senderEventId);
+const eventIdIn = (checked: ReturnType<typeof checkedFields>, terms: Terms): string => {
+  const { senderEventId, did, t, custom_name, ts, url, lifted, props } = checked;
+  const { clientId } = terms;
+  if (senderEventId === null)
+    return contentEventId({ client_id: clientId, did, t, custom_name, ts, order_id: lifted.order_id, url, props });
+  return isOfPages(terms) && meetsByItsKey(checked)
+    ? pageEventId(clientId, senderEventId)
+    : sentEventId(clientId, senderEventId);
+};
+
+/**
+ * True for a conversion whose copies are found by order, lead or device. Its id is one of pages, so
+ * that no stranger who knows the id of a real sale takes it first: settle would set the real one
+ * aside, because an id is that of one event for ever.
+ */
+const meetsByItsKey = ({ t, lifted: { order_id }, props }: ReturnType<typeof checkedFields>): boolean => {
+  if (t === "purchase") return order_id !== null && !isWeakOrderId(order_id);
+  return t === "install" || (t === "lead_submit" && leadKeyIn(props) !== null);
+};
+
+/**
+ * Anyone can send anything in the name of a page. So clicks come from tracking links only, and
+ * refunds from the client's own systems. The type counts, by whatever field it was named.
+ */
+export const NOT_OF_PAGES: ReadonlySet<string> = new Set(["click", "click_filtered", "refund", "ext_purchase"]);
+const NOT_FROM_PAGES =
+  "is no type that pages and apps send: give an event of your own another name, or send it from a server";
+const isOfPages = ({ isClientSide, source }: Terms): boolean => isClientSide && source !== "link";
 
 const bareSale = (type: EventType): EventType =>
   type.required.includes("revenue") ? { ...type, required: ["revenue"] } : type;
@@ -160,14 +182,14 @@ const eventIdOf = (given: unknown): string | null => {
     ? given
     : refuse("bad_event_id", "event_id", "must be 1 to 128 of A-Z a-z 0-9 . _ : - or left out");
 };
-const OF_NOTICES = new RegExp(`^(?:${providerNames.join("|")}):`);
+const RESERVED = new RegExp(`^(?:(?:${providerNames.join("|")}):|led_[0-9a-f]{32}$|pull-)`);
 /**
- * The ids of payment notices are theirs: a page or a partner that knows one must not write the row
- * of the payment. Without its id the event is known by its content.
+ * The ids of payment notices, leads and pulled sales are theirs: a page or a partner that knows one
+ * must not write their row. Without its id the event is known by its content.
  */
 const ownEventId = (id: string | null, { isClientSide, source }: Terms, warnings: string[]): string | null => {
   const isOfClient = !isClientSide && source !== "upload";
-  if (id === null || isOfClient || !OF_NOTICES.test(id)) return id;
+  if (id === null || isOfClient || !RESERVED.test(id)) return id;
   warnings.push("event_id_reserved");
   return null;
 };

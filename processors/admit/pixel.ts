@@ -66,25 +66,8 @@ export function* admitPixel(
     warnings: signalsOf(arrival),
   };
   const terms = requestTerms(own, arrival, facts);
-  for (const event of body.events)
-    yield isObject(event) && NOT_OF_PAGES.has(String(event.t)) ? notOfPages(event) : admitEvent(event, terms);
+  for (const event of body.events) yield admitEvent(event, terms);
 }
-
-/**
- * Anyone can send anything to a pixel. So clicks come from tracking links only, and refunds from
- * the client's own systems.
- */
-export const NOT_OF_PAGES: ReadonlySet<string> = new Set(["click", "click_filtered", "refund", "ext_purchase"]);
-const notOfPages = (event: ConfigOptions): Admission<EventReceived> => ({
-  kind: "refused",
-  id: typeof event.event_id === "string" ? event.event_id.slice(0, 128) : null,
-  refusal: {
-    code: "not_from_pixel",
-    field: "t",
-    message: "pages do not send this type: give an event of your own another name",
-    retryable: false,
-  },
-});
 
 /**
  * Warnings from headers that the browser sets and a page's script cannot forge. The enrich stage

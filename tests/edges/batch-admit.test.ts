@@ -53,8 +53,8 @@ const taken = (given: unknown, over: Partial<BatchFacts> = {}): EventReceived =>
   if (admission.kind === "refused") throw new Error(`refused: ${JSON.stringify(admission.refusal)}`);
   return admission.data;
 };
-const refused = (given: unknown): Refusal => {
-  const admission = admit(given);
+const refused = (given: unknown, over: Partial<BatchFacts> = {}): Refusal => {
+  const admission = admit(given, over);
   if (admission.kind === "accepted") throw new Error(`accepted: ${admission.data.props}`);
   return admission.refusal;
 };
@@ -377,6 +377,11 @@ describe("network", () => {
   });
   test("a token that lives in visitors' browsers makes them the visitor's", () =>
     expect(taken(event(), { isClientSide: true }).client_side).toBe(true));
+  test.each(["refund", "ext_purchase", "click", "custom"])("such a token sends no %s", (t) => {
+    const props = { order_id: "9005", revenue: "5", event_name: "refund" };
+    expect(refused(event({ t, props }), { isClientSide: true }).code).toBe("not_from_pixel");
+    expect(taken(event({ t, props })).t).toBe(t === "custom" ? "refund" : t);
+  });
   test.each([
     ["::ffff:203.0.113.7", "203.0.113.7"],
     ["2001:DB8:0:0::1", "2001:db8::1"],

@@ -1,6 +1,7 @@
 // A row of a file becomes an event, or is refused with the column at fault.
 import { expect, test } from "vitest";
 import { identifyFor } from "../../domain/device-id.ts";
+import { sentEventId } from "../../domain/ids.ts";
 import { BadFile, readHead } from "../../modules/intake/imports/csv/csv-head.ts";
 import { cellsIn } from "../../modules/intake/imports/csv/csv-lines.ts";
 import { type Columns, statedAmount } from "../../processors/admit/upload/csv-row.ts";
@@ -54,6 +55,15 @@ test("the line of an order is one event, whatever else a row of it says; each pr
   expect(await id("o-1,10,p-2,1,2026-11-19")).not.toBe(first);
   expect(await id("o-1,10,p-1,1,2026-11-19", { partnerId: 23 })).not.toBe(first);
   expect(await id("o-1,10,p-1,1,2026-11-19", { clientId: 8 })).not.toBe(first);
+});
+
+test("an id in a partner's file is no id of the client's own systems, nor another partner's", async () => {
+  const row = `${head},event_id\no-1,10,p-1,1,2026-11-19,order-9101-1`;
+  const ids = await Promise.all(
+    [{}, { partnerId: 23 }, { isPartners: false }].map(async (more) => (await event(row, more)).event_id),
+  );
+  expect(ids[2]).toBe(sentEventId(7, "order-9101-1"));
+  expect(new Set(ids).size).toBe(3);
 });
 
 test("a row of another type is the same event only when all of it is the same", async () => {

@@ -17,6 +17,7 @@ import type { TakenPayload } from "../../../modules/intake/sources/payloads.ts";
 import type { KnownSource } from "../../../modules/intake/sources/source-picture.ts";
 import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
 import {
+  believed,
   envelopeOf,
   eventIdOf,
   type GenericBody,
@@ -119,15 +120,15 @@ export const openPayloadTaking = (parts: EdgeParts, name: Door) => {
     expectQuota(parts.quotas, { clientId, ...sizeOf(sent) });
     const envelope = envelopeOf({ sourceId, clientId }, raw);
     const body = await read(sent, envelope);
-    const notice = noticeOf(source, body);
+    const { slug, read: mapping } = source;
+    const movesMoney = bearsCredential || source.movesMoney;
+    const notice = noticeOf(source, body, movesMoney);
     if (notice !== null && (await parts.marks.isMarked(notice))) {
       await keepIn(parts, sent, "duplicate");
       return { status: "duplicate", event_id: eventIdOf(clientId, notice.source, notice.key) };
     }
     let eventId = "";
-    const { slug, read: mapping, movesMoney } = source;
-    const own = { slug, read: mapping, movesMoney: bearsCredential || movesMoney };
-    const facts: SourceFacts = { ...client, source: own };
+    const facts: SourceFacts = { ...client, source: { slug, read: mapping, movesMoney } };
     const taken = await edge.take(body, arrival, facts, (data) => {
       eventId = data.event_id;
     });
@@ -153,9 +154,14 @@ export const openPayloadTaking = (parts: EdgeParts, name: Door) => {
   };
 };
 
-const noticeOf = ({ client_id: clientId, slug, read }: KnownSource, { events: [payload] }: GenericBody) => {
+const noticeOf = (
+  { client_id: clientId, slug, read }: KnownSource,
+  { events: [payload] }: GenericBody,
+  movesMoney: boolean,
+) => {
   const mapped = mapPayload(payload, read);
-  return "code" in mapped ? null : { clientId, source: sourceName(slug), key: mapped.dedup_key! };
+  if ("code" in mapped) return null;
+  return { clientId, source: believed(sourceName(slug), movesMoney), key: mapped.dedup_key! };
 };
 
 const refusedProblem = ({ code, field, message }: Refusal, { mapping }: KnownSource): Problem => {

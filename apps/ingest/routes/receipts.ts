@@ -1,7 +1,7 @@
 // GET /ingest/receipts/:batch_id: answers what became of the events of a batch, from the results in
 // the log.
 import type { Request, Response } from "express";
-import { sentEventId } from "../../../domain/ids.ts";
+import { pageEventId, sentEventId } from "../../../domain/ids.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../../infra/clickhouse/query.ts";
 import { Problem, unavailable } from "../../../infra/http/problem.ts";
@@ -103,10 +103,22 @@ const sum = (counts: ReadonlyMap<Fate, number>): number => [...counts.values()].
 
 /** Finds the event by the sender's id, or by the id in the log that `explain` shows. */
 const fateOf = async ({ clickhouse, progress }: ReceiptParts, batch: Batch, eventId: string) => {
-  const scope = scopeOf(batch.client_id);
-  const find = async () =>
-    (await receiptOf(clickhouse, scope, sentEventId(batch.client_id, eventId))) ??
-    (UUID.test(eventId) ? await receiptOf(clickhouse, scope, eventId) : undefined);
+  const { client_id } = batch;
+  const scope = scopeOf(client_id);
+  const ids = [
+    ...[pageEventId(client_id, eventId), sentEventId(client_id, eventId)],
+    ...(UUID.test(eventId) ? [eventId] : []),
+  ];
+  /** A page may have sent an event under the id of a server's: that of this batch is meant. */
+  const find = async () => {
+    const receipts = await Promise.all(
+      ids.map(async (id) => {
+        const receipt = await receiptOf(clickhouse, scope, id);
+        return receipt && { ...receipt, id };
+      }),
+    );
+    return receipts.find((one) => one?.tag === batch.tag) ?? receipts.findLast((one) => one !== undefined);
+  };
   const isOfBatch = (found: Awaited<ReturnType<typeof find>>) => found !== undefined && found.tag <= batch.tag;
   let found = await find();
   if (!isOfBatch(found)) {
@@ -117,8 +129,7 @@ const fateOf = async ({ clickhouse, progress }: ReceiptParts, batch: Batch, even
   if (found === undefined || !isOfBatch(found))
     throw new Problem("not_found", "no event of this id was stored from this batch");
   const isFirst = found.tag === batch.tag;
-  const known = await eventVersions(clickhouse, scope, sentEventId(batch.client_id, eventId));
-  const newest = known[0] ?? (UUID.test(eventId) ? (await eventVersions(clickhouse, scope, eventId))[0] : undefined);
+  const [newest] = await eventVersions(clickhouse, scope, found.id);
   return {
     event: {
       event_id: eventId,

@@ -1,5 +1,5 @@
 // Changes the given settings of a client's pixel.
-import { NOT_OF_PAGES } from "../../../processors/admit/pixel.ts";
+import { NOT_OF_PAGES } from "../../../processors/admit/event.ts";
 import { checkVersion, invalid } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { entityOf, openClient } from "../clients/open-client.ts";

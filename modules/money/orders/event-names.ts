@@ -1,5 +1,5 @@
 // Finds the log's id of an event. Two clients may have sent the same id.
-import { sentEventId } from "../../../domain/ids.ts";
+import { pageEventId, sentEventId } from "../../../domain/ids.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../../infra/clickhouse/query.ts";
 import { ownersOf, type Times } from "../../../sinks/analytics/reads.ts";
@@ -11,12 +11,14 @@ export interface EventName {
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * The possible ids of an event: for each client the id derived from the sender's id, then the log's
- * own id.
+ * The possible ids of an event: for each client the id derived from the sender's id, that of a page
+ * with the same one, then the log's own id.
  */
 export const eventNames = (id: string, clientIds: readonly number[]): readonly EventName[] =>
   clientIds.flatMap((client_id) =>
-    [sentEventId(client_id, id), ...(UUID.test(id) ? [id] : [])].map((event_id) => ({ client_id, event_id })),
+    [sentEventId(client_id, id), pageEventId(client_id, id), ...(UUID.test(id) ? [id] : [])].map((event_id) => ({
+      ...{ client_id, event_id },
+    })),
   );
 
 /**

@@ -26,6 +26,16 @@ const signedOf = (body: Json, item: string): Buffer =>
   Buffer.from(SIGNED.map((name) => String(fieldOf(body, `${item}.${name}`) ?? "")).join(":"));
 
 /**
+ * The fields are joined by colons, which nothing escapes. So only the shop's own reference may hold
+ * one: with a second such field one signature would be good for two notices.
+ */
+const isUnambiguous = (body: Json, item: string): boolean =>
+  SIGNED.every((name) => {
+    const value = fieldOf(body, `${item}.${name}`) ?? "";
+    return typeof value !== "object" && (name === "merchantReference" || !String(value).includes(":"));
+  });
+
+/**
  * Adyen's signature does not cover the time, so a repeated notice is accepted at any time; it gives
  * the same event.
  */
@@ -37,7 +47,7 @@ const isSigned = ({ body: raw }: SignedRequest, secret: string | undefined, dumm
   const good = (items.length > 0 ? items : ["none"]).filter((item) => {
     const signature = fieldOf(body, `${item}.additionalData.hmacSignature`);
     const hex = Buffer.from(typeof signature === "string" ? signature : "", "base64").toString("hex");
-    return isSignatureOf(signedOf(body, item), hex, key, dummy);
+    return isSignatureOf(signedOf(body, item), hex, key, dummy) && isUnambiguous(body, item);
   });
   return items.length > 0 && good.length === items.length;
 };

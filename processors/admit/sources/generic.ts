@@ -120,10 +120,16 @@ const admitMapped = (
   const own = { texts, source: name, isClientSide: false, batchId: null, takesBareSales: true };
   const admitted = admitEvent(given, requestTerms(own, arrival, facts));
   if (admitted.kind === "refused") return { ...admitted, refusal: inTermsOfMapping(admitted.refusal, source.read) };
-  const id = eventIdOf(clientId, name, key);
+  const id = eventIdOf(clientId, believed(name, source.movesMoney), key);
   const named = { event_id: id, dedup_key: key, partner_ref: mapped.partner_param ?? null };
   return { ...admitted, id, data: { ...admitted.data, ...named } };
 };
+
+/**
+ * The name under which keys of a source are known. What anyone may send has keys of its own: a
+ * stranger who knows the key of a sale must not take its place.
+ */
+export const believed = (source: string, movesMoney: boolean): string => (movesMoney ? source : `${source} unsigned`);
 
 /** The same key of a source always gives the same event id. */
 export const eventIdOf = (clientId: number, source: string, key: string): string => uuidOf(clientId, source, key);

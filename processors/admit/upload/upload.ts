@@ -1,6 +1,6 @@
 // The edge of PUT /upload/:client/:partner/:filename: turns the rows of a CSV file into log records
 // and answers for each row separately.
-import { orderIdOf, uuidOf } from "../../../domain/ids.ts";
+import { orderIdOf, uploadEventId, uuidOf } from "../../../domain/ids.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import type { Admission, Arrival, Refusal } from "../../../stream/flow.ts";
 import { admitEvent } from "../event.ts";
@@ -63,7 +63,10 @@ const admitted = (row: Row, columns: Columns, terms: Terms, facts: UploadFacts):
     if (found.kind === "refused") return { ...found, refusal: { ...found.refusal, field: columnOf(found.refusal) } };
     const sender_event_id = event.event_id === undefined ? null : found.data.sender_event_id;
     const ours = { sender_event_id, partner_ref: String(facts.partnerId), import_id: facts.importId };
-    return { ...found, data: { ...found.data, ...ours } };
+    // A partner may write any id into its file, also that of a sale of the client's own systems.
+    const isOwn = facts.isPartners && sender_event_id !== null;
+    const event_id = isOwn ? uploadEventId(facts.clientId, facts.partnerId, sender_event_id) : found.id;
+    return { ...found, id: event_id, data: { ...found.data, ...ours, event_id } };
   } catch (problem) {
     if (problem instanceof RefusedEvent) return refused(problem.refusal);
     throw problem;

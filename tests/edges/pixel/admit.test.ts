@@ -1,6 +1,7 @@
 // Bodies of a browser to the pixel, and the records that they become.
 import { describe, expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../../domain/device-id.ts";
+import { pageEventId, sentEventId } from "../../../domain/ids.ts";
 import { acceptsPixel, admitPixel } from "../../../processors/admit/pixel.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import { type Arrival, BadBody } from "../../../stream/flow.ts";
@@ -55,13 +56,35 @@ test("address and browser are those of the request, whatever a page writes", () 
     recordOf(envelope({}, { ...view, ip: "203.0.113.1", ua: "a bank" }), { "user-agent": "Firefox" }),
   ).toMatchObject({ ip: "198.51.100.9", ua: "Firefox", ip_source: "request", ua_source: "request" }));
 
-test.each(["stripe:pi_1", "mercadopago:77", "adyen:791"])("the id %s is that of a payment notice", (event_id) => {
-  const own = recordOf(envelope({}, view));
-  const stolen = recordOf(envelope({}, { ...view, event_id }));
-  expect(stolen).toMatchObject({ event_id: own.event_id, sender_event_id: null, warnings: ["event_id_reserved"] });
-  const near = recordOf(envelope({}, { ...view, event_id: event_id.replace(":", "-") }));
-  expect([near.event_id === own.event_id, near.warnings]).toEqual([false, []]);
+describe("the id of a conversion is one of pages, so that a stranger takes no id of a real one", () => {
+  const sale = { ...view, t: "purchase", props: { order_id: "9101", revenue: "1", product_id: "x", quantity: 1 } };
+  const lead = { ...view, t: "lead_submit", props: { client_lead_id: "L-1" } };
+  test.each([
+    ["a purchase", sale],
+    ["a lead", lead],
+    ["an install", { ...view, t: "install" }],
+  ])("%s", (_, event) => {
+    const { event_id, sender_event_id } = recordOf(envelope({}, { ...event, event_id: "order-9101-1" }));
+    expect([event_id, sender_event_id]).toEqual([pageEventId(7, "order-9101-1"), "order-9101-1"]);
+    expect(event_id).not.toBe(sentEventId(7, "order-9101-1"));
+  });
+  test("an event that no copy is found for but by its id keeps the id that every endpoint shares", () => {
+    const orderless = { ...sale, props: { ...sale.props, order_id: "none" } };
+    for (const event of [view, orderless, { ...lead, props: {} }, { ...view, t: "signup" }])
+      expect(recordOf(envelope({}, { ...event, event_id: "e-1" })).event_id).toBe(sentEventId(7, "e-1"));
+  });
 });
+
+test.each([...["stripe:pi_1", "mercadopago:77", "adyen:791", "pull-0a1b"], "led_6ad0c3f1b7f548f08b4b3fd2a1c0e9d7"])(
+  "the id %s is that of a notice, a pulled sale or a lead",
+  (event_id) => {
+    const own = recordOf(envelope({}, view));
+    const stolen = recordOf(envelope({}, { ...view, event_id }));
+    expect(stolen).toMatchObject({ event_id: own.event_id, sender_event_id: null, warnings: ["event_id_reserved"] });
+    const near = recordOf(envelope({}, { ...view, event_id: `x${event_id}` }));
+    expect([near.event_id === own.event_id, near.warnings]).toEqual([false, []]);
+  },
+);
 
 describe("the browser's signals", () => {
   test.each([
@@ -96,9 +119,18 @@ describe("names", () => {
     const { custom_name } = recordOf(envelope({}, { ...view, t: "Hi ana@shop.example" }));
     expect(custom_name).not.toContain("@");
   });
-  test.each(["click", "click_filtered", "refund", "ext_purchase"])("%s is not sent by pages", (t) =>
-    expect(codeOf(envelope({}, { ...view, t, svc_click_id: "x" }))).toBe("not_from_pixel"),
-  );
+  test.each(["click", "click_filtered", "refund", "ext_purchase"])("%s is not sent by pages, by no field", (t) => {
+    for (const named of [
+      { t },
+      { t: "custom", custom_name: t },
+      { t: "custom", props: { custom_name: t } },
+      { t: "custom", props: { event_name: t } },
+      { t: "custom", props: { custom_name: 5, event_name: t } },
+    ]) {
+      const props = { order_id: "9004", revenue: "1", ...("props" in named ? named.props : {}) };
+      expect(codeOf(envelope({}, { ...view, svc_click_id: "x", ...named, props }))).toBe("not_from_pixel");
+    }
+  });
 });
 
 test("an event of another client inside the envelope is refused alone", () => {

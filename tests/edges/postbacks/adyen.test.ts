@@ -67,6 +67,24 @@ test("an authorisation is a purchase of the order that its signed reference name
   });
 });
 
+test("a colon makes no second notice of a signed one", async () => {
+  const text = adyenNotice("AUTHORISATION", { pspReference: "PSP701", merchantReference: "WEB:701" }, key);
+  expect((await send(text)).status).toBe(200);
+  const { live, notificationItems } = JSON.parse(text);
+  const [{ NotificationRequestItem: item }] = notificationItems;
+  // The same signed bytes, cut elsewhere.
+  const cut = { pspReference: "PSP701:", originalReference: item.merchantAccountCode, merchantAccountCode: "WEB" };
+  for (const over of [
+    { ...cut, merchantReference: "701" },
+    { pspReference: ["PSP701"] },
+    { merchantReference: ["WEB:701"] },
+  ])
+    await withoutEffect(async () => {
+      const items = [{ NotificationRequestItem: { ...item, ...over } }];
+      expect((await send(JSON.stringify({ live, notificationItems: items }))).status).toBe(401);
+    });
+});
+
 test("a refund and a chargeback, which name no order, take back the sale of their payment", async () => {
   const of = (code: string, reason: string) =>
     send(adyenNotice(code, { pspReference: code, originalReference: "paid", merchantReference: "r" }, key)).then(() => {

@@ -244,6 +244,21 @@ describe("who may send in the name of a source", () => {
     expect((await send(generic, { ...payload, event: "ext_trial" })).status).toBe(200);
     expect(host.events[0]).toMatchObject({ t: "custom", custom_name: "ext_trial", partner_ref: null });
   });
+  test("what came unsigned takes no key of a signed sale, and its mark is another one", async () => {
+    const unsigned = { source_id: 1, mapping, movesMoney: false };
+    const before = await opened([unsigned]);
+    const first = await before.send(generic, { ...payload, event: "ext_trial" });
+    const source = { ...unsigned, slug: "open", kind: "generic" as const, key: "key-now" };
+    const { host, send } = await opened([source]);
+    await send(`${generic}&source=open`, { ...payload, event: "ext_trial" });
+    const sale = await send("/postback/external/open?key=key-now", payload);
+    expect(sale).toMatchObject({ status: 200, body: { status: "accepted" } });
+    expect(host.events.map(({ t, value_minor }) => [t, value_minor])).toEqual([
+      ["custom", 1250n],
+      ["purchase", 1250n],
+    ]);
+    expect(new Set([first.body.event_id, sale.body.event_id]).size).toBe(2);
+  });
   test("an address sends 600 unsigned payloads of a source in a second, and signed ones without a limit", async () => {
     // The whole test is one second.
     vi.spyOn(performance, "now").mockReturnValue(5_000);

@@ -11,6 +11,9 @@ export const isOfMoney = `t in (${[...contractual].map((t) => literal(t).express
 const jsonOf = (key: string): string =>
   `'"${key}":', if(JSONHas(props, '${key}'), JSONExtractRaw(props, '${key}'), 'null')`;
 
+/** True for such a row. */
+export const isScrubbedEvent = `startsWith(did, '${SCRUBBED}')`;
+
 /** As hex digits, because the embedded server refuses a backslash behind a quote. */
 const hexOf = (text: string): string => `unhex('${Buffer.from(text).toString("hex")}')`;
 
@@ -23,11 +26,12 @@ const without = (column: string, key: string): string => {
 /**
  * The changes of a row of `events`. Of its props only what a refund says about its sale stays. The
  * mask reads as after a refusal of analytics and personalization, so a figure that is counted again
- * treats the row as that of such a visitor. Two runs leave the same row.
+ * treats the row as that of such a visitor. Ids of orders and leads stay: by them a decision finds
+ * the line of an event. Two runs leave the same row.
  */
 export const scrubbedEvent: readonly string[] = [
   `did = concat('${SCRUBBED}', toString(event_id))`,
-  ...["url", "ref", "ip", "ua", "sid", "click_id", "sender_event_id", "lead_key"].map((name) => `${name} = null`),
+  ...["url", "ref", "ip", "ua", "sid", "click_id", "sender_event_id"].map((name) => `${name} = null`),
   ...["region", "city", "asn", "person"].map((name) => `${name} = null`),
   "consent = bitAnd(consent, 252)",
   `props = if(t = 'refund', concat('{', ${jsonOf("reason")}, ',', ${jsonOf("refunded_event_id")}, '}'), '{}')`,

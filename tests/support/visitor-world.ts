@@ -198,7 +198,7 @@ export class VisitorWorld {
     );
     const texts: string[] = [];
     for (const { name } of tables) {
-      const query = `select t::text as row from "${name}" t where client_id = $1`;
+      const query = `select kept_row::text as row from "${name}" kept_row where client_id = $1`;
       const { rows } = await adminPool.query<{ row: string }>(query, [this.client]);
       texts.push(...rows.map(({ row }) => `${name} ${row}`));
     }
@@ -225,6 +225,8 @@ export class VisitorWorld {
         where client_id = $1 and value_minor is not null group by 1 order by 1`),
       conversions: await rows(`select count(*), count(distinct order_id) as orders, sum(value_minor), status
         from conversions where client_id = $1 group by status`),
+      days: await rows(`select source, sum(n), sum(amount_minor), sum(part_minor) from money_days
+        where client_id = $1 group by source order by source`),
       events: await (await clickhouse.query({ query, format: "JSONCompactEachRow" })).json(),
     };
   }

@@ -106,10 +106,10 @@ export const eraseEvents = async (
 ): Promise<void> => {
   const idsOf = (money: boolean) => events.filter((event) => event.isOfMoney === money).map(({ eventId }) => eventId);
   const [visits, money] = [idsOf(false), idsOf(true)];
-  const changes =
-    subject.orderName === null
-      ? scrubbedEvent
-      : [...scrubbedEvent, `order_id = ${literal(subject.orderName).expression}`, "dedup_key = null"];
+  // The key of a lead is made of its person.
+  const changes = [...scrubbedEvent, "lead_key = null"];
+  if (subject.orderName !== null)
+    changes.push(`order_id = ${literal(subject.orderName).expression}`, "dedup_key = null");
   if (visits.length > 0) await change(clickhouse, `alter table events delete where ${among(clientId, visits)}`);
   if (money.length > 0)
     await change(clickhouse, `alter table events update ${changes.join(", ")} where ${among(clientId, money)}`);

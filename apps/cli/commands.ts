@@ -83,6 +83,15 @@ export const commandFiles: readonly CommandFile[] = [
     },
   },
   {
+    load: async () => (await import("./commands/privacy/erase.ts")).eraseCommand,
+    commands: {
+      erase: known(
+        "erases a person from every store; shows first what it finds, and erases it with --yes",
+        ...(["postgres", "clickhouse", "redis"] as const),
+      ),
+    },
+  },
+  {
     load: async () => (await import("./commands/money/waiting-items.ts")).waitingCommands,
     commands: {
       waiting: known(

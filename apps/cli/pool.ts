@@ -10,8 +10,11 @@ import { addresses } from "./config.ts";
 
 const LEAVE_MS = 500;
 
-export const withPool = async <T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> => {
-  const pool = openPool(addresses().postgresUrl, { name: "tributary-ops", max: 2 });
+export const withPool = async <T>(
+  work: (pool: pg.Pool) => Promise<T>,
+  options: Pick<NonNullable<Parameters<typeof openPool>[1]>, "timeoutMs"> = {},
+): Promise<T> => {
+  const pool = openPool(addresses().postgresUrl, { name: "tributary-ops", max: 2, ...options });
   try {
     return await work(pool);
   } finally {

@@ -36,6 +36,7 @@ import {
   leadRetention,
   recordingRetention,
   refusedRetention,
+  tablesPurge,
 } from "./schedules/archive.ts";
 import { deadLetterIndex, deadLetterRetries, type LetterPorts } from "./schedules/dead-letters.ts";
 import { openJobs } from "./schedules/jobs.ts";
@@ -193,6 +194,7 @@ const beginRetention = async ({ pool, clickhouse, objects, log, begin }: Work): 
   await begin(archiveRetention(objects, Date.now));
   await begin(archivePurge({ pool, objects, log, clock: Date.now }));
   await begin(eventsPurge(pool, clickhouse, Date.now));
+  await begin(tablesPurge(pool, Date.now));
   await begin(refusedRetention(objects, Date.now));
   await begin(recordingRetention(pool, objects, Date.now));
   await begin(identityRetention(pool, Date.now));

@@ -1,11 +1,12 @@
 // Purges the events of the analytics store that are older than their client keeps them, or than
-// their visitor allows. Orders, refunds, leads and installs stay: money is explained by them.
-import { contractual } from "../../domain/personal/consent.ts";
+// their visitor allows. Orders, refunds, leads and installs stay, without their visitor: money is
+// explained by them.
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { literal } from "../../infra/clickhouse/sql-fragments.ts";
 import type { ClientRetention } from "../../sinks/archive/purge.ts";
 import { keptSince } from "../../sinks/archive/retention.ts";
 import type { UnixMs } from "../../stream/flow.ts";
+import { isOfMoney, isScrubbedEvent, scrubbedEvent } from "./scrub.ts";
 
 const DAY_MS = 86_400_000;
 /** How long events are kept without consent to extended retention (bit 6, 0x40). */
@@ -32,31 +33,58 @@ export const purgeEvents = async (
   now: UnixMs,
 ): Promise<EventsPurge | "busy"> => {
   if (clients.length === 0) return { rows: 0, isDone: true };
-  const rowsOf = async <Row extends readonly unknown[]>(query: string): Promise<readonly Row[]> => {
-    const answer = await clickhouse.query({ query, format: "JSONCompactEachRow", clickhouse_settings: settings });
-    return answer.json<Row>();
-  };
   const going = await rowsOf(
+    clickhouse,
     "select 1 from system.mutations where database = currentDatabase() and table = 'events' and not is_done limit 1",
   );
   if (going.length > 0) return "busy";
   const short = `client_id in (${listOf(clients)}) and ${isBefore(startOfDay(now - SHORT_DAYS * DAY_MS))}`;
   const devices = await rowsOf<readonly [number, string]>(
+    clickhouse,
     `select distinct client_id, did from events where ${isOfVisit} and ${short} and bitTest(consent, 6)
       and (client_id, did) in (select client_id, did from consents where bitTest(withheld, 6)) limit ${MOST_DEVICES}`,
   );
   const due = `${isOfVisit} and (${[...expired(clients, now), `${short} and ${isRefused(devices)}`].join(" or ")})`;
-  const [found] = await rowsOf<readonly [string]>(`select count() from events where ${due}`);
-  const rows = Number(found![0]);
-  if (rows > 0)
-    await clickhouse.command({ query: `alter table events delete where ${due}`, clickhouse_settings: settings });
+  const rows = await changed(clickhouse, "delete", due);
   return { rows, isDone: devices.length < MOST_DEVICES };
 };
 
-const startOfDay = (at: UnixMs): UnixMs => Math.floor(at / DAY_MS) * DAY_MS;
+/**
+ * Counts the rows of money that are older than their client keeps its events, and tells the store
+ * to take their visitor out of them, which goes on after the return. Keys by which a decision finds
+ * the line of an event stay. Throws the server's error.
+ */
+export const scrubEvents = async (
+  clickhouse: Clickhouse,
+  clients: readonly ClientRetention[],
+  now: UnixMs,
+): Promise<number> => {
+  if (clients.length === 0) return 0;
+  const due = `${isOfMoney} and not ${isScrubbedEvent} and (${expired(clients, now).join(" or ")})`;
+  return changed(clickhouse, `update ${scrubbedEvent.join(", ")}`, due);
+};
+
+/** Returns the number of rows that the store is changing now. */
+const changed = async (clickhouse: Clickhouse, change: string, due: string): Promise<number> => {
+  const [found] = await rowsOf<readonly [string]>(clickhouse, `select count() from events where ${due}`);
+  const rows = Number(found![0]);
+  if (rows > 0)
+    await clickhouse.command({ query: `alter table events ${change} where ${due}`, clickhouse_settings: settings });
+  return rows;
+};
+
+const rowsOf = async <Row extends readonly unknown[]>(
+  clickhouse: Clickhouse,
+  query: string,
+): Promise<readonly Row[]> => {
+  const answer = await clickhouse.query({ query, format: "JSONCompactEachRow", clickhouse_settings: settings });
+  return answer.json<Row>();
+};
+
+export const startOfDay = (at: UnixMs): UnixMs => Math.floor(at / DAY_MS) * DAY_MS;
 const isBefore = (at: UnixMs): string => `ts < fromUnixTimestamp64Milli(${at})`;
 const listOf = (clients: readonly ClientRetention[]): string => clients.map(({ clientId }) => clientId).join(", ");
-const isOfVisit = `t not in (${[...contractual].map((t) => literal(t).expression).join(", ")})`;
+const isOfVisit = `not ${isOfMoney}`;
 
 /** One condition for each length of retention. */
 const expired = (clients: readonly ClientRetention[], now: UnixMs): readonly string[] =>

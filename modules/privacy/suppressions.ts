@@ -1,7 +1,7 @@
 // The list of erased subjects. It is written before anything is erased, and every process that
 // writes to a store keeps it in memory.
 
-import type { Pool } from "pg";
+import type { Pool, PoolClient } from "pg";
 import { type Hides, hidesOf, type SubjectKind, type SuppressedSubject } from "../../domain/personal/suppression.ts";
 import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { keepSnapshot, type SnapshotAt } from "../../infra/postgres/snapshot.ts";
@@ -18,7 +18,7 @@ import { eraseIdentityLinks } from "./persons/erase-identity-links.ts";
  * An erasure waits this long between the commit of its rows and its first delete. By then every
  * writer has the rows, or writes nothing.
  */
-const knownWithinMs = 10_000;
+export const knownWithinMs = 10_000;
 /** A copy of the list that is older than this is read again before use. */
 const FRESH_MS = 5_000;
 const POLL_MS = 1_000;
@@ -34,25 +34,45 @@ const POLL_MS = 1_000;
 export const suppress = async (
   pool: Pool,
   clientId: number,
-  subjects: readonly { readonly kind: SubjectKind; readonly subject: string }[],
-  { since, reason, actor }: { readonly since: UnixMs; readonly reason: string; readonly actor: string },
+  subjects: readonly ListedSubject[],
+  why: ErasureReason,
 ): Promise<void> => {
-  await transaction(pool, [clientId], async (tx) => {
-    await lockUntilCommit(tx, "tributary.suppressions");
-    for (const { kind, subject } of subjects)
-      await tx.query(sql`
-        insert into suppressions as kept (client_id, kind, subject, since, reason, actor, revision)
-        values (${clientId}, ${kind}, ${subject}, to_timestamp(${since} / 1000.0), ${reason}, ${actor},
-          nextval('suppression_revisions'))
-        on conflict (client_id, kind, subject) do update set
-          since = greatest(kept.since, excluded.since), reason = excluded.reason, actor = excluded.actor,
-          revision = excluded.revision`);
-    await eraseLeads(tx, clientId, subjects);
-    const devices = await eraseIdentityLinks(tx, clientId, subjects);
-    await eraseRecordings(tx, clientId, devices);
-    await erasePayloads(tx, clientId);
-    await eraseRejected(tx, clientId);
-  });
+  await transaction(pool, [clientId], (tx) => suppressWithin(tx, clientId, subjects, why));
+};
+
+export interface ListedSubject {
+  readonly kind: SubjectKind;
+  readonly subject: string;
+  /** Of a device that was found by an e-mail or phone of its visitor: that subject. */
+  readonly foundBy?: string;
+}
+export interface ErasureReason {
+  readonly since: UnixMs;
+  readonly reason: string;
+  readonly actor: string;
+}
+
+/** The same inside a transaction that sees the client. */
+export const suppressWithin = async (
+  tx: PoolClient,
+  clientId: number,
+  subjects: readonly ListedSubject[],
+  { since, reason, actor }: ErasureReason,
+): Promise<void> => {
+  await lockUntilCommit(tx, "tributary.suppressions");
+  for (const { kind, subject, foundBy = null } of subjects)
+    await tx.query(sql`
+      insert into suppressions as kept (client_id, kind, subject, since, reason, actor, revision, found_by)
+      values (${clientId}, ${kind}, ${subject}, to_timestamp(${since} / 1000.0), ${reason}, ${actor},
+        nextval('suppression_revisions'), ${foundBy})
+      on conflict (client_id, kind, subject) do update set
+        since = greatest(kept.since, excluded.since), reason = excluded.reason, actor = excluded.actor,
+        revision = excluded.revision, found_by = coalesce(excluded.found_by, kept.found_by)`);
+  await eraseLeads(tx, clientId, subjects);
+  const devices = await eraseIdentityLinks(tx, clientId, subjects);
+  await eraseRecordings(tx, clientId, devices);
+  await erasePayloads(tx, clientId);
+  await eraseRejected(tx, clientId);
 };
 
 /**

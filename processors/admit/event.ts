@@ -38,6 +38,7 @@ const PLACEHOLDERS: ReadonlySet<string> = new Set([
   "nan",
   "00000000-0000-0000-0000-000000000000",
 ]);
+export const isWeakDid = (did: string): boolean => did.length <= 36 && PLACEHOLDERS.has(did.trim().toLowerCase());
 const tooMuch = (problem: TooMuchPersonalData): Refusal => ({
   code: "event_too_large",
   field: null,
@@ -229,7 +230,7 @@ const checkClient = (given: unknown, terms: Terms): void => {
 const deviceOf = (given: unknown, terms: Terms, warnings: string[]): string => {
   if (typeof given !== "string" || given.length < 1 || given.length > MAX_DID)
     return refuse("bad_did", "did", `must be a text of 1 to ${MAX_DID} characters that stays the same for a device`);
-  if (given.length <= 36 && PLACEHOLDERS.has(given.trim().toLowerCase())) warnings.push("weak_did");
+  if (isWeakDid(given)) warnings.push("weak_did");
   return terms.identify.plain(given);
 };
 

@@ -1,6 +1,7 @@
 // Reads the stored events of a time window in order, complete with all fields. Trials run a rule on
 // them.
 
+import { SCRUBBED } from "../../domain/personal/erased-mark.ts";
 import { PERSONAL_FORM } from "../../domain/personal/personal-form.ts";
 import type { Condition as RuleCondition } from "../../domain/reference/reference.ts";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
@@ -76,6 +77,8 @@ export const openHistory = (clickhouse: Clickhouse): History => ({
 const inWindow = ({ from, to, event_types }: HistoryWindow): readonly Condition[] => [
   cond`ts >= fromUnixTimestamp64Milli(${bind("Int64", from)}) and ts < fromUnixTimestamp64Milli(${bind("Int64", to)})`,
   cond`t != 'refund'`,
+  // Of a scrubbed row nothing is left to decide by: its credit stays as it was decided.
+  cond`not startsWith(did, ${bind("String", SCRUBBED)})`,
   ...(event_types === undefined ? [] : [cond`coalesce(custom_name, t) in ${bind("Array(String)", event_types)}`]),
 ];
 const ORDER = ["ts", "toString(event_id)"];

@@ -63,7 +63,7 @@ describe("an own installation", () => {
     expect(rows).toEqual([]);
   });
 
-  test("hears from the doctor what is missing, and what is not purged yet", async () => {
+  test("hears from the doctor what is missing, and what is kept for good", async () => {
     const { stdout } = await tributary("doctor", "--json");
     const checks: readonly { readonly name: string }[] = JSON.parse(stdout);
     expect(checks.find(({ name }) => name === "users")).toMatchObject({
@@ -73,7 +73,7 @@ describe("an own installation", () => {
     });
     expect(checks.find(({ name }) => name === "retention")).toMatchObject({
       ok: true,
-      detail: expect.stringContaining("are not purged yet"),
+      detail: expect.stringContaining("what settle remembers of them keep it for good"),
     });
     const { stdout: due } = await tributary("archive", "retention", "--dry-run", "--json");
     expect(JSON.parse(due)).toEqual({ clients: [], files: 0, records: 0, damaged: [] });

@@ -53,6 +53,7 @@ const exported = (): Readonly<Record<string, string>> => ({
   INGEST: product.ingestUrl,
   INGEST_URL: product.ingestUrl,
   ADMIN_TOKEN: (product.stack.run.demo as { admin_token: string }).admin_token,
+  ADDRESS: "ana@example.com",
   STRIPE_WEBHOOK_SECRET: "whsec_try_the_notices",
   MP_SECRET: "try_the_notices_of_it",
   MP_ACCESS_TOKEN: "an access token of no account",

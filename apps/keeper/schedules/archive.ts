@@ -1,6 +1,6 @@
 // The schedules that end retention periods: of archived hours, of single clients' records, of
-// events of the analytics store, of values that the log has refused, of recordings, of identity
-// edges, and of personal data of leads.
+// events of the analytics store, of tables of Postgres, of values that the log has refused, of
+// recordings, of identity edges, and of personal data of leads.
 
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
@@ -12,7 +12,8 @@ import { deleteOldRefused } from "../../../modules/intake/path/refused-by-log.ts
 import { purgeRecordings } from "../../../modules/intake/recordings/purge-recordings.ts";
 import { archiving } from "../../../modules/log/groups/archive-group.ts";
 import { purgeIdentityLinks } from "../../../modules/privacy/persons/purge-identity-links.ts";
-import { purgeEvents } from "../../../modules/privacy/purge-events.ts";
+import { purgeEvents, scrubEvents } from "../../../modules/privacy/purge-events.ts";
+import { purgeTables, type TablesPlace } from "../../../modules/privacy/purge-tables.ts";
 import { clientRetentions, PurgeBusy, purgeArchive } from "../../../modules/privacy/retention.ts";
 import { deleteOldHours } from "../../../sinks/archive/retention.ts";
 
@@ -85,10 +86,36 @@ export const eventsPurge = (pool: Pool, clickhouse: Clickhouse, clock: () => num
       const now = clock();
       const today = new Date(now).toISOString().slice(0, 10);
       if (doneOn === today) return 0;
-      const purged = await purgeEvents(clickhouse, await clientRetentions(pool), now);
+      const clients = await clientRetentions(pool);
+      const purged = await purgeEvents(clickhouse, clients, now);
       if (purged === "busy") return "busy";
+      const scrubbed = await scrubEvents(clickhouse, clients, now);
       if (purged.isDone) doneOn = today;
-      return purged.rows;
+      return purged.rows + scrubbed;
+    },
+  };
+};
+
+/**
+ * The same for the tables of Postgres, in as many turns as it needs.
+ * `tributary_schedule_done_total` counts rows.
+ */
+export const tablesPurge = (pool: Pool, clock: () => number): Schedule => {
+  let doneOn = "";
+  let from: TablesPlace | null = null;
+  return {
+    name: "tables-purge",
+    pauseMs: 60_000,
+    work: async (isClosing) => {
+      const now = clock();
+      const today = new Date(now).toISOString().slice(0, 10);
+      if (doneOn === today) return 0;
+      const end = performance.now() + TURN_MS;
+      const ends = () => isClosing() || performance.now() > end;
+      const { rows, stoppedAt } = await purgeTables(pool, await clientRetentions(pool), { now, from, isClosing: ends });
+      from = stoppedAt;
+      if (stoppedAt === null) doneOn = today;
+      return rows;
     },
   };
 };

@@ -27,8 +27,11 @@ export const eraseLeads = async (
   const ids = of("client_lead_id").map((subject) => leadIdOf(clientId, subject));
   if (emails.length + phones.length + ids.length === 0) return 0;
   await lockUntilCommit(tx, leadsLock(clientId));
+  // A client's own id may be an address of the person, as its hash.
   await tx.query(sql`update leads set client_lead_id = null
-    where client_id = any (${[clientId]}::int[]) and lead_id = any (${ids})`);
+    where client_id = any (${[clientId]}::int[]) and (lead_id = any (${ids}) or lead_id in (
+      select lead_id from lead_people
+      where client_id = any (${[clientId]}::int[]) and (email = any (${emails}) or phone = any (${phones}))))`);
   return forgetPeople(tx, clientId, { emails, phones, leads: ids });
 };
 

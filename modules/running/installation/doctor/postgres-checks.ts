@@ -68,8 +68,8 @@ export async function checkRetention(url: string): Promise<Finding> {
   const shorter = clients.filter(({ months }) => months < MOST_MONTHS).map(({ slug, months }) => `${slug} ${months}`);
   const own = shorter.length === 0 ? "" : `, fewer for ${shorter.join(", ")}`;
   return good(
-    `events are kept ${MOST_MONTHS} months${own}; orders, refunds, leads and installs of ClickHouse, tables of ` +
-      "Postgres and the topics that are kept for good are not purged yet (docs/privacy.md)",
+    `events are kept ${MOST_MONTHS} months${own}; then orders, refunds, leads and installs stay without their ` +
+      "visitor; claims, conversions and what settle remembers of them keep it for good (docs/privacy.md)",
   );
 }
 

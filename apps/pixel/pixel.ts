@@ -15,6 +15,7 @@ import { openReference } from "../../modules/catalog/reference/reference.ts";
 import { type Edge, openEdge } from "../../modules/intake/path/edge.ts";
 import { clientFactsOf } from "../../modules/intake/path/facts.ts";
 import { hostEdge } from "../../modules/intake/path/host-edge.ts";
+import { openTickets } from "../../modules/intake/recordings/gates.ts";
 import { storeChunk } from "../../modules/intake/recordings/recording-store.ts";
 import type { Config } from "./config.ts";
 import { openTaking } from "./intake.ts";
@@ -35,7 +36,8 @@ export const pixel =
     const { reference, settingsOf, sightings } = await openKnown(pool, log, scope);
     const script = readScript("r.js");
     const facts = clientFactsOf(secrets.pepper, reference);
-    const replay = { facts, settingsOf, store: await openRecordings(config, way, scope), now: Date.now };
+    const tickets = openTickets(config.TRIBUTARY_SECRET);
+    const replay = { facts, settingsOf, tickets, store: await openRecordings(config, way, scope), now: Date.now };
     const routes = routesOf({
       take: openTaking({
         edge: hostEdge(pixelEdges, "pixel", { wire: way.wire.wire, path: way.path }),

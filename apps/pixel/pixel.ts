@@ -16,6 +16,7 @@ import { type Edge, openEdge } from "../../modules/intake/path/edge.ts";
 import { clientFactsOf } from "../../modules/intake/path/facts.ts";
 import { hostEdge } from "../../modules/intake/path/host-edge.ts";
 import { openQuotas } from "../../modules/intake/quotas/quotas.ts";
+import { openTickets } from "../../modules/intake/recordings/gates.ts";
 import { storeChunk } from "../../modules/intake/recordings/recording-store.ts";
 import type { Config } from "./config.ts";
 import { openTaking } from "./intake.ts";
@@ -36,8 +37,9 @@ export const pixel =
     const { reference, settingsOf, sightings, quotas } = await openKnown(pool, log, scope);
     const script = readScript("r.js");
     const facts = clientFactsOf(secrets.pepper, reference);
+    const tickets = openTickets(config.TRIBUTARY_SECRET);
     const store = await openRecordings(config, way, scope);
-    const replay = { facts, settingsOf, quotas, store, now: Date.now };
+    const replay = { facts, settingsOf, quotas, tickets, store, now: Date.now };
     const routes = routesOf({
       take: openTaking({
         edge: hostEdge(pixelEdges, "pixel", { wire: way.wire.wire, path: way.path }),

@@ -5,13 +5,13 @@ import { send, type Visit } from "../../infra/http/direct/direct-host.ts";
 import { perSecond } from "../../infra/http/direct/per-second.ts";
 import { Problem, unavailable } from "../../infra/http/problem.ts";
 import { withBody } from "../../infra/http/read-body.ts";
-import { senderOf } from "../../infra/http/sender.ts";
+import { networkOf, senderOf } from "../../infra/http/sender.ts";
 import { orUnavailable } from "../../infra/runtime/errors.ts";
 import type { PixelSettings } from "../../modules/catalog/pixel/pixel-picture.ts";
 import type { AskClientFacts } from "../../modules/intake/path/facts.ts";
 import { expectQuota, type Quotas } from "../../modules/intake/quotas/quotas.ts";
 import { type Chunk, chunkIn } from "../../modules/intake/recordings/chunk.ts";
-import { closedGate } from "../../modules/intake/recordings/gates.ts";
+import { closedGate, type Tickets } from "../../modules/intake/recordings/gates.ts";
 import type { NotTaken, TakenChunk } from "../../modules/intake/recordings/recording-store.ts";
 import { corsOf, isPageAllowed, originOf } from "./pages.ts";
 
@@ -20,6 +20,7 @@ export interface RecordingPorts {
   /** Undefined while no configuration is known. */
   readonly settingsOf: (clientId: number) => PixelSettings | undefined;
   readonly quotas: Pick<Quotas, "spend">;
+  readonly tickets: Tickets;
   /** Undefined: stored. */
   readonly store: (taken: TakenChunk) => Promise<NotTaken | undefined>;
   readonly now: () => number;
@@ -35,6 +36,9 @@ const MOST_UNDER_WAY = 32;
 const REFUSALS: Readonly<Record<NotTaken, string>> = {
   visit_too_long: "sid: nothing more is recorded of this visit",
   too_many_visits: "cid: this client records no further visits today",
+  too_many_of_network: "this network begins no further visits of the client today",
+  too_many_of_address: "this address begins no further visits of the client in this hour",
+  ticket_needed: "ticket: send replay_ticket of /config; few visits of a client begin without a good one",
   other_device: "did: this visit is that of another device",
   erased: "sid: this visit was erased",
 };
@@ -65,7 +69,11 @@ export const takeRecording = (ports: RecordingPorts): ((visit: Visit) => Promise
     const { sessionId } = chunk;
     const closed = closedGate(settings, { mask, isChosen: chunk.consent !== null, sessionId });
     if (closed !== undefined) throw refused(closed.code, closed.message);
-    return { chunk, device: known.identify.plain(chunk.did), mask, receivedAt };
+    const { clientId, ticket } = chunk;
+    const network = networkOf(visit.address);
+    const hasTicket = ticket !== null && ports.tickets.isGood(ticket, { clientId, network, now: receivedAt });
+    const sender = senderOf(visit.address);
+    return { chunk, device: known.identify.plain(chunk.did), mask, receivedAt, sender, network, hasTicket };
   };
 
   return async (visit) => {

@@ -4,7 +4,7 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { type DirectRoute, headersOf, send, type Visit } from "../../infra/http/direct/direct-host.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import { withBody } from "../../infra/http/read-body.ts";
-import { senderOf } from "../../infra/http/sender.ts";
+import { networkOf, senderOf } from "../../infra/http/sender.ts";
 import { QuotaSpent, Unavailable } from "../../infra/runtime/errors.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import type { Arrival } from "../../stream/flow.ts";
@@ -17,7 +17,7 @@ import { type Script, scriptRoute } from "./script.ts";
 export interface PixelRoutes {
   readonly take: TakeRequest;
   /** The public part of a client's configuration; undefined if there is no such client. */
-  readonly configOf: (clientId: number) => object | undefined;
+  readonly configOf: (clientId: number) => { readonly replay_enabled?: boolean } | undefined;
   /** Scripts by path; undefined if a script was not built. */
   readonly scripts: Readonly<Record<`/${string}`, Script | undefined>>;
   readonly replay: RecordingPorts;
@@ -90,14 +90,24 @@ const isOverLimit = (error: unknown): boolean =>
   error instanceof QuotaSpent || (error instanceof Problem && error.kind === "rate_limited");
 
 const config =
-  ({ configOf }: PixelRoutes) =>
+  ({ configOf, replay, now }: PixelRoutes) =>
   (visit: Visit): void => {
     const [given, ...more] = new URLSearchParams(visit.query).getAll("cid");
     const clientId = more.length === 0 && /^[1-9]\d{0,9}$/.test(given ?? "") ? Number(given) : 0;
     const found = configOf(clientId);
     if (found === undefined) throw new Problem("not_found", "cid names no client: send ?cid=<client id>");
-    const headers = { ...ANY_ORIGIN, "Cache-Control": "public, max-age=300", "Content-Type": "application/json" };
-    send(visit, 200, headers, JSON.stringify(found));
+    const isRecorded = found.replay_enabled === true;
+    const network = networkOf(visit.address);
+    // A ticket is good in the network of its visitor alone, so no shared cache may keep it.
+    const shown = isRecorded
+      ? { ...found, replay_ticket: replay.tickets.ticketOf({ clientId, network, now: now() }) }
+      : found;
+    const headers = {
+      ...ANY_ORIGIN,
+      "Cache-Control": `${isRecorded ? "private" : "public"}, max-age=300`,
+      "Content-Type": "application/json",
+    };
+    send(visit, 200, headers, JSON.stringify(shown));
   };
 
 const preflight =

@@ -13,7 +13,7 @@ type Tools = typeof tools;
 export interface Bridge extends Tools {
   /** The address of POST /replay. */
   readonly host: PixelHost;
-  readonly visitor: Pick<Visitor, "stamp" | "mayReplay">;
+  readonly visitor: Pick<Visitor, "stamp" | "mayReplay" | "replayTicket">;
   /** Set by the recorder file. Starts a recording if there is none and if it is allowed. */
   begin?: () => void;
 }

@@ -51,7 +51,10 @@ const openRecorder = (bridge: Bridge): (() => void) => {
     const bodyOf = (seq: number, events: string): string | null => {
       if (!visitor.mayReplay(sid)) return null;
       const { consent, gpc, dnt } = visitor.stamp();
-      const head = toJson({ cid: host.clientId, did, sid, page, seq, consent, gpc, dnt });
+      // Each chunk bears the ticket, because chunks of a closing page may arrive in any order. A
+      // script of the release before, from a cache, has none.
+      const ticket = visitor.replayTicket?.();
+      const head = toJson({ cid: host.clientId, did, sid, page, seq, consent, gpc, dnt, ticket });
       return `${head.slice(0, -1)},"events":${events}}`;
     };
     const own = openChunks(bridge, bodyOf, giveUp);

@@ -12,6 +12,8 @@ export interface Config {
   readonly replay_sample_rate: number;
   /** If true, only visitors who have made a choice are recorded. */
   readonly consent_replay: boolean;
+  /** Shows the host that this page asked it; the first chunk of a visit needs one. */
+  readonly replay_ticket?: string | undefined;
 }
 
 const DAYS_OF_A_CLICK = 30;
@@ -40,6 +42,7 @@ const configIn = (text: string): Config => {
     replay_enabled: given.replay_enabled === true,
     replay_sample_rate: Number(given.replay_sample_rate),
     consent_replay: given.consent_replay !== false,
+    replay_ticket: typeof given.replay_ticket === "string" ? given.replay_ticket : undefined,
   };
 };
 

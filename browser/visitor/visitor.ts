@@ -45,6 +45,7 @@ export interface Visitor {
   readonly mayStore: () => boolean;
   /** Whether all conditions of session replay hold for this session. */
   readonly mayReplay: (sid: string) => boolean;
+  readonly replayTicket: () => string | undefined;
   /** Returns true once for each session that began on this page. */
   readonly isNewSession: () => boolean;
 }
@@ -159,6 +160,7 @@ export const openVisitor = (): Visitor => {
       if (!config?.replay_enabled || (config.consent_replay && chosen === undefined)) return false;
       return (maskInForce(given(), signals()) & REPLAY) === REPLAY && drawFor(sid) < config.replay_sample_rate;
     },
+    replayTicket: () => config?.replay_ticket,
     isNewSession,
   };
 };

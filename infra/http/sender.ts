@@ -20,9 +20,22 @@ export const senderOf = (address: string): string => {
   if (isIPv4(address)) return address;
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);
-  if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
-  return `${parsed.parts
-    .slice(0, 4)
-    .map((part) => part.toString(16))
-    .join(":")}::/64`;
+  return parsed instanceof ipaddr.IPv6 ? networkOfIPv6(parsed, 4) : parsed.toString();
 };
+
+/**
+ * The network that an address belongs to, of 24 bits (IPv4) or 48 (IPv6): what one sender with
+ * several addresses usually has. A text that is no address stays unchanged.
+ */
+export const networkOf = (address: string): string => {
+  if (!ipaddr.isValid(address)) return address;
+  const parsed = ipaddr.process(address);
+  if (parsed instanceof ipaddr.IPv6) return networkOfIPv6(parsed, 3);
+  return `${parsed.toByteArray().slice(0, 3).join(".")}.0/24`;
+};
+
+const networkOfIPv6 = ({ parts }: ipaddr.IPv6, count: number): string =>
+  `${parts
+    .slice(0, count)
+    .map((part) => part.toString(16))
+    .join(":")}::/${16 * count}`;

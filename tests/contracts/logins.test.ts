@@ -92,6 +92,8 @@ describe("an edge writes what it takes and no more", () => {
     ...["pixel_sightings UPDATE", "recording_chunks INSERT", "recording_keys INSERT", "recordings INSERT"],
     "recordings UPDATE",
   ];
+  /** Only the host of pixels: those of the release before count no senders. */
+  const senders = ["recording_senders INSERT", "recording_senders UPDATE"];
   const requests = [
     ...["audit INSERT", "jobs INSERT", "postback_marks INSERT", "pulls INSERT", "replays INSERT"],
     ...["source_payloads DELETE", "source_payloads INSERT"],
@@ -101,7 +103,7 @@ describe("an edge writes what it takes and no more", () => {
     // As pixel and upload hosts of the release before, which log in as this one.
     ingest: [...host, ...quotas, ...files, ...pages, ...requests],
     links: [...host, ...quotas],
-    pixel: [...host, ...quotas, ...pages],
+    pixel: [...host, ...quotas, ...pages, ...senders],
     upload: [...host, ...files],
   };
   test.each(Object.entries(written))("%s", async (app, expected) => {
@@ -126,7 +128,8 @@ describe("an edge writes what it takes and no more", () => {
       expect(reference).not.toContain(table);
     const beside = async (app: AppLogin) => (await read(app)).filter((table) => !reference.includes(table));
     expect(await beside("pixel")).toEqual([
-      ...["client_secrets", "pixel_sightings", "recording_chunks", "recording_keys", "recordings"],
+      ...["client_secrets", "pixel_sightings", "recording_chunks", "recording_keys", "recording_senders"],
+      "recordings",
     ]);
     expect(await beside("upload")).toEqual(["import_rows", "imports", "upload_parts", "uploads"]);
   });

@@ -61,8 +61,9 @@ const chunkOf = (sid: string, over: object = {}): Chunk =>
       }),
     ),
   );
+const sender = { sender: "203.0.113.7", network: "203.0.113.0/24", hasTicket: true };
 const store = (chunk: Chunk, { device = "d".repeat(64), mask = 0xff, limits = recordingLimits, ports = {} } = {}) =>
-  storeChunk({ pool, objects, keyring, limits, ...ports }, { chunk, device, mask, receivedAt: now });
+  storeChunk({ pool, objects, keyring, limits, ...ports }, { chunk, device, mask, receivedAt: now, ...sender });
 const open = (sessionId: string, latest?: number, from: number = CLIENT) =>
   openRecording({ pool, objects, keyring, latestMask: async () => latest }, { clientId: from, sessionId }, by);
 const rows = <R extends object>(statement: string) =>

@@ -223,6 +223,15 @@ describe("a recorded visit", () => {
   });
 });
 
+test("a visit begins with the ticket that its page got, and so does each chunk", async () => {
+  put("/", "<h1>uno</h1><script>setInterval(() => document.body.append('tick '), 50)</script>");
+  await loaded();
+  await until("a second chunk was stored", 30_000, () => expect(mine().length).toBeGreaterThan(1));
+  expect(new Set(mine().map(({ hasTicket }) => hasTicket))).toEqual(new Set([true]));
+  const bodies = sent.filter((body) => body !== "").map((body) => JSON.parse(body) as { ticket: string });
+  expect(new Set(bodies.map(({ ticket }) => ticket)).size).toBe(1);
+});
+
 describe("the browser asks the gates first:", () => {
   const closed: readonly (readonly [string, () => void])[] = [
     ["the client records nothing", () => (world.settings = {})],

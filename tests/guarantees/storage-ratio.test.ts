@@ -19,7 +19,7 @@ import { type Product, startProduct } from "../support/e2e-product.ts";
 const known: Readonly<Record<string, { readonly measured: number; readonly most: number; readonly why: string }>> = {
   recordings: {
     ...{ measured: 8.8, most: 20 },
-    why: "a row of the visit, one of its chunk and the key of its device; a client records 2,000 visits a day",
+    why: "a row of the visit, one of its chunk and the key of its device; a network begins 200 visits a day",
   },
   links: { measured: 27.9, most: 50, why: "an event of a request of 200 bytes, and its click is remembered in Redis" },
   pixel: { measured: 25.8, most: 50, why: "an event of 35 bytes; an e-mail of 9 is hashed to 64" },

@@ -8,7 +8,7 @@ import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { directHost } from "../../infra/http/direct/direct-host.ts";
 import { type ListeningServer, listen } from "../../infra/http/listen.ts";
-import { keyringOf } from "../../infra/runtime/keyring.ts";
+import { type Keyring, keyringOf } from "../../infra/runtime/keyring.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import { defaultPixel } from "../../modules/catalog/pixel/pixel-config.ts";
@@ -17,6 +17,7 @@ import type { Sightings } from "../../modules/catalog/pixel/sightings.ts";
 import type { AskClientFacts } from "../../modules/intake/path/facts.ts";
 import { hostEdge } from "../../modules/intake/path/host-edge.ts";
 import type { Quotas } from "../../modules/intake/quotas/quotas.ts";
+import { openTickets } from "../../modules/intake/recordings/gates.ts";
 import type { TakenChunk } from "../../modules/intake/recordings/recording-store.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
@@ -54,6 +55,10 @@ export interface PixelWorld {
   record?: RecordingPorts["store"];
   /** Quotas; without it nothing is ever spent. */
   spend?: Quotas["spend"];
+  /** The clock of tickets and recordings. */
+  now?: () => number;
+  /** The secrets of the installation. */
+  keyring?: Keyring;
   /** Runs before an event is stored; it may fail. */
   store?: () => Promise<void>;
 }
@@ -88,6 +93,8 @@ export const openPixelHost = async (world: PixelWorld = {}): Promise<PixelHost> 
     keyring,
     now: () => performance.now() + spans * 60_000,
   });
+  const now = () => (world.now ?? Date.now)();
+  const ticketsNow = () => openTickets(world.keyring ?? keyring);
   const routes = routesOf({
     take,
     configOf: (clientId) =>
@@ -101,15 +108,16 @@ export const openPixelHost = async (world: PixelWorld = {}): Promise<PixelHost> 
       facts,
       settingsOf,
       quotas,
+      tickets: { ticketOf: (asked) => ticketsNow().ticketOf(asked), isGood: (...of) => ticketsNow().isGood(...of) },
       store: async (taken) => {
         const notTaken = await world.record?.(taken);
         if (notTaken === undefined) recorded.push(taken);
         return notTaken;
       },
-      now: Date.now,
+      now,
     },
     count: (one) => void counted.push(one),
-    now: Date.now,
+    now,
   });
   const log = openLog({ app: "pixel", level: "silent" });
   const host = await listen(directHost(routes, { trustedProxies: ["loopback"], log }), { host: "127.0.0.1", port: 0 });

@@ -6,6 +6,11 @@ import { consentDefaultOf } from "../../../processors/admit/request-terms.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { PixelSettings } from "./pixel-picture.ts";
 
+export interface ShownConfig {
+  readonly replay_enabled: boolean;
+  readonly [setting: string]: unknown;
+}
+
 /**
  * Returns undefined if there is no such client. `consent_default` applies to visitors who have made
  * no choice; it is 0 where the law requires it. Throws Unavailable before the first load.
@@ -16,7 +21,7 @@ export const shownConfig =
     settingsOf: (clientId: number) => PixelSettings | undefined,
     clock: () => UnixMs,
   ) =>
-  (clientId: number): object | undefined => {
+  (clientId: number): ShownConfig | undefined => {
     const now = clock();
     const picture = reference();
     const settings = settingsOf(clientId);

@@ -15,6 +15,8 @@ export interface Chunk {
   readonly consent: number | null;
   readonly hasGpc: boolean;
   readonly hasDnt: boolean;
+  /** That of GET /config, not yet verified; null: none. */
+  readonly ticket: string | null;
   readonly count: number;
   readonly firstAt: UnixMs;
   readonly lastAt: UnixMs;
@@ -28,6 +30,8 @@ const MAX_EVENTS = 5_000;
 const MAX_SEQ = 999;
 const LARGEST_ID = 2 ** 31 - 1;
 const MAX_DID = 256;
+/** Ours are shorter. */
+const MAX_TICKET = 64;
 const SESSION = /^[A-Za-z0-9_-]{8,64}$/;
 const PAGE = /^[0-9a-f]{16,32}$/;
 
@@ -52,19 +56,21 @@ const refuse = (field: string, message: string): never => {
 /** Throws BadBody, which names the field and the expected value. */
 export const chunkIn = (body: Buffer): Chunk => {
   const given = parsed(body);
-  const { cid, did, sid, page, seq, consent = null, gpc, dnt } = given;
+  const { cid, did, sid, page, seq, consent = null, gpc, dnt, ticket = null } = given;
   const sent = eventsIn(given.events);
   const times = sent.map(({ timestamp }) => timestamp);
   const events = sent.filter(isRecorded);
   return {
     clientId: isWhole(cid, 1, LARGEST_ID) ? cid : refuse("cid", "send the id of the client, a number"),
-    did: isText(did) ? did : refuse("did", `send the device's id, 1 to ${MAX_DID} characters`),
+    did: isText(did, MAX_DID) ? did : refuse("did", `send the device's id, 1 to ${MAX_DID} characters`),
     sessionId: matches(sid, SESSION) ? sid : refuse("sid", "send the session's id, 8 to 64 of A-Z a-z 0-9 _ -"),
     page: matches(page, PAGE) ? page : refuse("page", "send 16 to 32 hex digits that are new for each page view"),
     seq: isWhole(seq, 0, MAX_SEQ) ? seq : refuse("seq", `send the number of the chunk, 0 to ${MAX_SEQ}`),
     consent: consent === null || isWhole(consent, 0, 255) ? consent : refuse("consent", "send 0 to 255, or nothing"),
     hasGpc: gpc === true,
     hasDnt: dnt === true,
+    ticket:
+      ticket === null || isText(ticket, MAX_TICKET) ? ticket : refuse("ticket", "send that of /config, or nothing"),
     count: events.length,
     firstAt: Math.min(...times),
     lastAt: Math.max(...times),
@@ -85,8 +91,8 @@ const parsed = (body: Buffer): JsonObject => {
   return given;
 };
 
-const isText = (value: unknown): value is string =>
-  typeof value === "string" && value.length > 0 && value.length <= MAX_DID;
+const isText = (value: unknown, most: number): value is string =>
+  typeof value === "string" && value.length > 0 && value.length <= most;
 const matches = (value: unknown, pattern: RegExp): value is string => typeof value === "string" && pattern.test(value);
 
 interface RecordedEvent extends JsonObject {

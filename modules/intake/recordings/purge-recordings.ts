@@ -1,4 +1,5 @@
-// Deletes recordings older than 90 days, and the objects of erased ones.
+// Deletes recordings older than 90 days, the objects of erased ones, and counts of senders that
+// bound nothing any more.
 import type { Pool } from "pg";
 import { hit } from "#failpoint";
 import type { Objects } from "../../../infra/objects/objects.ts";
@@ -31,6 +32,7 @@ export const purgeRecordings = async (
   now: UnixMs,
   isClosing: () => boolean = () => false,
 ): Promise<number> => {
+  await forgetSenders(pool, now);
   let deleted = 0;
   while (!isClosing()) {
     const due = await dueNow(pool, now);
@@ -48,6 +50,16 @@ export const purgeRecordings = async (
 };
 
 const asKeeper = { role: "tributary_keeper" };
+
+const forgetSenders = (pool: Pool, now: UnixMs): Promise<void> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      await tx.query(sql`delete from recording_senders where ends_at <= ${new Date(now)}`);
+    },
+    asKeeper,
+  );
 
 const dueNow = (pool: Pool, now: UnixMs): Promise<readonly ExpiredRecording[]> =>
   transaction(

@@ -7,8 +7,7 @@ import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { type Act, writeAudit } from "../../base/audit/audit.ts";
 import { REPLAY_BITS } from "./gates.ts";
-import { recordingKey } from "./recording-keys.ts";
-import { type ChunkPlace, objectKeyOf, unsealChunk } from "./sealed-chunk.ts";
+import { type ChunkPlace, objectKeyOf, recordingKey, unsealChunk } from "./sealed-chunk.ts";
 
 interface Recording {
   readonly session_id: string;

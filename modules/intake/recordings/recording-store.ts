@@ -8,22 +8,20 @@ import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Chunk } from "./chunk.ts";
-import { recordingKeyOrNew } from "./recording-keys.ts";
-import { objectKeyOf, sealChunk } from "./sealed-chunk.ts";
+import { objectKeyOf, recordingKeyOrNew, sealChunk } from "./sealed-chunk.ts";
+import { countBeginning, type NotBegun, type VisitLimits, visitLimits } from "./visit-bounds.ts";
 
-/** Limits of a visit's size, and of the visits that a client may begin in 24 hours. */
-export interface RecordingLimits {
+/** Limits of a visit's size, and of the visits that may begin. */
+export interface RecordingLimits extends VisitLimits {
   readonly chunks: number;
   readonly bytes: number;
-  readonly visitsADay: number;
 }
-export const recordingLimits: RecordingLimits = { chunks: 600, bytes: 24 * 1024 * 1024, visitsADay: 2_000 };
+export const recordingLimits: RecordingLimits = { chunks: 600, bytes: 24 * 1024 * 1024, ...visitLimits };
 /** A session ends after 30 minutes without an event; no person's visit is longer than this. */
 const LONGEST_MS = 12 * 3_600_000;
-const DAY_MS = 24 * 3_600_000;
 
 /** Why a chunk is refused for good. */
-export type NotTaken = "visit_too_long" | "too_many_visits" | "other_device" | "erased";
+export type NotTaken = NotBegun | "visit_too_long" | "other_device" | "erased";
 export interface TakenChunk {
   readonly chunk: Chunk;
   /** Keyed hash of its `did`. */
@@ -31,6 +29,11 @@ export interface TakenChunk {
   /** The mask in force. */
   readonly mask: number;
   readonly receivedAt: UnixMs;
+  /** The address that sent it (senderOf), and its network (networkOf). */
+  readonly sender: string;
+  readonly network: string;
+  /** The chunk has a good ticket; only the first one of a visit needs it. */
+  readonly hasTicket: boolean;
 }
 export interface RecordingPorts {
   readonly pool: Pool;
@@ -67,8 +70,8 @@ const nameChunk = async (
   const { chunk, device } = taken;
   const { clientId } = chunk;
   await shareUntilCommit(tx, recordingsLock(clientId));
-  const visit = (await visitOf(tx, chunk)) ?? (await beginVisit(tx, taken, limits));
-  if (visit === "too_many_visits") return visit;
+  const visit = (await visitOf(tx, chunk)) ?? (await beginVisit(tx, taken, { keyring, limits }));
+  if (typeof visit === "string") return visit;
   if (visit.is_erased) return "erased";
   if (visit.device !== device) return "other_device";
   if (!(await isNamed(tx, chunk))) {
@@ -97,18 +100,21 @@ const visitOf = async (tx: PoolClient, { clientId, sessionId }: Chunk): Promise<
 
 const beginVisit = async (
   tx: PoolClient,
-  { chunk, device, mask, receivedAt }: TakenChunk,
-  { visitsADay }: RecordingLimits,
-): Promise<Visit | "too_many_visits"> => {
+  { chunk, device, mask, receivedAt, sender, network, hasTicket }: TakenChunk,
+  { keyring, limits }: Required<Pick<RecordingPorts, "keyring" | "limits">>,
+): Promise<Visit | NotBegun> => {
   const { clientId, sessionId } = chunk;
-  // New visits are counted one after another, so that the daily limit holds.
+  // New visits are counted one after another, so that the limits hold.
   await lockUntilCommit(tx, `${recordingsLock(clientId)} begin`);
-  const { rows } = await tx.query<{ count: number }>(sql`select count(*)::int as count from recordings
-    where client_id = any (${[clientId]}::int[]) and started_at > ${new Date(receivedAt - DAY_MS)}`);
-  if (rows[0]!.count >= visitsADay) return "too_many_visits";
+  // Another chunk of the visit may have begun it meanwhile.
+  const begun = await visitOf(tx, chunk);
+  if (begun !== undefined) return begun;
+  const beginning = { clientId, sender, network, hasTicket, receivedAt };
+  const bound = await countBeginning(tx, beginning, keyring, limits);
+  if (bound !== undefined) return bound;
   const at = new Date(receivedAt);
-  await tx.query(sql`insert into recordings (client_id, session_id, device, started_at, last_at, consent)
-    values (${clientId}, ${sessionId}, ${device}, ${at}, ${at}, ${mask}) on conflict do nothing`);
+  await tx.query(sql`insert into recordings (client_id, session_id, device, started_at, last_at, consent, has_ticket)
+    values (${clientId}, ${sessionId}, ${device}, ${at}, ${at}, ${mask}, ${hasTicket})`);
   return (await visitOf(tx, chunk))!;
 };
 

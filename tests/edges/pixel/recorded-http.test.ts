@@ -42,8 +42,12 @@ const start = async (failpoints = ""): Promise<PixelProcess> => {
   running.push(one);
   return one;
 };
-const send = ({ url }: PixelProcess, over: object = {}) =>
-  fetch(`${url}/replay`, {
+const ticketOf = async ({ url }: PixelProcess): Promise<string | undefined> => {
+  const config = (await (await fetch(`${url}/config?cid=${clientId}`)).json()) as { readonly replay_ticket?: string };
+  return config.replay_ticket;
+};
+const send = async (host: PixelProcess, over: object = {}) =>
+  fetch(`${host.url}/replay`, {
     method: "POST",
     body: JSON.stringify({
       ...{
@@ -53,6 +57,7 @@ const send = ({ url }: PixelProcess, over: object = {}) =>
         page: "0123456789abcdef",
         seq: 0,
         consent: 255,
+        ticket: await ticketOf(host),
       },
       events: [{ type: 4, timestamp: Date.now(), data: { href: "https://shop.example/" } }],
       ...over,
@@ -84,6 +89,11 @@ test("a chunk whose host dies at each step is whole once it is sent again, and i
 
   await dies(await start("recording-stored=1"));
   expect(await stored()).toBe(1);
+
+  const { rows } = await inTenant((tx) =>
+    tx.query(sql`select has_ticket from recordings where client_id = ${clientId} and session_id = ${sessionId}`),
+  );
+  expect(rows).toEqual([{ has_ticket: true }]);
 
   const whole = await start();
   expect((await send(whole)).status).toBe(204);

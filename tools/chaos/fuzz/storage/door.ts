@@ -16,6 +16,8 @@ export interface World {
   readonly token: string;
   /** The slug of its source that takes payloads without a signature. */
   readonly source: string;
+  /** The ticket of GET /config in the network that the requests come from. */
+  readonly ticket: string;
   /** New for each run, so that nothing is a copy of what an earlier run sent. */
   readonly run: string;
 }

@@ -85,13 +85,13 @@ const pixelImage = ({ clientId: cid, run }: World): Door => {
   };
 };
 
-const recordings = ({ clientId: cid, run }: World): Door => {
+const recordings = ({ clientId: cid, run, ticket }: World): Door => {
   const chunk = (what: string, events: (random: Random) => readonly object[], chunksOfVisit: number): Shape => ({
     what,
     make: (random, n) => ({
       ...{ method: "POST", path: "/replay", headers: { "content-type": "text/plain" } },
       body: JSON.stringify({
-        ...{ cid, did: `${run}${Math.floor(n / chunksOfVisit)}`, consent: 255, seq: n % chunksOfVisit },
+        ...{ cid, did: `${run}${Math.floor(n / chunksOfVisit)}`, consent: 255, seq: n % chunksOfVisit, ticket },
         ...{ sid: `${run}-visit-${Math.floor(n / chunksOfVisit)}`, page: "0123456789abcdef", events: events(random) },
       }),
     }),
@@ -101,8 +101,9 @@ const recordings = ({ clientId: cid, run }: World): Door => {
     name: "recordings",
     app: "pixel",
     shapes: [
-      chunk("a tiny chunk of a new visit each", () => [event({})], 1),
       chunk("noise", (random) => [event({ a: noise(random, 100_000) })], 100),
+      // Behind the other one, because it takes all visits that a network may begin in a day.
+      chunk("a tiny chunk of a new visit each", () => [event({})], 1),
     ],
   };
 };

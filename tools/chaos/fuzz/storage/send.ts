@@ -24,6 +24,8 @@ const LANES = 4;
 const DEADLINE_MS = 30_000;
 /** Limits count each address alone, and a stranger has many. */
 const ADDRESSES = 16;
+/** The n-th address; all are of one network. */
+export const addressOf = (n: number): string => `127.0.2.${1 + (n % ADDRESSES)}`;
 
 /** Resolves with 0 for a connection that broke. */
 const ask = (agent: Agent, url: URL, from: string, { method, path, headers, body }: HostileRequest) =>
@@ -62,7 +64,7 @@ export const sendShape = async (shape: Shape, settings: SendSettings): Promise<T
     while (bytes < mostBytes && performance.now() < until) {
       const n = from + requests;
       requests += 1;
-      const answer = await ask(agent, url, `127.0.2.${1 + (n % ADDRESSES)}`, shape.make(random, n));
+      const answer = await ask(agent, url, addressOf(n), shape.make(random, n));
       statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
       if (answer.status !== 429) bytes += answer.bytes;
     }

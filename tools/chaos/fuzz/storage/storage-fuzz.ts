@@ -34,7 +34,7 @@ const chosen = (doors: readonly Door[], name: string | undefined): readonly Door
   throw new UsageError(`--door ${name}: the doors are ${doors.map((door) => door.name).join("; ")}`);
 };
 
-const NOWHERE: World = { clientId: 0, code: "", token: "", source: "", run: "" };
+const NOWHERE: World = { clientId: 0, code: "", token: "", source: "", ticket: "", run: "" };
 /** Before anything starts, so that a mistyped name costs nothing. */
 export const checkDoor = (name: string | undefined): void => void chosen(doorsOf(NOWHERE), name);
 

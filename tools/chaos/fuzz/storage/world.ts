@@ -1,5 +1,8 @@
 // Opens the doors of one client as far as they can be open to strangers: a token for pages, a
 // source without a signature, and recordings of every visit.
+import { once } from "node:events";
+import { get, type IncomingMessage } from "node:http";
+import { json as asJson } from "node:stream/consumers";
 import { sql, transaction } from "../../../../infra/postgres/sql.ts";
 import { keyringOf } from "../../../../infra/runtime/keyring.ts";
 import { until } from "../../../../infra/runtime/timing/wait-until.ts";
@@ -7,9 +10,18 @@ import { createToken, revokeToken } from "../../../../modules/access/tokens/toke
 import { insertSource, type SourceSettings } from "../../../../modules/intake/sources/save-source.ts";
 import type { Target } from "../../target.ts";
 import { json, type World } from "./door.ts";
+import { addressOf } from "./send.ts";
 
 const KNOWN_WITHIN_MS = 20_000;
 const REQUESTS_A_MINUTE = 10_000;
+
+/** The ticket of a page whose visitor has one of the addresses that shapes are sent from. */
+const ticketAt = async (url: string): Promise<string> => {
+  const [answer] = (await once(get(url, { localAddress: addressOf(0) }), "response")) as [IncomingMessage];
+  const { replay_ticket: ticket } = (await asJson(answer)) as { readonly replay_ticket?: string };
+  if (ticket === undefined) throw new Error(`${url} gives no ticket`);
+  return ticket;
+};
 
 export interface OpenWorld extends World {
   /** Shuts the doors again. */
@@ -65,5 +77,8 @@ export const openWorld = async (
     await isKnown("/ingest/batch", { authorization: `Bearer ${token}` });
     await isKnown(`/postback/generic?client_id=${clientId}&source=${slug}`);
   });
-  return { clientId, code, token, source: slug, run: id, close };
+  const ticket = await until("the pages of the client get a ticket", KNOWN_WITHIN_MS, () =>
+    ticketAt(`${run().apps.pixel!.url}/config?cid=${clientId}`),
+  );
+  return { clientId, code, token, source: slug, ticket, run: id, close };
 };

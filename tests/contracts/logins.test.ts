@@ -90,8 +90,8 @@ describe("an edge writes what it takes and no more", () => {
   const pages = [
     ...["client_secrets UPDATE (recording_vault)", "pixel_sightings DELETE", "pixel_sightings INSERT"],
     ...["pixel_sightings UPDATE", "recording_chunks INSERT", "recording_keys INSERT", "recordings INSERT"],
-    "recordings UPDATE",
   ];
+  const visits = "recordings UPDATE (bytes, chunks, consent, events, last_at)";
   /** Only the host of pixels: those of the release before count no senders. */
   const senders = ["recording_senders INSERT", "recording_senders UPDATE"];
   const requests = [
@@ -101,9 +101,9 @@ describe("an edge writes what it takes and no more", () => {
   ];
   const written: Readonly<Record<string, readonly string[]>> = {
     // As pixel and upload hosts of the release before, which log in as this one.
-    ingest: [...host, ...quotas, ...files, ...pages, ...requests],
+    ingest: [...host, ...quotas, ...files, ...pages, "recordings UPDATE", ...requests],
     links: [...host, ...quotas],
-    pixel: [...host, ...quotas, ...pages, ...senders],
+    pixel: [...host, ...quotas, ...pages, ...senders, visits],
     upload: [...host, ...files],
   };
   test.each(Object.entries(written))("%s", async (app, expected) => {
@@ -132,6 +132,23 @@ describe("an edge writes what it takes and no more", () => {
       "recordings",
     ]);
     expect(await beside("upload")).toEqual(["import_rows", "imports", "upload_parts", "uploads"]);
+  });
+
+  test("a pixel host makes the vault of a client's recordings, and can neither replace nor remove it", async () => {
+    const { adminPool } = database;
+    await adminPool.query(`insert into client_secrets (client_id, hmac_secret) values (7, repeat('x', 40))
+      on conflict (client_id) do update set recording_vault = null`);
+    const saved = async (from: string, to: string) => {
+      await adminPool.query(`update client_secrets set recording_vault = ${from} where client_id = 7`);
+      return asLogin(appLogins.pixel.role, async (tx) => {
+        await tx.query("set local role tributary_pixel; set local app.clients = '7'");
+        return (await tx.query(`update client_secrets set recording_vault = ${to} where client_id = 7`)).rowCount;
+      });
+    };
+    expect([await saved("null", "'v1.y'"), await saved("'v1.y'", "'v1.z'"), await saved("'v1.y'", "null")]).toEqual([
+      ...[1, 0, 0],
+    ]);
+    await adminPool.query("delete from client_secrets where client_id = 7");
   });
 
   test("of what is sealed under the secret, links and upload read nothing, and pixel what it seals", async () => {

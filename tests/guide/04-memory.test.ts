@@ -66,11 +66,24 @@ describe("durable memory decides once", () => {
   // server (below). Under the same id it is an error of the sender, and the copy is set aside.
   test("sent again under its id with another amount, it is still what it was", async () => {
     const made = shop();
-    await made.post([{ ...sale, event_id: "e1" }], { isClientSide: true });
+    await made.post([{ ...sale, event_id: "e1" }]);
     await made.post([purchase({ svc_click_id: clicked, event_id: "e1" }, { revenue: "9999.00" })]);
     expect(made.conversions().map(({ kind, value_minor }) => [kind, value_minor])).toEqual([["credited", 100_00n]]);
     const letters = [...made.messages("s2s.dlq"), ...made.messages("pixel.dlq")];
     expect(letters.map(({ headers }) => String(headers[letterHeaders.code]))).toEqual(["id_conflict"]);
+  });
+  // A page may send anything under any id, so an id of a page is never that of a server. Both are
+  // copies of one line of the order, and the server knows what was paid.
+  test("an id that a page used first is free for the server, whose amount counts", async () => {
+    const made = shop();
+    await made.post([purchase({ event_id: "e1", svc_click_id: clicked }, { revenue: "0.01" })], { isClientSide: true });
+    await made.post([{ ...sale, event_id: "e1" }]);
+    expect(made.conversions().map(({ kind, value_minor }) => [kind, value_minor])).toEqual([
+      ["credited", 1n],
+      ["reversed", 1n],
+      ["credited", 100_00n],
+    ]);
+    expect([...made.messages("s2s.dlq"), ...made.messages("pixel.dlq")]).toEqual([]);
   });
   // Rows are keyed by these ids, so writing them twice leaves the same table as writing them once.
   // That is all that "counts once" needs.

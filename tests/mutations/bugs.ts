@@ -195,8 +195,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: "processors/admit/event.ts",
-        find: "sentEventId(terms.clientId, senderEventId)",
-        plant: "sentEventId(terms.clientId, `${senderEventId} at ${terms.receivedAt}`)",
+        find: ": sentEventId(clientId, senderEventId)",
+        plant: ": sentEventId(clientId, `${senderEventId} at ${terms.receivedAt}`)",
       },
     ],
     cycles: { faults: "kill the edge after", cycles: 3 },

@@ -80,7 +80,8 @@ test("a conversion has less than 2 kB of durable memory, with the outcomes and k
     ref: "https://www.casa-verde.example/checkout/payment",
   };
   const sale = purchase({ svc_click_id: clicked, ...seen }, { order_id: "CV-2026-061544-81", coupon: "VERDE10" });
-  await post([click(clicked, { ts: noon - hourMs }), sale], { isClientSide: true });
+  await post([click(clicked, { ts: noon - hourMs })]);
+  await post([sale], { isClientSide: true });
   expect(entries()).toMatchObject([{ kind: "earned", amount_minor: 10_00n }]);
   expect(stored.size).toBe(4);
   const sum = [...stored.values()].reduce((all, size) => all + size, 0);

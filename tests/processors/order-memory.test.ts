@@ -148,6 +148,25 @@ describe("an order that lies in parts", () => {
     );
   });
 
+  test("whose head was stored before it counted claims holds for each partner who claimed it, until all of it is met", () => {
+    const { values, take } = remembering(orderMemory(0));
+    const key = sale().key;
+    const heldAfter = (product_id: string): string | null | undefined => {
+      const { outcome } = take(sale({ product_id, partner: 22 }));
+      if (outcome.kind !== "emit") throw new Error(outcome.kind);
+      return outcome.state.lines.find(({ product_key }) => product_key === product_id)?.review;
+    };
+    for (const claim of [sale({ product_id: "a" }), decide("reject", { line: "a" })]) take(claim);
+    expect(heldAfter("b")).toBe(null);
+    const head = String(values.get(key));
+    expect(head).toContain('"claims":[[22,1]]');
+    values.set(key, Buffer.from(head.replace(',"claims":[[22,1]]', "")));
+    expect(heldAfter("c")).toBe("claimed_by_another_partner");
+    take(decide("reattribute", { partner_id: 22 }));
+    expect(String(values.get(key))).toContain('"claims":[[22,');
+    expect(heldAfter("d")).toBe(null);
+  });
+
   test("has keys that no order id can be another order's", () => {
     for (const key of ["7:o:part/3|7:o:o1", "7:o:|", "7:o:part"]) {
       const [own, ...parts] = keysOfOrder(key);

@@ -44,8 +44,10 @@ const claimOf = (text: string): Recorded<Claim> => {
   const given = { ...when, ...currency };
   const [what, product, amount] = text.split(" ");
   const product_id = product === "-" ? null : (product ?? null);
-  if (what === "release" || what === "take_back")
-    return decide(what, { ...when, ...(product === "-" && { line: "" }) });
+  if (what === "release" || what === "take_back" || what === "reject") {
+    const isOfLine = product !== undefined && product !== "after";
+    return decide(what, { ...when, ...(isOfLine && { line: product === "-" ? "" : product }) });
+  }
   if (what === "refund") {
     const value_minor = amount === "all" ? null : minorOf(amount!, named ?? "MXN");
     const id = /id (\w+)/.exec(text)?.[1];

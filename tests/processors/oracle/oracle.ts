@@ -85,6 +85,12 @@ const isMatched = ({ kind, value }: PatternSaved, { coupon, url }: Sent): boolea
 };
 const isMerged = ({ first }: Sale, receivedAt: number): boolean => receivedAt <= first.receivedAt + MERGES;
 const claimsOf = ({ copies }: Sale): readonly number[] => copies.flatMap(({ claims }) => claims ?? []);
+/** What earns nothing any more holds no other sale. A person leaves only the holder's claim. */
+const earningClaimsOf = (sale: Sale): readonly number[] => {
+  if (sale.isBack || moneyOf(sale.copies).value === 0n) return [];
+  if (sale.byPerson) return sale.holder === null ? [] : [sale.holder];
+  return claimsOf(sale);
+};
 
 /** A server's amount goes before the pixel's, and a named currency before the default. */
 const amountIn = (copies: readonly Sent[]): Sent | undefined => {
@@ -299,7 +305,8 @@ const leadIn = (sales: readonly Sale[], sent: Sent): Sale | undefined => {
  * new line, the order.
  */
 const review = (sale: Sale, among: readonly Sale[]): void => {
-  const isDisputed = among.flatMap(claimsOf).some((partner) => partner !== sale.holder);
+  const claims = among.flatMap((one) => (one === sale ? claimsOf(one) : earningClaimsOf(one)));
+  const isDisputed = claims.some((partner) => partner !== sale.holder);
   if (isDisputed || doCopiesDisagree(sale)) sale.isHeld = true;
 };
 const doCopiesDisagree = ({ first, copies, released }: Sale): boolean =>

@@ -105,6 +105,15 @@ export interface Refund {
   readonly received_at: UnixMs;
   /** The shop's own id, by which copies of one refund are recognised. */
   readonly refund_id: string | null;
+  /** The source of its event. Null if the refund was stored before this field existed. */
+  readonly source: string | null;
+  /**
+   * The event id of the refund that another source reported alike: this one takes nothing until a
+   * person or a refund_id tells them apart (docs/design/money.md, rule 39). Null if it counts.
+   */
+  readonly twin_of: string | null;
+  /** True if a person has decided that both are one refund. It then never counts. */
+  readonly is_twin: boolean;
   /**
    * The last written row of the refund, kept while the sale may still supply its currency or order.
    */

@@ -1,6 +1,7 @@
 // The memory of settle about one order: its lines and their partners, and the refunds and decisions
 // that may still change something.
-import type { Decision, EventAttributed } from "../../schemas/generated.ts";
+import { sentEventId } from "../../domain/ids.ts";
+import type { Decision, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
 /** The currency of money that names none (docs/design/contracts.md, "Answers"). */
@@ -222,6 +223,26 @@ export const rowOf = (line: Pick<Line, "row">): EventAttributed => {
   row.refunded_minor = row.refunded_minor == null ? null : BigInt(row.refunded_minor);
   return row;
 };
+
+/**
+ * The id by which a refund names the event: that of the sender's id, also for a conversion of a
+ * page, whose own id is another one (domain/ids.ts).
+ */
+export const refundableId = ({ client_id, client_side, sender_event_id, event_id }: EventReceived): string =>
+  client_side && sender_event_id !== null ? sentEventId(client_id, sender_event_id) : event_id;
+
+/**
+ * The same of a line's first copy, whose row is parsed for it. Only refunds that name an event need
+ * it, and they are few.
+ */
+export const refundableIdOf = (line: Line): string => {
+  const known = refundableIds.get(line);
+  if (known !== undefined) return known;
+  const id = refundableId(rowOf(line).event);
+  refundableIds.set(line, id);
+  return id;
+};
+const refundableIds = new WeakMap<Line, string>();
 
 /** Why a line is held: another partner has claimed its order. */
 export const DISPUTED = "claimed_by_another_partner";

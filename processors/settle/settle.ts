@@ -27,6 +27,7 @@ import {
   linesIn,
   type OrderState,
   outgrows,
+  refundableId,
   rowOf,
   rowText,
   saleValueOf,
@@ -158,7 +159,7 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly 
   const touched = inTime.map((line) => withIds(merged(line, said, order), claim.data));
   // Late copies are counted too. They add nothing to their line, but a refund that names one may
   // have waited for it.
-  const counting = { lines: counted(order, late, claim.id), refunds: order.refunds, before: order };
+  const counting = { lines: counted(order, late, refundableId(copy.event)), refunds: order.refunds, before: order };
   const changed = changeLines(changes, counting, touched);
   const product = productKeyOf(claim.data);
   const isNamedNow = copied.length === 1 && copied[0]!.product_key !== product && product !== "";

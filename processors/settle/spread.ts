@@ -3,7 +3,14 @@
 
 import { digitsOf, divideHalfEven, split } from "../../domain/money.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import { COMPLETE_AFTER_MS, DEFAULT_CURRENCY, firstReceiptOf, type Line, type Refund } from "./order.ts";
+import {
+  COMPLETE_AFTER_MS,
+  DEFAULT_CURRENCY,
+  firstReceiptOf,
+  type Line,
+  type Refund,
+  refundableIdOf,
+} from "./order.ts";
 
 const digits = (currency: string): number => digitsOf(currency) ?? digitsOf(DEFAULT_CURRENCY)!;
 
@@ -46,8 +53,8 @@ const byProduct = (shares: readonly Share[]): readonly Share[] =>
 export const isOfLine = ({ product_key, line_event_id }: Refund): boolean =>
   product_key !== null || line_event_id !== null;
 /** True if the event created the line or is a copy of it. */
-const isOfEvent = ({ event_id, copied }: Line, eventId: string): boolean =>
-  event_id === eventId || copied.includes(eventId);
+const isOfEvent = (line: Line, eventId: string): boolean =>
+  line.event_id === eventId || line.copied.includes(eventId) || refundableIdOf(line) === eventId;
 export const namesLine = (refund: Refund, line: Line): boolean =>
   refund.line_event_id !== null
     ? isOfEvent(line, refund.line_event_id)
@@ -58,21 +65,28 @@ export const namesLine = (refund: Refund, line: Line): boolean =>
  * lines and refunds.
  */
 export const linesNamed = (all: readonly Line[]): ((refund: Refund) => readonly Line[]) => {
-  const products = new Map<string, Line[]>();
-  const events = new Map<string, Line[]>();
-  const add = (to: Map<string, Line[]>, name: string, line: Line): void => {
-    const known = to.get(name);
-    if (known === undefined) to.set(name, [line]);
-    else if (known.at(-1) !== line) known.push(line);
-  };
-  for (const line of all) {
-    add(products, line.product_key, line);
-    for (const event of [line.event_id, ...line.copied]) add(events, event, line);
-  }
+  const products = indexOf(all, (line) => [line.product_key]);
+  // Few refunds name an event.
+  let events: ReadonlyMap<string, readonly Line[]> | undefined;
   return ({ product_key, line_event_id }) => {
-    if (line_event_id !== null) return events.get(line_event_id) ?? [];
-    return product_key === null ? all : (products.get(product_key) ?? []);
+    if (line_event_id === null) return product_key === null ? all : (products.get(product_key) ?? []);
+    events ??= indexOf(all, (line) => [line.event_id, refundableIdOf(line), ...line.copied]);
+    return events.get(line_event_id) ?? [];
   };
+};
+
+const indexOf = (
+  all: readonly Line[],
+  namesOf: (line: Line) => readonly string[],
+): ReadonlyMap<string, readonly Line[]> => {
+  const index = new Map<string, Line[]>();
+  for (const line of all)
+    for (const name of namesOf(line)) {
+      const known = index.get(name);
+      if (known === undefined) index.set(name, [line]);
+      else if (known.at(-1) !== line) known.push(line);
+    }
+  return index;
 };
 
 const noCopies: ReadonlyMap<Refund, Refund> = new Map();

@@ -119,13 +119,12 @@ const purchaseIn = (random: Random, scene: Scene, place: Place): Sent => {
   const amount = (): string => amountOf(random, named, currency !== undefined, smallest);
   const total = named === "JPY" && currency !== undefined ? pick("100", "33") : pick("100.00", "33.33");
   const isCalledCustom = chance(0.1);
+  const t = isTotal ? "ext_purchase" : isCalledCustom ? "custom" : pick("purchase", "ext_purchase");
+  const sent = happensTo(random, scene, place);
   return {
-    ...happensTo(random, scene, place),
-    ...(isTotal
-      ? { t: "ext_purchase" }
-      : isCalledCustom
-        ? { t: "custom", name: "purchase" }
-        : { t: pick("purchase", "ext_purchase") }),
+    ...{ ...sent, t, ...(t === "custom" && { name: "purchase" }) },
+    // Pages do not send this type.
+    isPixel: sent.isPixel && t !== "ext_purchase",
     order: spelt(random, order),
     ...(!isTotal && { product }),
     segment: scene.hasTotals || product === "s1" ? "MX" : "VD",

@@ -2,7 +2,7 @@
 // event are moved to its line.
 import { orderKeyOf } from "../../../processors/attribute/claims.ts";
 import { keysOfOrder, orderFrom } from "../../../processors/settle/memory.ts";
-import { emptyOrder, type OrderState } from "../../../processors/settle/order.ts";
+import { emptyOrder, type OrderState, refundableId } from "../../../processors/settle/order.ts";
 import { moveClaims, strayRefunds } from "../../../processors/settle/refund-claim.ts";
 import type { Claim, EventAttributed } from "../../../schemas/generated.ts";
 import type { Memory } from "../../../stream/memory/memory.ts";
@@ -31,6 +31,9 @@ export const lookedUp = async (
   const newest = new Map<string, EventAttributed>();
   for (const row of rows)
     if (row.version > (newest.get(row.event.event_id)?.version ?? 0)) newest.set(row.event.event_id, row);
+  // A refund names a page's event as the page did.
+  for (const row of [...newest.values()])
+    if (!newest.has(refundableId(row.event))) newest.set(refundableId(row.event), row);
   const keys = new Map(
     claims.flatMap((claim) =>
       claim.line_event_id !== null && isOf(claim.client_id) ? [[topics.claims.keyOf(claim), claim] as const] : [],

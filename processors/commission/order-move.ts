@@ -152,7 +152,8 @@ const entryOf = (
       commission_type: sale.commission_type,
       formula:
         `amount = what the order earns with this line (${orderWords(first, currency)}) less what it earned ` +
-        `by the lines before it, now that another line has left the order${cap === null ? "" : `${cap.formula} of it for more`}; ` +
+        "by the lines before it, now that another line has left the order" +
+        `${cap === null ? "" : `${cap.formula} of it for more`}; ` +
         "less what its refunds took, less what it earned so far",
       inputs: JSON.stringify({
         ...partInputs(part, first),

@@ -73,7 +73,7 @@ const summedEntries = `
     (array_agg(reason order by conversion_version desc, ${BY_OWN_FIRST} desc, entry_id desc)
       filter (where reason is not null))[1] as reason,
     jsonb_agg(jsonb_build_object('entry_id', entry_id, 'kind', kind, 'amount_minor', amount_minor::text,
-      'formula', formula, 'reason', reason) 
+      'formula', formula, 'reason', reason)
       order by conversion_version, ${BY_OWN_FIRST}, entry_id) as listed
   from ledger_entries as entry
   where conversion_id = any (array(select conversion_id from ${givenTexts(touched)}))

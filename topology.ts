@@ -47,7 +47,7 @@ export const pipeline = topology("tributary", edges.deadLetters,
     memory: journey, to: { attributed: topics.eventsAttributed, claims: topics.claims } }),
   stage({ name: "settle", revision: 3, from: topics.claims, run: settle, memory: order, conflict,
     to: { conversions: topics.conversions, attributed: topics.eventsAttributed } }),
-  stage({ name: "commission", revision: 2, from: topics.conversions, run: commission, facts: contracts, memory: earned,
+  stage({ name: "commission", revision: 3, from: topics.conversions, run: commission, facts: contracts, memory: earned,
     to: { entries: topics.ledgerEntries } }),
 
   sink({ name: "archive", from: topics.eventsRaw, into: archive }),

@@ -459,6 +459,22 @@ export const remembers = <State>(memory: {
   changes: ([key], before, after) => (after === before || key === undefined ? noChanges : [{ key, value: after }]),
 });
 
+const furtherOf = <Value>({
+  keysOf,
+  furtherKeysOf,
+}: Parameters<typeof remembersBy<Value>>[0]): Pick<MemoryOf<unknown>, "furtherKeysOf"> =>
+  furtherKeysOf === undefined
+    ? {}
+    : {
+        furtherKeysOf: (event, values) => {
+          const further = furtherKeysOf(event, values);
+          if (further.length === 0) return further;
+          const known = new Set(keysOf(event));
+          const fresh = [...new Set(further)].filter((subKey) => !known.has(subKey));
+          return fresh.map((subKey) => `${event.key}|${subKey}`);
+        },
+      };
+
 /**
  * Declares several remembered values under one record key. The state is the list of all values, and
  * a processor returns it with the changed ones replaced.
@@ -468,6 +484,8 @@ export const remembersBy = <Value>(memory: {
   readonly keyedBy: string;
   readonly driver: "fast" | "durable";
   readonly keysOf: (event: Recorded<any>) => readonly string[];
+  /** Further sub-keys, which the values of `keysOf` name. */
+  readonly furtherKeysOf?: (event: Recorded<any>, values: readonly (Value | undefined)[]) => readonly string[];
   readonly encode: (value: Value) => Uint8Array;
   readonly decode: (bytes: Uint8Array) => Value;
 }): MemoryOf<Readonly<Record<string, Value>>> => ({
@@ -475,6 +493,7 @@ export const remembersBy = <Value>(memory: {
   keyedBy: memory.keyedBy,
   driver: memory.driver,
   keysOf: (event) => memory.keysOf(event).map((subKey) => `${event.key}|${subKey}`),
+  ...furtherOf(memory),
   decode: memory.decode,
   encode: memory.encode,
   stateOf: (keys, values) => {

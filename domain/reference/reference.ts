@@ -144,6 +144,11 @@ export interface Contract extends RowTimes {
    * means for life.
    */
   readonly months: number | null;
+  /**
+   * Whether its amounts (a flat amount, a minimum, a maximum, and what tiers count as a sale) are
+   * those of an order or of each line of it.
+   */
+  readonly per: "order" | "line";
   readonly min_minor: bigint | null;
   readonly max_minor: bigint | null;
   readonly cap: Cap | null;

@@ -1,6 +1,7 @@
 // Turns credited sales into balanced ledger entries with a receipt, and reverses them when the sale
 // is taken back.
 
+import type { Month } from "../../domain/calendar.ts";
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import { type Emit, emit, type Processor, type Recorded } from "../../stream/flow.ts";
@@ -9,6 +10,7 @@ import { decide } from "./decide.ts";
 import { adjustmentsFor, bookedIn, entryFor } from "./entry.ts";
 import { type CommissionMemory, conversionIn, conversionKey, countIn, periodKey, withCount } from "./memory.ts";
 import type { EarnedSale } from "./memory-format.ts";
+import { heirOf, leftOrder, moveAmounts } from "./order-move.ts";
 import { releaseEntry } from "./release.ts";
 import { NO_VOLUME } from "./tier-volume.ts";
 import { releaseVolume, returnVolume } from "./volume.ts";
@@ -116,17 +118,20 @@ const reverse = (change: Sale, memory: CommissionMemory): Emit<CommissionOutputs
     sale.entry_id === null
       ? nothingBack(change, sale, sale.reason ?? "not_credited")
       : takenBack(change, sale, partMinor);
-  const { adjustments, unitsBack, memory: counted } = returnVolume(change.data, sale, partMinor, memory);
+  const left = leftOrder(change.data, sale, memory);
+  const next = left === undefined ? undefined : heirOf(left);
+  const { adjustments, unitsBack, memory: counted } = returnVolume(change.data, sale, partMinor, memory, next);
   const beside = {
     segment: sale.contract_segment,
     payable_from: sale.payable_from,
     reverses_entry_id: sale.entry_id,
   };
   const kept = { ...sale, reversed_minor: targetMinor, units_back: unitsBack };
-  return committed(
-    [entry, ...adjustmentsFor(change, adjustments, beside)],
-    remember(returnRoom(change.data, sale, partMinor, counted), change, kept),
-  );
+  const entries = [entry, ...adjustmentsFor(change, adjustments, beside)];
+  const met = remember(returnRoom(change.data, sale, partMinor, counted), change, kept);
+  if (left === undefined) return committed(entries, met);
+  const moved = moveAmounts(change, left, { ...met, [left.key]: left.after });
+  return committed([...entries, ...moved.entries], moved.memory);
 };
 
 /**
@@ -218,10 +223,15 @@ export const commission: Processor<Conversion, CommissionOutputs, CommissionMemo
   facts,
 ) => {
   const decided = decisionOn(change, memory, facts);
-  const { openMonth } = facts;
-  if (openMonth === null) return decided;
+  const openFor = ({ occurred_at }: LedgerEntry): Month | null =>
+    occurred_at === change.data.occurred_at ? facts.openMonth : facts.openMonthAt(occurred_at);
+  const isOpen = decided.events.every(({ data }) => openFor(data) === null);
+  if (isOpen) return decided;
   return {
     ...decided,
-    events: decided.events.map((event) => ({ ...event, data: bookedIn(event.data, openMonth) })),
+    events: decided.events.map((event) => {
+      const month = openFor(event.data);
+      return month === null ? event : { ...event, data: bookedIn(event.data, month) };
+    }),
   };
 };

@@ -4,7 +4,7 @@
 import { type Month, monthOf } from "../../domain/calendar.ts";
 import { type Contract, contractTypeOf, type ReferenceAt, reference } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
-import type { FactsFor } from "../../stream/flow.ts";
+import type { FactsFor, UnixMs } from "../../stream/flow.ts";
 
 export interface Contracts {
   /**
@@ -19,9 +19,12 @@ export interface Contracts {
    * open. Null if the sale's month is open.
    */
   readonly openMonth: Month | null;
+  /** The same for another line of the sale's order, by the time of that line. */
+  readonly openMonthAt: (occurredAt: UnixMs) => Month | null;
 }
 
-const openMonthOf = (then: ReferenceAt, { client_id, partner_id, occurred_at }: Conversion): Month | null => {
+type Whose = Pick<Conversion, "client_id" | "partner_id">;
+const openMonthOf = (then: ReferenceAt, { client_id, partner_id }: Whose, occurred_at: UnixMs): Month | null => {
   const own = monthOf(occurred_at);
   let { year, month } = own;
   while (then.isClosed({ client_id, partner_id, year, month }))
@@ -42,7 +45,8 @@ export const contracts: FactsFor<Conversion, Contracts> = {
       return {
         contract: then.contract(data),
         holdDays: holds[contractTypeOf(data.event_type)] ?? 0,
-        openMonth: openMonthOf(known.at(at, receivedAt), data),
+        openMonth: openMonthOf(known.at(at, receivedAt), data, data.occurred_at),
+        openMonthAt: (occurredAt) => openMonthOf(known.at(at, receivedAt), data, occurredAt),
       };
     };
   },

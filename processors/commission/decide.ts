@@ -6,6 +6,7 @@ import { recurring } from "./contract-types/recurring.ts";
 import { type CommissionMemory, countIn, customerIn, customerKey, periodKey, withCount } from "./memory.ts";
 import type { Customer, Volume } from "./memory-format.ts";
 import type { Adjustment } from "./month.ts";
+import { joined, orderFor, withLine } from "./order-share.ts";
 import { earnByVolume } from "./volume.ts";
 import {
   bounded,
@@ -45,14 +46,18 @@ const hasAmounts = ({ amount_minor, tiers, min_minor, max_minor, cap }: Contract
  * the period.
  */
 const decideOne = (sale: Conversion, contract: Contract, memory: CommissionMemory): ContractAnswer => {
-  const { worth, memory: met } = worthOf(sale, contract, memory);
+  const { worth, memory: known } = worthOf(sale, contract, memory);
   const result = (answer: SaleWorth | NoWorth, after: CommissionMemory): ContractAnswer => ({
     answer,
     ...uncounted,
     memory: after,
   });
-  if (worth.kind === "nothing") return result(worth, met);
-  const within = bounded(worth, sale.line_value_minor, contract);
+  if (worth.kind === "nothing") return result(worth, known);
+  const order = orderFor(sale, contract, known);
+  const share = order === null ? null : joined(worth, sale, contract, order);
+  const met = order === null || share === null ? known : withLine(order, share.line, known);
+  if (share?.isPaidBefore === true) return result(nothing("paid_with_order", share.worth.inputs), met);
+  const within = share?.worth ?? bounded(worth, sale.line_value_minor, contract);
   const { cap, currency } = contract;
   if (cap === null || currency === null) return result(within, met);
   const key = periodKey(cap.period, sale.occurred_at, contract.segment, contract.event_type);

@@ -74,18 +74,22 @@ export const adjustmentsFor = (
   adjustments: readonly Adjustment[],
   sale: Pick<LedgerEntry, "segment" | "payable_from" | "reverses_entry_id">,
 ): readonly LedgerEntry[] =>
-  adjustments.map(({ amountMinor, heldMinor, number, inputs, ...adjustment }, n) => {
-    const { client_id, partner_id, occurred_at } = change.data;
-    const entry = entryFor(change, {
-      kind: "tier_adjustment",
-      amount_minor: amountMinor,
-      commission_type: "tiered",
-      inputs: JSON.stringify(inputs),
-      payable_from: sale.payable_from,
-      held: heldMinor !== 0n && amountMinor !== 0n,
-      reverses_entry_id: sale.reverses_entry_id,
-      ...adjustment,
-    });
+  adjustments.map(({ amountMinor, heldMinor, number, inputs, of, ...adjustment }, n) => {
+    const { client_id, partner_id } = change.data;
+    const occurred_at = of?.at ?? change.data.occurred_at;
+    const entry = entryFor(
+      { ...change, data: { ...change.data, occurred_at } },
+      {
+        kind: "tier_adjustment",
+        amount_minor: amountMinor,
+        commission_type: "tiered",
+        inputs: JSON.stringify(inputs),
+        payable_from: of === undefined ? sale.payable_from : of.payable_from,
+        held: heldMinor !== 0n && amountMinor !== 0n,
+        reverses_entry_id: sale.reverses_entry_id,
+        ...adjustment,
+      },
+    );
     return {
       ...entry,
       entry_id: prefixed("led", derivedId("commission", change.id, "entries", n + 1)),

@@ -1,6 +1,7 @@
 // The types of what commission remembers, and their bytes in the current format and in older ones.
 import type { Cap, CapPeriod } from "../../domain/reference/reference.ts";
 import type { UnixMs } from "../../stream/flow.ts";
+import { type OrderLines, orderOf, plainOrder } from "./order-format.ts";
 
 export interface EarnedSale {
   readonly is: "conversion";
@@ -106,7 +107,7 @@ export interface Customer {
    */
   readonly is_of_device?: boolean;
 }
-export type RememberedMoney = EarnedSale | Counts | Customer;
+export type RememberedMoney = EarnedSale | Counts | Customer | OrderLines;
 
 /** Both formats can be read; only `compact` is written. */
 const FORMATS = { objects: 1, compact: 2 } as const;
@@ -156,6 +157,7 @@ const listOf = (kept: EarnedSale): readonly unknown[] => {
 const plainOf = (kept: RememberedMoney): object => {
   if (kept.is === "conversion") return listOf(kept);
   if (kept.is === "customer") return { format: FORMATS.compact, ...kept };
+  if (kept.is === "order") return { format: FORMATS.compact, ...plainOrder(kept) };
   const sold = Object.fromEntries(Object.entries(kept.sold).map(([key, one]) => [key, plainSold(one)]));
   return { format: FORMATS.compact, ...kept, paid_minor: kept.paid_minor.toString(), sold };
 };
@@ -282,6 +284,7 @@ export const decode = (bytes: Uint8Array): RememberedMoney => {
     throw new Error(`a commission was remembered in format ${format}, and only 1 and 2 are known`);
   if (isList) return ofList(read);
   if (kept.is === "customer") return format === FORMATS.objects ? { ...kept, is_of_device: true } : kept;
+  if (kept.is === "order") return orderOf(kept);
   if (kept.is !== "counts") return ofObject(kept);
   if (format === FORMATS.objects) return { is: "counts", ...countBefore(kept.of) };
   const sold = Object.entries<Plain<TierSales>>(kept.sold).map(([key, one]) => [key, soldOf(one)]);

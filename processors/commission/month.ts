@@ -2,6 +2,7 @@
 // the cap, and the held share is the amount that the sales under review add.
 
 import type { Conversion } from "../../schemas/generated.ts";
+import type { UnixMs } from "../../stream/flow.ts";
 import { earnsAt, type Place, reachedBy, volumeInputs, volumeWords } from "./contract-types/tiered.ts";
 import { monthName } from "./memory.ts";
 import type { Count, TierSales } from "./memory-format.ts";
@@ -24,6 +25,8 @@ export interface Adjustment {
   readonly reason: "tier_won" | "tier_lost" | "cap_room" | "rounding" | "under_review" | "released";
   readonly formula: string;
   readonly inputs: Inputs;
+  /** Another sale of the order, if it is about that one's month and not about the change's. */
+  readonly of?: { readonly at: UnixMs; readonly payable_from: UnixMs | null };
 }
 /**
  * Replaces a part of the month. `amountMinor` is added to the amount paid for it and to the amount

@@ -4,12 +4,22 @@ import { divideHalfEven } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 import { addedBy, isUnpaid, saleFormula, scaleOf, volumeInputs } from "./contract-types/tiered.ts";
-import { type CommissionMemory, countIn, monthName, periodKey, withCount } from "./memory.ts";
+import {
+  type CommissionMemory,
+  conversionIn,
+  conversionKey,
+  countIn,
+  monthName,
+  periodKey,
+  withCount,
+} from "./memory.ts";
 import type { EarnedSale, Volume } from "./memory-format.ts";
 import { type Adjustment, adjusted, spareIn, withPart } from "./month.ts";
+import type { OrderLine } from "./order-format.ts";
+import { lineFor, orderFor, withLine } from "./order-share.ts";
 import type { SaleCounts } from "./shares.ts";
 import { minus, NO_VOLUME, ownKind, placeIn, plus, tableOf, volumeOf } from "./tier-volume.ts";
-import { capWords, type NoWorth, nothing, type SaleWorth, smaller } from "./worth.ts";
+import { capWords, type NoWorth, nothing, type SaleWorth, smaller, WHOLE_PPM } from "./worth.ts";
 
 export interface VolumeStep {
   readonly memory: CommissionMemory;
@@ -30,16 +40,13 @@ const kept = (memory: CommissionMemory, keys: Keys, before: SaleCounts, after: S
   return after.lifetime === before.lifetime ? counted : withCount(counted, keys.lifetime, after.lifetime);
 };
 
-/** Counts a sale. `units` is the volume it added, or null if it added none. */
-export const earnByVolume = (
-  sale: Conversion,
-  contract: Contract,
-  memory: CommissionMemory,
-): VolumeStep & {
+type EarnedVolume = VolumeStep & {
   readonly answer: SaleWorth | NoWorth;
   readonly units: Volume | null;
   readonly table: string | null;
-} => {
+};
+/** Counts a sale. `units` is the volume it added, or null if it added none. */
+export const earnByVolume = (sale: Conversion, contract: Contract, memory: CommissionMemory): EarnedVolume => {
   const unchanged = { memory, adjustments: [], units: null, table: null };
   const scale = scaleOf(contract);
   if (scale === undefined) return { ...unchanged, answer: nothing("incomplete_contract") };
@@ -47,7 +54,10 @@ export const earnByVolume = (
   const before = countedIn(memory, keys);
   const { table, part } = tableOf(before.month, contract, scale);
   const opened = withPart(before, table, part, 0n);
-  const units = volumeOf(sale);
+  const order = orderFor(sale, contract, memory);
+  const isCounted = order?.order.lines.some(({ pays }) => pays === null) === true;
+  const units = isCounted ? { ...volumeOf(sale), sales_ppm: 0n } : volumeOf(sale);
+  const inItsOrder = (met: CommissionMemory) => (order === null ? met : withLine(order, lineFor(sale, null), met));
   const isHeld = sale.review !== null;
   const grown = { ...part, units: plus(part.units, units) };
   const was = placeIn(opened.month, table);
@@ -64,7 +74,14 @@ export const earnByVolume = (
     ...volumeInputs(monthName(sale.occurred_at), was, place, scale),
     ...cap?.inputs,
   };
-  const reason = added > 0n ? "cap_reached" : isUnpaid(was, place, scale) ? "below_first_tier" : "rounds_to_zero";
+  const isPaidBefore = isCounted && scale.per === "sale";
+  const reason = isPaidBefore
+    ? "paid_with_order"
+    : added > 0n
+      ? "cap_reached"
+      : isUnpaid(was, place, scale)
+        ? "below_first_tier"
+        : "rounds_to_zero";
   const formula = saleFormula(place, scale) + (cap?.formula ?? "");
   // A sale worth nothing still counts as a sale, because a later table of the month may count
   // sales.
@@ -75,7 +92,7 @@ export const earnByVolume = (
     units,
     table,
     adjustments: step.adjustments,
-    memory: kept(memory, keys, before, step),
+    memory: inItsOrder(kept(memory, keys, before, step)),
   };
 };
 
@@ -99,15 +116,59 @@ const partOf = (change: Conversion, sale: EarnedSale, memory: CommissionMemory) 
 const backOf = (units: bigint, { refunded_minor, line_value_minor }: Conversion): bigint =>
   line_value_minor === 0n ? units : divideHalfEven(units * refunded_minor, line_value_minor);
 
+interface OrderCounts {
+  readonly counts: SaleCounts;
+  readonly memory: CommissionMemory;
+}
+/** Counts a line of an order as the order's sale, as far as it is not refunded. */
+const inherit = (
+  line: OrderLine,
+  heir: EarnedSale,
+  table: string,
+  counts: SaleCounts,
+  memory: CommissionMemory,
+): OrderCounts => {
+  const back = line.refunded_minor === 0n ? 0n : divideHalfEven(WHOLE_PPM * line.refunded_minor, line.value_minor);
+  const part = counts.month.sold[table]!;
+  const more: Volume = { value_minor: 0n, sales_ppm: WHOLE_PPM - back };
+  const held_units = heir.held ? plus(part.held_units, more) : part.held_units;
+  const now: EarnedSale = {
+    ...heir,
+    units: { ...heir.units!, sales_ppm: WHOLE_PPM },
+    units_back: { ...heir.units_back, sales_ppm: back },
+  };
+  return {
+    counts: withPart(counts, table, { ...part, units: plus(part.units, more), held_units }, 0n),
+    memory: { ...memory, [conversionKey(line.conversion_id)]: now },
+  };
+};
+
+/** Counts an order's sale in the month of another line than before, which is another month. */
+const inheritElsewhere = (change: Conversion, line: OrderLine, memory: CommissionMemory): VolumeStep => {
+  const own = { ...change, occurred_at: line.at, event_type: line.event_type };
+  const heir = conversionIn(memory, conversionKey(line.conversion_id))!;
+  const found = partOf(own, heir, memory)!;
+  const { keys, before, table } = found;
+  const { counts, memory: met } = inherit(line, heir, table, before, memory);
+  const step = adjusted(own, before, counts);
+  const of = { at: line.at, payable_from: heir.payable_from };
+  return {
+    adjustments: step.adjustments.map((one) => ({ ...one, of })),
+    memory: kept(met, keys, before, step),
+  };
+};
+
 /**
  * Removes a refund from the volume of its sale's month, even if the contract has changed.
- * `partMinor` is the amount that the refund itself reverses.
+ * `partMinor` is the amount that the refund itself reverses. `next` is the line that then counts as
+ * the order's sale.
  */
 export const returnVolume = (
   change: Conversion,
   sale: EarnedSale,
   partMinor: bigint,
   memory: CommissionMemory,
+  next?: OrderLine,
 ): VolumeStep & { readonly unitsBack: Volume } => {
   const found = partOf(change, sale, memory);
   if (found === undefined) return { memory, adjustments: [], unitsBack: sale.units_back };
@@ -123,8 +184,17 @@ export const returnVolume = (
     held_units: isTracked ? minus(part.held_units, gone) : part.held_units,
     held_minor: isTracked ? part.held_minor - partMinor : part.held_minor,
   };
-  const step = adjusted(change, before, withPart(before, table, less, -partMinor));
-  return { adjustments: step.adjustments, unitsBack, memory: kept(memory, keys, before, step) };
+  let [counts, met] = [withPart(before, table, less, -partMinor), memory];
+  const isSameMonth = next !== undefined && monthName(next.at) === monthName(change.occurred_at);
+  if (isSameMonth) {
+    const heir = conversionIn(memory, conversionKey(next.conversion_id))!;
+    ({ counts, memory: met } = inherit(next, heir, heir.table!, counts, memory));
+  }
+  const step = adjusted(change, before, counts);
+  met = kept(met, keys, before, step);
+  if (next === undefined || isSameMonth) return { adjustments: step.adjustments, unitsBack, memory: met };
+  const there = inheritElsewhere(change, next, met);
+  return { adjustments: [...step.adjustments, ...there.adjustments], unitsBack, memory: there.memory };
 };
 
 /** The sale leaves review, so the amount that the month held because of it becomes payable. */

@@ -17,7 +17,8 @@ export type NothingReason =
   | "rounds_to_zero"
   | "cap_reached"
   | "months_over"
-  | "below_first_tier";
+  | "below_first_tier"
+  | "paid_with_order";
 
 export interface SaleWorth {
   readonly kind: "worth";
@@ -58,12 +59,12 @@ export const percentOf = (ratePpm: bigint): string => `${plain(ratePpm, 4)} %`;
 export const moneyOf = (minor: bigint, currency: string): string => `${toDecimal(minor, currency)} ${currency}`;
 
 /** A fixed amount for each sale, independent of its value. */
-export const flat: SaleType = ({ currency }, { amount_minor }) => {
+export const flat: SaleType = ({ currency }, { amount_minor, per }) => {
   if (amount_minor === null) return nothing("incomplete_contract");
   return {
     kind: "worth",
     amountMinor: amount_minor,
-    formula: `amount = ${moneyOf(amount_minor, currency)} for each sale`,
+    formula: `amount = ${moneyOf(amount_minor, currency)} for each ${per === "order" ? "order" : "sale"}`,
     inputs: { currency, flat_minor: amount_minor.toString() },
   };
 };
@@ -81,13 +82,14 @@ export const percent: SaleType = ({ line_value_minor, currency }, { rate_ppm }) 
 };
 
 /** A fixed amount for each sale and a share of its value on top. */
-export const hybrid: SaleType = ({ line_value_minor, currency }, { rate_ppm, amount_minor }) => {
+export const hybrid: SaleType = ({ line_value_minor, currency }, { rate_ppm, amount_minor, per }) => {
   if (rate_ppm === null || amount_minor === null) return nothing("incomplete_contract");
   return {
     kind: "worth",
     amountMinor: amount_minor + shareOf(line_value_minor, rate_ppm),
     formula:
-      `amount = ${moneyOf(amount_minor, currency)} + line value x ${percentOf(rate_ppm)}, the product ` +
+      `amount = ${moneyOf(amount_minor, currency)}${per === "order" ? " an order" : ""} + ` +
+      `line value x ${percentOf(rate_ppm)}, the product ` +
       "rounded half to even to the minor unit",
     inputs: {
       line_value_minor: line_value_minor.toString(),
@@ -107,17 +109,18 @@ const PERIOD_WORDS = { day: "a day", month: "a month", lifetime: "in all" } as c
 export const bounded = (
   worth: SaleWorth,
   valueMinor: bigint,
-  { min_minor, max_minor, currency }: Contract,
+  { min_minor, max_minor, currency, per }: Contract,
 ): SaleWorth => {
+  const each = per === "order" ? " an order" : "";
   let { amountMinor, formula, inputs } = worth;
   if (min_minor !== null && currency !== null && valueMinor > 0n) {
     amountMinor = larger(amountMinor, min_minor);
-    formula += `, at least ${moneyOf(min_minor, currency)}`;
+    formula += `, at least ${moneyOf(min_minor, currency)}${each}`;
     inputs = { ...inputs, min_minor: min_minor.toString() };
   }
   if (max_minor !== null && currency !== null) {
     amountMinor = smaller(amountMinor, max_minor);
-    formula += `, at most ${moneyOf(max_minor, currency)}`;
+    formula += `, at most ${moneyOf(max_minor, currency)}${each}`;
     inputs = { ...inputs, max_minor: max_minor.toString() };
   }
   if (amountMinor > LEDGER_MAX) inputs = { ...inputs, ledger_max_minor: LEDGER_MAX.toString() };

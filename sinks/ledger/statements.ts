@@ -57,6 +57,9 @@ const conversionsOf = (rows: readonly LedgerRow[]): readonly WrittenRow<typeof t
   [...new Set(rows.map(({ conversion_id }) => conversion_id))].map((conversion_id) => ({ conversion_id }));
 const touched = { conversion_id: text };
 
+/** An entry that another line of the order caused comes after the line's own one. */
+const BY_OWN_FIRST = "reason is not distinct from 'order_line_left'";
+
 /**
  * The entries of each touched conversion. `first` is the first of them. The query names only the
  * conversion, because the row policy adds the tenants. If the client were named twice, the planner
@@ -66,11 +69,12 @@ const summedEntries = `
   select client_id, conversion_id, count(*) as entries, sum(amount_minor) as amount_minor,
     sum(held_minor) as held_minor, max(payable_from) as payable_from,
     bool_or(kind = 'reversal' or (reverses_entry_id is not null and kind = 'adjustment')) as is_reversed,
-    (array_agg(entry order by conversion_version, entry_id))[1] as first,
-    (array_agg(reason order by conversion_version desc, entry_id desc)
+    (array_agg(entry order by conversion_version, ${BY_OWN_FIRST}, entry_id))[1] as first,
+    (array_agg(reason order by conversion_version desc, ${BY_OWN_FIRST} desc, entry_id desc)
       filter (where reason is not null))[1] as reason,
     jsonb_agg(jsonb_build_object('entry_id', entry_id, 'kind', kind, 'amount_minor', amount_minor::text,
-      'formula', formula, 'reason', reason) order by conversion_version, entry_id) as listed
+      'formula', formula, 'reason', reason)
+      order by conversion_version, ${BY_OWN_FIRST}, entry_id) as listed
   from ledger_entries as entry
   where conversion_id = any (array(select conversion_id from ${givenTexts(touched)}))
   group by client_id, conversion_id`;

@@ -43,6 +43,7 @@ describe("a contract", () => {
       tiers: null,
       tier_mode: null,
       months: null,
+      per: "order",
       min: "2.00",
       max: null,
       cap: { period: "month", amount: "500.00" },
@@ -215,6 +216,27 @@ describe("a contract", () => {
     expect([early.status, early.body.errors[0].pointer]).toEqual([409, "/effective_to"]);
     const ended = await save({ effective_from: locked, effective_to: next });
     expect([ended.status, ended.body]).toMatchObject([200, { effective_to: next, version: 2, rate: "10" }]);
+  });
+
+  test("pays its amounts once an order unless it says otherwise, and keeps what it had", async () => {
+    const { client, partner, save } = await pair();
+    const flat = { type: "flat", rate: null, amount: "25" };
+    expect((await save(flat)).body).toMatchObject({ version: 1, per: "order" });
+    expect((await save({ ...flat, per: "line" })).body).toMatchObject({ version: 2, per: "line" });
+    expect((await save({ ...flat, amount: "30" })).body).toMatchObject({ version: 3, per: "line", amount: "30.00" });
+    const wrong = await save({ ...flat, per: "basket" });
+    expect([wrong.status, wrong.body.errors[0].pointer]).toEqual([400, "/per"]);
+    // It was saved before contracts said so.
+    await owner.query(sql`
+      insert into segment_commissions (contract_id, version, change_id, valid_from, client_id, partner_id, event_type,
+        type, amount_minor, currency, status, effective_from)
+      select nextval('contract_ids'), 1, max(change_id), now(), ${client}::int, ${partner}::int, 'purchase',
+        'flat', 2500, 'MXN', 'active', ${next}::date from reference_changes`);
+    expect((await save({ ...flat, effective_from: next })).body).toMatchObject({ version: 2, per: "line" });
+    expect((await save({ ...flat, effective_from: monthsAfter(next, 1) })).body).toMatchObject({
+      version: 1,
+      per: "order",
+    });
   });
 
   test("keeps out what is archived and who may not", async () => {

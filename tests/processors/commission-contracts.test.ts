@@ -333,8 +333,8 @@ test("a cap, a minimum and a maximum are shown by the receipt", () => {
   });
   const [first] = entriesOf([sale(50_00n)], () => one);
   expect(first?.formula).toBe(
-    "amount = 1.00 MXN + line value x 2 %, the product rounded half to even to the minor unit, at " +
-      "least 2.50 MXN, at most 9.00 MXN, at most what is left of 10.00 MXN in all",
+    "amount = 1.00 MXN an order + line value x 2 %, the product rounded half to even to the minor unit, at " +
+      "least 2.50 MXN an order, at most 9.00 MXN an order, at most what is left of 10.00 MXN in all",
   );
   expect(JSON.parse(first?.inputs ?? "")).toEqual({
     line_value_minor: "5000",

@@ -55,13 +55,20 @@ const noonOf = (day: string): number => Date.parse(`${day.length === 5 ? `2026-$
 const happeningsOf = (rows: readonly Row[]): readonly Happening[] => {
   const names: string[] = [];
   return rows.map(({ event, on, value }): Happening => {
-    const [what, name = "", , customer = "somebody"] = event.split(" ");
+    const [what, name = ""] = event.split(" ");
+    const [, customer = "somebody"] = / by (\S+)/.exec(event) ?? [];
+    const [, order_id] = / in (\S+)/.exec(event) ?? [];
     const [amount = "", currency = "MXN"] = value.split(" ");
     if (what === "refund") return { refundOf: names.indexOf(name), minor: minorOf(amount, currency) };
     names.push(name);
     return {
       sale: minorOf(amount, currency),
-      over: { occurred_at: noonOf(on), currency, customer } satisfies Partial<Conversion>,
+      over: {
+        occurred_at: noonOf(on),
+        currency,
+        customer,
+        ...(order_id && { order_id }),
+      } satisfies Partial<Conversion>,
     };
   });
 };

@@ -255,10 +255,12 @@ describe("conversions beside each other", () => {
         "7:21|period:2026-06-15:MX:purchase",
         "7:21|period:2026-06:MX:purchase",
         "7:21|period:all:MX:purchase",
+        "7:21|order:o1:MX:purchase",
         "7:21|customer:MX:purchase:d1",
         "7:21|period:2026-06-15:*:purchase",
         "7:21|period:2026-06:*:purchase",
         "7:21|period:all:*:purchase",
+        "7:21|order:o1:*:purchase",
         "7:21|customer:*:purchase:d1",
       ]);
     },
@@ -310,7 +312,12 @@ describe("the facts of a commission", () => {
     (await contracts.load([event], reads([reference, referenceWith(rows)])))(event);
 
   test("are the contract of the sale and its client's hold for this kind of event", async () => {
-    expect(await factsOf({})).toEqual({ contract: contract(), holdDays: 30, openMonth: null });
+    expect(await factsOf({})).toEqual({
+      contract: contract(),
+      holdDays: 30,
+      openMonth: null,
+      openMonthAt: expect.any(Function),
+    });
     expect((await factsOf({}, change({ event_type: "lead_submit" }))).holdDays).toBe(0);
   });
 
@@ -344,6 +351,7 @@ describe("the facts of a commission", () => {
       contract: undefined,
       holdDays: 0,
       openMonth: null,
+      openMonthAt: expect.any(Function),
     });
   });
 

@@ -110,7 +110,7 @@ test("days are those of Mexico City, both included, 90 at most; a time means its
 });
 
 test("a credit without recalculation is a zero entry that says so, and a later one earns", () => {
-  const facts = { contract: contract(), holdDays: 0, openMonth: null };
+  const facts = { contract: contract(), holdDays: 0, openMonth: null, openMonthAt: () => null };
   const booked = (change: Partial<Conversion>, before: Parameters<typeof commission>[1]) => {
     const outcome = commission(recorded(topics.conversions, conversion(change)), before, facts);
     if (outcome.kind !== "emit") throw new Error(outcome.kind);

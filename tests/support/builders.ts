@@ -297,6 +297,7 @@ export const contract = (over: Partial<Contract> = {}): Contract => ({
   tiers: [],
   tier_mode: "marginal",
   months: null,
+  per: "line",
   min_minor: null,
   max_minor: null,
   cap: null,

@@ -35,6 +35,7 @@ export const written = (terms: object, currency = "MXN"): Contract => {
     tiers: tiersOf(row.tiers),
     tier_mode: row.tier_mode ?? "marginal",
     months: row.months,
+    per: row.per,
     min_minor: minor(row.min_minor),
     max_minor: minor(row.max_minor),
     cap: capOf(row.cap_period, minor(row.cap_minor)),
@@ -61,7 +62,15 @@ export const history = (happenings: readonly Happening[]): readonly Recorded<Con
     if ("sale" in one) {
       const id = `cnv_${sales.length}`;
       const value = { value_minor: one.sale, line_value_minor: one.sale };
-      const made = change({ occurred_at: noon, ...one.over, ...value, conversion_id: id, change_id: `chg_${n}` });
+      const order = { order_id: `order ${sales.length}` };
+      const made = change({
+        occurred_at: noon,
+        ...order,
+        ...one.over,
+        ...value,
+        conversion_id: id,
+        change_id: `chg_${n}`,
+      });
       sales.push({ data: made.data, refunded: 0n, version: 1, isClosed: false });
       return [made];
     }
@@ -129,6 +138,24 @@ const tiersIn = ({ tiers, tier_mode }: any): Pick<Contract, "tiers" | "tier_mode
   })),
 });
 
+/** What a line of an order earns, or gains because another one has left it. */
+const computedInOrder = (inputs: any, withinCap: (amount: bigint) => bigint): bigint => {
+  const earns = (rates: bigint, value: bigint): bigint => {
+    let amount = big(inputs.flat_minor) + rates;
+    if (inputs.min_minor !== undefined && value > 0n && amount < big(inputs.min_minor)) amount = big(inputs.min_minor);
+    return inputs.max_minor === undefined ? amount : smaller(amount, big(inputs.max_minor));
+  };
+  const [rates, value] = [big(inputs.order_rates_before_minor), big(inputs.order_value_before_minor)];
+  const [rate, own] = [big(inputs.line_rate_minor), big(inputs.line_value_minor)];
+  const isFirst = inputs.order_earned_before_minor === "0";
+  const due = earns(rates + rate, value + own) - (isFirst ? 0n : earns(rates, value));
+  if (inputs.line_due_before_minor === undefined) return withinCap(due);
+  const [before, back] = [big(inputs.earned_before_minor), big(inputs.reversed_before_minor)];
+  const more = due - big(inputs.line_due_before_minor);
+  const now = more > 0n ? before + withinCap(more) : smaller(before, due);
+  return now - (own === 0n ? 0n : divideHalfEven(now * big(inputs.refunded_minor), own)) - (before - back);
+};
+
 /**
  * Computes the amount of an entry from the numbers of its receipt alone, as a partner would. The
  * text of the formula says the same.
@@ -145,6 +172,7 @@ export const computedAgain = ({ kind, commission_type, inputs: text }: LedgerEnt
     );
   const room = inputs.cap_minor === undefined ? undefined : big(inputs.cap_minor) - big(inputs.cap_used_before_minor);
   const withinCap = (amount: bigint): bigint => (room === undefined || amount <= room ? amount : room > 0n ? room : 0n);
+  if (inputs.order_earns_minor !== undefined) return computedInOrder(inputs, withinCap);
   if (commission_type === "tiered") {
     const terms = tiersIn(inputs);
     const after =

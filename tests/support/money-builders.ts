@@ -199,6 +199,7 @@ export const terms = (over: Partial<Contracts> = {}): Contracts => ({
   contract: contract(),
   holdDays: 30,
   openMonth: null,
+  openMonthAt: () => null,
   ...over,
 });
 

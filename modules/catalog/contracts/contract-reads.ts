@@ -42,6 +42,7 @@ const columnsOn = (partnerId: number, day: string): Expressions => ({
   tiers: sql`k.tiers`,
   tier_mode: sql`k.tier_mode`,
   months: sql`k.months`,
+  per: sql`k.per`,
   min: sql`k.min_minor::text`,
   max: sql`k.max_minor::text`,
   cap: sql`case when k.cap_minor is not null
@@ -93,8 +94,8 @@ export const contractRows = (partnerId: number, today: string, filter: ContractF
 
 /** A contract row in the form of API responses, with decimal amounts. */
 export const shownContract = (row: Row): Row => {
-  const { amount, min, max, cap, type, rate, tiers, tier_mode, months, currency } = row;
-  const saved = { type, rate, tiers, tier_mode, months, currency };
+  const { amount, min, max, cap, type, rate, tiers, tier_mode, months, per, currency } = row;
+  const saved = { type, rate, tiers, tier_mode, months, per, currency };
   const minor = { amount_minor: amount, min_minor: min, max_minor: max };
   const { tier_mode: mode, ...terms } = termsOf({
     ...saved,

@@ -38,6 +38,8 @@ export const termFields = {
     .max(MONTHS_MOST, `at most ${MONTHS_MOST} months; null is for life`)
     .nullable()
     .default(null),
+  /** Left out: as the version before, and `order` for a new contract. */
+  per: z.enum(["order", "line"], "give order or line").optional(),
   min: amount.nullable().default(null),
   max: amount.nullable().default(null),
   cap: z
@@ -46,7 +48,7 @@ export const termFields = {
     .default(null),
 };
 type GivenTier = z.output<typeof tier>;
-type Terms = { readonly [Field in keyof typeof termFields]: z.output<(typeof termFields)[Field]> };
+type Terms = Readonly<z.output<z.ZodObject<typeof termFields>>>;
 type Complain = (path: readonly PropertyKey[], message: string) => void;
 
 /** Checks everything about the terms that does not depend on the currency. */
@@ -152,13 +154,14 @@ const minorOf = (text: string, currency: string): string => {
  * is an amount.
  */
 export const termColumns = (terms: Terms, currency: string): Columns => {
-  const { type, rate, amount, tiers, tier_mode, months, min, max, cap } = terms;
+  const { type, rate, amount, tiers, tier_mode, months, per = "order", min, max, cap } = terms;
   const minor = (text: string | null): string | null => (text === null ? null : minorOf(text, currency));
   return {
     type,
     rate,
     tier_mode: type === "tiered" ? tier_mode : null,
     months,
+    per,
     currency: amountsOf(terms).length === 0 ? null : currency,
     amount_minor: minor(amount),
     min_minor: minor(min),
@@ -182,6 +185,7 @@ export const termsOf = ({
   rate,
   tier_mode,
   months,
+  per,
   currency,
   amount_minor,
   min_minor,
@@ -197,6 +201,7 @@ export const termsOf = ({
     rate,
     tier_mode: tier_mode ?? "marginal",
     months,
+    per,
     amount: text(amount_minor),
     min: text(min_minor),
     max: text(max_minor),

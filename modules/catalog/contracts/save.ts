@@ -33,7 +33,7 @@ export interface SavedContract {
 /** The fields that are compared to detect a change, and that the audit keeps. */
 const SETTINGS = [
   ...["id", "partner_id", "client_id", "segment", "event_type", "type", "rate", "amount", "tiers", "tier_mode"],
-  ...["months", "min", "max", "cap", "currency", "status", "effective_from", "effective_to", "version"],
+  ...["months", "per", "min", "max", "cap", "currency", "status", "effective_from", "effective_to", "version"],
 ];
 
 /**

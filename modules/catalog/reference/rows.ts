@@ -90,7 +90,7 @@ const contractsOf = async (read: ReadRows): Promise<readonly Contract[]> => {
   >(
     sql`contract_id, client_id, partner_id, segment, event_type, type, (rate * 10000)::int8 as rate_ppm,
       currency, amount_minor,
-      tiers as saved_tiers, coalesce(tier_mode, 'marginal') as tier_mode, months, min_minor, max_minor, cap_period,
+      tiers as saved_tiers, coalesce(tier_mode, 'marginal') as tier_mode, months, per, min_minor, max_minor, cap_period,
       cap_minor, status,
       effective_from, effective_to`,
     "segment_commissions",

@@ -112,7 +112,9 @@ const givenTwice = (drafted: readonly RecordDraft[]): readonly ReferenceProblem[
 const atItsKey = (draft: RecordDraft, contracts: ReadonlyMap<string, Columns>): RecordDraft => {
   if (draft.version > 1) return draft;
   const found = contracts.get(contractKey(draft.record));
-  return found === undefined ? draft : { ...draft, id: found.contract_id, version: found.version + 1 };
+  if (found === undefined) return draft;
+  const per = draft.record.per ?? found.per;
+  return { ...draft, id: found.contract_id, version: found.version + 1, record: { ...draft.record, per } };
 };
 
 const insertAll = async (

@@ -87,7 +87,8 @@ select ${entryParts.join(", ")},
   coalesce((select jsonb_agg(jsonb_build_object('account', account, 'amount_minor', line.amount_minor::text)
     order by line.line)
     from ledger_lines as line where line.client_id = entry.client_id and line.entry_id = entry.entry_id), '[]') as lines
-from ledger_entries as entry where conversion_id = any ($1) order by conversion_id, conversion_version, entry_id`;
+from ledger_entries as entry where conversion_id = any ($1)
+order by conversion_id, conversion_version, reason is not distinct from 'order_line_left', entry_id`;
 const commissionsOf = `
 select ${commissionParts.join(", ")} from commissions
 where client_id = $1 and conversion_id = any ($2) order by conversion_id`;

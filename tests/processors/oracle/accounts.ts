@@ -15,6 +15,7 @@ export const halfEven = (n: bigint, d: bigint): bigint => {
   const twice = (n % d) * 2n;
   return n / d + (twice > d || (twice === d && (n / d) % 2n === 1n) ? 1n : 0n);
 };
+const weakOrders = ["null", "undefined", "none", "0", "n/a", "test"];
 const weakDevices = ["null", "none", "undefined", "anonymous", "guest", "0", "n/a", "nan"];
 
 /** The value of a line for its partner. */
@@ -31,7 +32,9 @@ export interface Worth {
 /** A credited line under one contract; only its refunded part changes. */
 export interface Credit extends Worth {
   readonly terms: ContractSaved | undefined;
-  readonly earned: bigint;
+  earned: bigint;
+  /** Not once the months of its customer are over. */
+  isPaid: boolean;
   isHeld: boolean;
   refunded: bigint;
   isBack: boolean;
@@ -74,8 +77,76 @@ export class Accounts {
 
   close(credit: Credit | null): void {
     if (credit === null) return;
+    const [order, dues] = [this.#orderOf(credit), this.#dues(credit)];
     this.#credits = this.#credits.filter((one) => one !== credit);
-    if (!credit.isBack) this.settle(credit);
+    if (credit.isBack) return;
+    this.settle(credit);
+    this.#moveOn(credit, order, dues);
+  }
+
+  /** Its refunds or its hold have changed. Without anything left it leaves its order. */
+  change(credit: Credit, now: Pick<Credit, "isHeld" | "refunded" | "isBack">): void {
+    const [order, dues] = [this.#orderOf(credit), this.#dues(credit)];
+    const isLeaving = now.isBack && !credit.isBack;
+    Object.assign(credit, now);
+    this.settle(credit);
+    if (isLeaving) this.#moveOn(credit, order, dues);
+  }
+
+  /**
+   * The lines of an order that one partner holds by contracts that pay once an order, in the order
+   * of booking. Gone ones are none.
+   */
+  #orderOf({
+    first,
+    type,
+    partner,
+    currency,
+    terms,
+  }: Worth & { readonly terms: ContractSaved | undefined }): readonly Credit[] {
+    const order = first.order?.trim().normalize("NFC");
+    if (!terms?.isPerOrder || order === undefined || weakOrders.includes(order.toLowerCase())) return [];
+    if (type === "lead_submit" || type === "install") return [];
+    return this.#credits.filter(
+      (one) =>
+        !one.isBack &&
+        one.first.order?.trim().normalize("NFC") === order &&
+        `${one.first.client} ${one.partner} ${one.currency}` === `${first.client} ${partner} ${currency}` &&
+        `${one.terms?.event_type} ${one.terms?.segment}` === `${terms.event_type} ${terms.segment}` &&
+        one.terms!.isPerOrder === true &&
+        (one.terms!.type === "tiered") === (terms.type === "tiered") &&
+        this.#takesPart(one, one.terms!),
+    );
+  }
+
+  /** Whether the contract pays such a line at all, and by an amount. */
+  #takesPart(worth: Credit, terms: ContractSaved): boolean {
+    if (this.#isOfOtherCurrency(worth, terms)) return false;
+    if (terms.type === "tiered") return true;
+    if ([terms.amount, terms.min, terms.max].every((one) => one === undefined)) return false;
+    return worth.isPaid && !(terms.type === "percent" && worth.value === 0n);
+  }
+
+  /** What each line of a credit's order is due by it. */
+  #dues(credit: Credit): ReadonlyMap<Credit, bigint> {
+    return credit.terms?.type === "tiered" ? new Map() : duesOf(this.#orderOf(credit));
+  }
+
+  /** The others are due what the order earns without a line, as far as a cap has room. */
+  #moveOn(credit: Credit, order: readonly Credit[], before: ReadonlyMap<Credit, bigint>): void {
+    if (!order.includes(credit)) return;
+    if (credit.terms?.type === "tiered") {
+      const next = this.#orderOf(credit)[0];
+      if (next !== undefined && order[0] === credit && monthOf(next.at) !== monthOf(credit.at)) this.settle(next);
+      return;
+    }
+    for (const [one, due] of duesOf(this.#orderOf(credit))) {
+      const more = due - before.get(one)!;
+      const { cap } = one.terms!;
+      const room = cap === undefined ? more : most(0n, cap.amount - this.#usedOf(one, one.terms!, null));
+      if (more > 0n) one.earned += least(more, room);
+      else if (more < 0n) one.earned = least(one.earned, due);
+    }
   }
 
   /**
@@ -87,22 +158,23 @@ export class Accounts {
     const [terms] = (isQuiet ? [] : this.contractsOf(first.client, type, at, known))
       .filter((one) => one.partner === partner && (one.segment ?? first.segment) === first.segment)
       .sort((a, b) => Number(a.segment === null) - Number(b.segment === null) || b.from - a.from);
-    const earned = terms === undefined ? 0n : this.#earns(worth, terms);
-    const credit = { ...worth, terms, earned, isHeld: false, refunded: 0n, isBack: false };
+    const credit = { ...worth, terms, earned: 0n, isPaid: true, isHeld: false, refunded: 0n, isBack: false };
+    if (terms !== undefined) this.#earns(credit, terms);
     this.#credits = [...this.#credits, credit];
     this.settle(credit);
     return credit;
   }
 
-  #earns(worth: Worth, terms: ContractSaved): bigint {
-    const { value } = worth;
-    if (terms.type === "tiered" || this.#isOfOtherCurrency(worth, terms)) return 0n;
-    if (terms.type === "recurring" && !this.#isWithin(worth, terms)) return 0n;
-    let earned = (terms.amount ?? 0n) + halfEven(value * (terms.rate_ppm ?? 0n), MILLION);
-    if (value > 0n) earned = most(earned, terms.min ?? earned);
-    earned = least(earned, terms.max ?? earned);
-    if (terms.cap === undefined) return earned;
-    return most(0n, least(earned, terms.cap.amount - this.#usedOf(worth, terms, null)));
+  #earns(credit: Credit, terms: ContractSaved): void {
+    if (terms.type === "tiered" || this.#isOfOtherCurrency(credit, terms)) return;
+    if (terms.type === "recurring" && !this.#isWithin(credit, terms)) {
+      credit.isPaid = false;
+      return;
+    }
+    const order = this.#takesPart(credit, terms) ? this.#orderOf(credit) : [];
+    const earned = duesOf([...order, credit]).get(credit)!;
+    const room = terms.cap === undefined ? earned : terms.cap.amount - this.#usedOf(credit, terms, null);
+    credit.earned = most(0n, least(earned, room));
   }
 
   /**
@@ -165,7 +237,8 @@ export class Accounts {
         !this.#isOfOtherCurrency(one, one.terms),
     );
     const before = this.#months.get(key)?.paid;
-    const earned = (table: ContractSaved): bigint => earnedBy(table, credits);
+    const counts = (one: Credit): boolean => (this.#orderOf(one)[0] ?? one) === one;
+    const earned = (table: ContractSaved): bigint => earnedBy(table, credits, counts);
     const caps = {
       used: (table: ContractSaved): bigint => this.#usedOf(credit, table, key),
       kept: (table: ContractSaved): bigint => least(earned(table), before?.get(table) ?? 0n),
@@ -173,7 +246,7 @@ export class Accounts {
     const tables = tablesOf(credits);
     const all = earnedByTiers(tables, earned, caps);
     const free = credits.filter(({ isHeld }) => !isHeld);
-    const clear = least(all.total, earnedByTiers(tables, (table) => earnedBy(table, free), caps).total);
+    const clear = least(all.total, earnedByTiers(tables, (table) => earnedBy(table, free, counts), caps).total);
     const [who, what] = [`${first.client}/tiers ${partner}`, `${currency} ${monthOf(at)}`];
     const money = { [`${who} payable ${what}`]: clear, [`${who} held ${what}`]: all.total - clear };
     this.#months.set(key, { name, month: monthOf(at), ...all, money });
@@ -190,9 +263,25 @@ export class Accounts {
 /**
  * The part of a sale that still counts for the month's volume: its money, or millionths of a sale.
  */
-const unitsOf = ({ value, refunded, isBack }: Credit, countsSales: boolean | undefined): bigint => {
+const unitsOf = (credit: Credit, countsSales: boolean | undefined, counts: (one: Credit) => boolean): bigint => {
+  const { value, refunded, isBack } = credit;
   if (!countsSales) return value - refunded;
-  return isBack ? 0n : value === 0n ? MILLION : MILLION - halfEven(MILLION * refunded, value);
+  return isBack || !counts(credit) ? 0n : value === 0n ? MILLION : MILLION - halfEven(MILLION * refunded, value);
+};
+/**
+ * The first line of an order carries its amounts. Each further one is due what the order earns with
+ * it less what it earns without.
+ */
+const duesOf = (order: readonly Credit[]): ReadonlyMap<Credit, bigint> => {
+  const upTo = (n: number): bigint => {
+    const { amount = 0n, min, max } = order[0]!.terms!;
+    const lines = order.slice(0, n);
+    let earned = amount + sum(lines.map(({ value, terms }) => halfEven(value * (terms!.rate_ppm ?? 0n), MILLION)));
+    if (min !== undefined && lines.some(({ value }) => value > 0n)) earned = most(earned, min);
+    if (max !== undefined) earned = least(earned, max);
+    return n === 0 ? 0n : earned;
+  };
+  return new Map(order.map((one, n) => [one, upTo(n + 1) - upTo(n)]));
 };
 const tablesOf = (credits: readonly Credit[]): readonly ContractSaved[] =>
   [...new Set(credits.map(({ terms }) => terms!))].sort((a, b) => a.from - b.from || a.recordedAt - b.recordedAt);
@@ -229,11 +318,11 @@ const earnedByTiers = (
  * The sales of a table earn their part of the volume, which lies above that of earlier tables: the
  * pay of the table up to its end less its pay up to its beginning, both rounded.
  */
-const earnedBy = (table: ContractSaved, credits: readonly Credit[]): bigint => {
+const earnedBy = (table: ContractSaved, credits: readonly Credit[], counts: (one: Credit) => boolean): bigint => {
   const { tiers = [], paysAmounts, isRetroactive } = table;
   const steps = tiers.map(({ from, price }) => ({ from: paysAmounts ? from * MILLION : from, price }));
   const unitsOfAll = (tables: readonly ContractSaved[]): bigint =>
-    sum(credits.map((one) => (tables.includes(one.terms!) ? unitsOf(one, paysAmounts) : 0n)));
+    sum(credits.map((one) => (tables.includes(one.terms!) ? unitsOf(one, paysAmounts, counts) : 0n)));
   const inOrder = tablesOf(credits);
   const own = unitsOfAll([table]);
   const below = unitsOfAll(inOrder.slice(0, Math.max(0, inOrder.indexOf(table))));

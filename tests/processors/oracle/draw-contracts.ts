@@ -26,11 +26,15 @@ interface Family {
    * on.
    */
   readonly most: bigint | null;
+  /** How many of a hundred pay once an order, as a share. */
+  readonly perOrder: number;
 }
-const termsOf = (random: Random, { kind, period, most }: Family): Terms => {
+const termsOf = (random: Random, { kind, period, most, perOrder }: Family): Terms => {
   const { pick, chance, below } = random;
   // Some contracts of a family have no cap, and their pay does not count for it.
-  const cap = period === null || chance(0.1) ? {} : { cap: { period, amount: most ?? centsOf(random, 40_00) } };
+  const once = chance(perOrder) && { isPerOrder: true };
+  const limits = period === null || chance(0.1) ? {} : { cap: { period, amount: most ?? centsOf(random, 40_00) } };
+  const cap = { ...limits, ...once };
   if (kind === "tiered" || (kind === "mixed" && chance(0.5))) return { ...tiersOf(random), ...cap };
   const rate_ppm = pick(100_000n, 333_333n, 125_000n, BigInt(1 + below(1_000_000)));
   const amount = centsOf(random, 30_00);
@@ -52,7 +56,7 @@ const roomOf = (random: Random, client: number): readonly ContractSaved[] => {
   return kinds.map((kind, n) => ({
     ...{ client, partner: partners[0], segment: null, event_type: "purchase", recordedAt: longAgo, to: null },
     ...{ from: n === 0 ? longAgo : border + pick(-HOUR, HOUR, DAY, 3 * DAY) },
-    ...termsOf(random, { kind, period, most: most ?? centsOf(random, 20_00) }),
+    ...termsOf(random, { kind, period, most: most ?? centsOf(random, 20_00), perOrder: 0.5 }),
   }));
 };
 
@@ -73,7 +77,12 @@ export const contractsOf = (random: Random, client: number, { types, focus }: Pa
     const hasTiers = kind === "tiered" || kind === "mixed";
     const period = chance(ofCaps ? 0.1 : 0.6) ? null : pick(hasTiers ? "month" : "day", "month", "lifetime");
     const isShared = (kind === "mixed" || (hasTiers && period === "lifetime")) && chance(0.5);
-    const family = { kind, period, most: isShared ? centsOf(random, 40_00) : null } as const;
+    const family = {
+      kind,
+      period,
+      most: isShared ? centsOf(random, 40_00) : null,
+      perOrder: focus === "order" ? 0.9 : 0.5,
+    } as const;
     const segments = chance(0.3) ? [null, "MX"] : [null];
     return types.flatMap((event_type) =>
       segments.flatMap((segment): readonly ContractSaved[] => {

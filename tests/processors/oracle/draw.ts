@@ -39,7 +39,7 @@ interface Scene {
    * The kind of happenings that is drawn most often, so that rare ones meet each other; null for a
    * mixture.
    */
-  readonly focus: "refunds" | "caps" | "room" | "totals" | null;
+  readonly focus: "refunds" | "caps" | "room" | "totals" | "order" | null;
   /** Nearly all happenings are leads. */
   readonly ofLeads: boolean;
   /**
@@ -262,6 +262,7 @@ const sharesOf = ({ focus, ofLeads, types }: Scene): readonly [number, number, n
   if (focus === "caps") return [15, 15, 18];
   if (focus === "room") return [11, 11, 15];
   if (focus === "totals") return [11, 11, 15];
+  if (focus === "order") return [12, 12, 15];
   return [ofLeads ? 2 : 10, types.length > 1 ? (ofLeads ? 11 : 13) : 11, 16];
 };
 
@@ -271,14 +272,14 @@ const sceneOf = (random: Random, soFar: readonly Happening[]): Scene => {
     ...{ id, currency: chance(0.7) ? "MXN" : pick("USD", "JPY", "KWD") },
     holdDays: { purchase: pick(0, 30), lead_submit: 7 },
   }));
-  const focus = pick(null, null, null, null, "refunds", "caps", "room", "totals");
+  const focus = pick(null, null, null, null, "refunds", "caps", "room", "totals", "order");
   const hasTotals = focus === null ? chance(0.1) : focus === "totals";
   const ofLeads = focus === null && chance(0.15);
   const orders = ["A\u00e1", "B", "C"].slice(
     0,
     focus === null ? 1 + below(3) : focus === "caps" || focus === "room" ? 3 : 1,
   );
-  const most = focus === "totals" ? 2 : focus === "room" ? 3 : 1 + below(hasTotals ? 2 : 3);
+  const most = focus === "totals" ? 2 : focus === "room" || focus === "order" ? 3 : 1 + below(hasTotals ? 2 : 3);
   const products = ["s1", "s2", "s3"].slice(0, most);
   return {
     ...{ clients, orders, products, hasTotals, ofLeads, soFar, focus, hasWorthless: chance(0.2) },

@@ -13,6 +13,8 @@ export interface Terms {
   readonly tiers?: readonly { readonly from: bigint; readonly price: bigint }[];
   readonly paysAmounts?: boolean;
   readonly isRetroactive?: boolean;
+  /** Its amounts, and what its tiers count, are those of an order. */
+  readonly isPerOrder?: boolean;
   readonly cap?: { readonly period: "day" | "month" | "lifetime"; readonly amount: bigint };
 }
 export interface ContractSaved extends Terms {

@@ -287,8 +287,7 @@ class Books {
       const { credit } = sale;
       if (credit === null) continue;
       const isAsBefore = credit.isHeld === isHeld && credit.refunded === refunded && credit.isBack === isBack;
-      Object.assign(credit, { isHeld, refunded, isBack });
-      if (!isAsBefore) this.accounts.settle(credit);
+      if (!isAsBefore) this.accounts.change(credit, { isHeld, refunded, isBack });
     }
   }
 }

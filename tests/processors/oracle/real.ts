@@ -57,6 +57,7 @@ const contractOf = (saved: ContractSaved, n: number, apart: number, currency: st
     })),
     tier_mode: saved.isRetroactive ? "retroactive" : "marginal",
     months,
+    per: saved.isPerOrder ? "order" : "line",
     min_minor: min,
     max_minor: max,
     cap: cap === null ? null : { period: cap.period, amount_minor: cap.amount },
@@ -300,6 +301,10 @@ export const readAnswers = (
         : [],
     ),
   );
+  // What an order moves to a line, or away from it, may come long after the line was credited.
+  for (const { conversion_id, payable_from, reason, inputs } of written.entries)
+    if (reason === "order_line_left")
+      payableFrom.set(conversion_id, JSON.parse(inputs).earned_minor === "0" ? null : payable_from);
   const rows = newest(
     written.rows,
     (row) => row.event.event_id,

@@ -6,17 +6,7 @@ import type { Claim } from "../../schemas/generated.ts";
 import type { MemoryOf, Recorded } from "../../stream/flow.ts";
 import { partitionOf } from "../../stream/partitioner.ts";
 import { isLead, productKeyOf } from "./match-line.ts";
-import {
-  countClaims,
-  emptyOrder,
-  isClaimedAlike,
-  type Line,
-  noClaims,
-  type OrderState,
-  type Parts,
-  type Refund,
-  refundsIn,
-} from "./order.ts";
+import { emptyOrder, type Line, type OrderState, type Parts, type Refund, refundsIn } from "./order.ts";
 
 /**
  * Format 1 stored only the open remainder of each refund. Format 3 marks orders that are stored in
@@ -35,10 +25,7 @@ const encode = ({ lines, refunds, decisions, events, claimed_by, parts }: OrderS
   const isParted = parts !== null || lines.some(({ number }, n) => number !== n);
   const head = JSON.stringify({
     format: isParted ? FORMATS.parted : FORMATS.together,
-    parts:
-      parts === null
-        ? undefined
-        : { ...parts, absent: [...parts.absent], claims: parts.claims === null ? undefined : [...parts.claims] },
+    parts: parts === null ? undefined : { ...parts, absent: [...parts.absent] },
     lines: lines.map((line, n) => ({
       ...line,
       number: line.number === n ? undefined : line.number,
@@ -58,9 +45,6 @@ const encode = ({ lines, refunds, decisions, events, claimed_by, parts }: OrderS
     refunds: refunds.map((refund) => ({
       ...refund,
       amount_minor: refund.amount_minor?.toString() ?? null,
-      source: refund.source ?? undefined,
-      twin_of: refund.twin_of ?? undefined,
-      is_twin: refund.is_twin || undefined,
       row: refund.row !== null,
     })),
     decisions: decisions.length === 0 ? undefined : decisions,
@@ -102,19 +86,9 @@ const refundFrom = ({ left_minor, amount_minor = left_minor, row, ...refund }: a
   line_event_id: null,
   received_at: 0,
   refund_id: null,
-  source: null,
-  twin_of: null,
-  is_twin: false,
   ...refund,
   amount_minor: amount_minor === null ? null : BigInt(amount_minor),
   row: row === true ? rows.shift()! : null,
-});
-
-const partsFrom = ({ absent, claims, ...parts }: any): Parts => ({
-  refunds: 0,
-  ...parts,
-  absent: new Map(absent),
-  claims: claims === undefined ? null : new Map(claims),
 });
 
 const decode = (bytes: Uint8Array): OrderState => {
@@ -130,7 +104,7 @@ const decode = (bytes: Uint8Array): OrderState => {
     decisions: decisions.map((asked: object) => ({ name: null, event_id: null, ...asked })),
     claimed_by:
       claimed_by ?? (format === FORMATS.first ? [...new Set(known.flatMap(({ partner_id }) => partner_id ?? []))] : []),
-    parts: parts === undefined ? null : partsFrom(parts),
+    parts: parts === undefined ? null : { refunds: 0, ...parts, absent: new Map(parts.absent) },
   };
 };
 
@@ -194,11 +168,7 @@ const assembled = (head: OrderState, parts: readonly Order[]): OrderState => {
   const lines = parts.flatMap((part) => part?.lines ?? []).sort((a, b) => a.number - b.number);
   const refunds = parts.flatMap((part) => part?.refunds ?? []);
   const absent = countByName(lines, head.parts.absent, -1);
-  // What is whole is counted again, also after a head that was stored without these counts.
-  const isWhole = [...absent.values()].every((count) => count === 0);
-  const claims = isWhole ? noClaims : countClaims(lines, head.parts.claims, -1);
-  const left = { ...head.parts, absent, claims, refunds: head.parts.refunds - refunds.length };
-  return { ...head, lines, refunds, parts: left };
+  return { ...head, lines, refunds, parts: { ...head.parts, absent, refunds: head.parts.refunds - refunds.length } };
 };
 
 /** The head holds everything that is in no part. */
@@ -209,13 +179,11 @@ const headOf = (order: OrderState): OrderState => ({
   parts: {
     absent: countByName(order.lines, order.parts?.absent ?? new Map(), 1),
     refunds: refundsIn(order),
-    claims: countClaims(order.lines, order.parts === null ? noClaims : order.parts.claims, 1),
     has_refunds_of_all: order.refunds.some((refund) => !isOfProduct(refund)),
   },
 });
 const isSameHead = (before: OrderState, after: OrderState): boolean =>
   before.lines.length === after.lines.length &&
-  isClaimedAlike(before.lines, after.lines) &&
   before.decisions === after.decisions &&
   before.events === after.events &&
   before.claimed_by === after.claimed_by &&

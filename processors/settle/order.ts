@@ -106,15 +106,6 @@ export interface Refund {
   readonly received_at: UnixMs;
   /** The shop's own id, by which copies of one refund are recognised. */
   readonly refund_id: string | null;
-  /** The source of its event. Null if the refund was stored before this field existed. */
-  readonly source: string | null;
-  /**
-   * The event id of the refund that another source reported alike: this one takes nothing until a
-   * person or a refund_id tells them apart (docs/design/money.md, rule 39). Null if it counts.
-   */
-  readonly twin_of: string | null;
-  /** True if a person has decided that both are one refund. It then never counts. */
-  readonly is_twin: boolean;
   /**
    * The last written row of the refund, kept while the sale may still supply its currency or order.
    */
@@ -164,11 +155,6 @@ export interface Parts {
   readonly absent: ReadonlyMap<string | null, number>;
   /** The number of refunds that were not loaded. */
   readonly refunds: number;
-  /**
-   * By partner: the number of lines that were not loaded and whose claims may still earn. Null if
-   * the order was stored before this field existed, or if a line does not know its claims.
-   */
-  readonly claims: ReadonlyMap<number, number> | null;
   /** True if a refund names no product, so that it may affect every line. */
   readonly has_refunds_of_all: boolean;
 }
@@ -257,50 +243,8 @@ export const withClaim = (claimedBy: readonly number[], row: EventAttributed): r
   !isCredited(row) || claimedBy.includes(row.credit.partner_id!) ? claimedBy : [...claimedBy, row.credit.partner_id!];
 
 /**
- * The partners whose claim on the line may still earn, and so holds another's: none if the line is
- * worth nothing or was wholly given back, and only its own partner once a decision has set it. Null
- * if the line does not know its claims.
- */
-export const earningClaims = (line: Line): readonly number[] | null => {
-  const { value_minor, is_returned, is_decided, partner_id, claimed_by } = line;
-  if (value_minor === 0n || is_returned) return [];
-  if (is_decided) return partner_id === null ? [] : [partner_id];
-  return claimed_by;
-};
-
-/** Where claims are not known by line, every partner who ever claimed the order counts. */
-const claimantsOf = ({ lines, parts, claimed_by }: OrderState): readonly number[] => {
-  const claims = lines.map(earningClaims);
-  if (claims.includes(null) || (parts !== null && parts.claims === null)) return claimed_by;
-  return [...claims.flatMap((one) => one ?? []), ...(parts?.claims?.keys() ?? [])];
-};
-
-/**
- * True if another partner has a claim on any line of the order that may still earn. The claim then
- * waits for a person.
+ * True if another partner has already claimed any line of the order. The claim then waits for a
+ * person.
  */
 export const isClaimedByAnother = (order: OrderState, row: EventAttributed): boolean =>
-  isCredited(row) && claimantsOf(order).some((partner) => partner !== row.credit.partner_id);
-
-type Claims = Parts["claims"];
-export const noClaims: Claims = new Map();
-
-/**
- * Adds or removes the claims of these lines that may still earn. Null if a line does not know its
- * claims.
- */
-export const countClaims = (lines: readonly Line[], counts: Claims, sign: 1 | -1): Claims => {
-  const claims = lines.map(earningClaims);
-  if (counts === null || claims.includes(null)) return null;
-  const summed = new Map(counts);
-  for (const partner of claims.flatMap((one) => one ?? [])) summed.set(partner, (summed.get(partner) ?? 0) + sign);
-  return new Map([...summed].filter(([, count]) => count > 0));
-};
-
-/** True if both count alike. */
-export const isClaimedAlike = (before: readonly Line[], after: readonly Line[]): boolean => {
-  if (before === after) return true;
-  const [was, is] = [before, after].map((lines) => countClaims(lines, noClaims, 1));
-  if (was == null || is == null) return was === is;
-  return was.size === is.size && [...was].every(([partner, count]) => is.get(partner) === count);
-};
+  isCredited(row) && order.claimed_by.some((partner) => partner !== row.credit.partner_id);

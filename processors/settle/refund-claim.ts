@@ -3,14 +3,14 @@
 
 import { uuidOf } from "../../domain/ids.ts";
 import { refundedEventOf } from "../../domain/refunds.ts";
-import type { Claim, Decision, EventAttributed, EventReceived } from "../../schemas/generated.ts";
+import type { Claim, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { changeLines } from "./change-lines.ts";
 import type { Changes } from "./credit-line.ts";
 import { rowOfCopy } from "./merge-copy.ts";
-import { type OrderState, type Refund, rowOf, rowText } from "./order.ts";
-import { asTheirSales, asTwin, firstOf, refundOf, toldApart, twinAmong, withoutTwin } from "./refund.ts";
-import { byReceipt, namesLine, spread } from "./spread.ts";
+import { type OrderState, type Refund, rowOf } from "./order.ts";
+import { asTheirSales, firstOf, refundOf } from "./refund.ts";
+import { namesLine, spread } from "./spread.ts";
 
 interface RefundResult {
   readonly rows: readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
@@ -21,38 +21,23 @@ interface RefundResult {
  * Computes the amounts that the refunds take from each line, with the rows of those refunds that
  * their sales complete.
  */
-const taken = (changes: Changes, order: OrderState, refunds: readonly Refund[], asked?: Refund): RefundResult => {
-  // The shortcut for a refund that came last suits neither one that takes nothing nor several.
-  const isAlone = refunds.every((one) => one === asked || order.refunds.includes(one));
-  const added = asked?.twin_of === null && isAlone ? asked : undefined;
+const taken = (changes: Changes, order: OrderState, refunds: readonly Refund[], added?: Refund): RefundResult => {
   const lines = changeLines(changes, { lines: order.lines, refunds, added, before: order }, []);
-  const written = asTheirSales(refunds, lines, asked?.event_id ?? null);
+  const written = asTheirSales(refunds, lines, added?.event_id ?? null);
   return { rows: written.rows, state: { ...order, lines, refunds: written.refunds } };
 };
 
-/**
- * Handles a new refund. A copy of a known refund is stored but takes nothing. Nor does one that
- * another source has reported alike, until a person or a refund_id tells them apart.
- */
+/** Handles a new refund. A copy of a known refund is stored but takes nothing. */
 export const takeRefund = (changes: Changes, order: OrderState): RefundResult => {
   const { id, at, data } = changes.cause;
   const row = data.attributed;
   const asked = refundOf(changes.cause);
-  const known = toldApart(order.refunds, asked);
-  const first = firstOf(known, asked, order.lines);
-  if (first !== undefined) {
-    const copy = { row: rowOfCopy(row, first.event_id), at };
-    if (known === order.refunds) return { rows: [copy], state: order };
-    const { rows, state } = taken(changes, order, known);
-    return { rows: [copy, ...rows], state };
-  }
+  const first = firstOf(order.refunds, asked, order.lines);
+  if (first !== undefined) return { rows: [{ row: rowOfCopy(row, first.event_id), at }], state: order };
   if (asked.amount_minor !== null && asked.amount_minor <= 0n) return { rows: [{ row, at }], state: order };
-  const twin = twinAmong(known, asked, order.lines);
-  const added = twin === undefined ? asked : asTwin(asked, twin, row);
-  const { rows, state } = taken(changes, order, [...known, added], added);
+  const { rows, state } = taken(changes, order, [...order.refunds, asked], asked);
   const isWritten = rows.some((one) => one.row.event.event_id === id);
-  const written = twin === undefined ? row : rowOf({ row: added.row! });
-  return { rows: isWritten ? rows : [{ row: written, at }, ...rows], state };
+  return { rows: isWritten ? rows : [{ row, at }, ...rows], state };
 };
 
 /**
@@ -65,18 +50,6 @@ const asNamed = (refund: Refund, event: EventReceived, { lines }: OrderState): R
   return isOfAll && refund.line_event_id !== null ? { ...refund, line_event_id: named } : refund;
 };
 
-/** A refund that moves to another key meets other refunds there. */
-const movedTo = (
-  asked: Refund,
-  before: Refund | undefined,
-  others: readonly Refund[],
-  { lines }: OrderState,
-): Refund => {
-  if (before !== undefined) return { ...asked, twin_of: before.twin_of, is_twin: before.is_twin };
-  const twin = twinAmong(others, asked, lines);
-  return twin === undefined ? asked : asTwin(asked, twin, rowOf({ row: asked.row! }));
-};
-
 /**
  * Moves a refund to the line that the look-up found: it stops waiting under its old key and is
  * deducted from the line.
@@ -84,14 +57,12 @@ const movedTo = (
 export const moveRefund = (changes: Changes, order: OrderState): RefundResult => {
   const asked = asNamed(refundOf(changes.cause), changes.cause.data.attributed.event, order);
   const others = order.refunds.filter(({ event_id }) => event_id !== asked.event_id);
-  if (asked.line_event_id === null) return taken(changes, order, withoutTwin(others, asked.event_id));
-  const before = order.refunds.find(({ event_id }) => event_id === asked.event_id);
-  const known = before === undefined ? toldApart(others, asked) : others;
-  const first = firstOf(known, asked, order.lines);
-  if (first === undefined) return taken(changes, order, [...known, movedTo(asked, before, known, order)]);
+  if (asked.line_event_id === null) return taken(changes, order, others);
+  const first = firstOf(others, asked, order.lines);
+  if (first === undefined) return taken(changes, order, [...others, asked]);
   const copy = rowOfCopy(changes.cause.data.attributed, first.event_id);
   const row = { ...copy, version: copy.version + 1 };
-  const { rows, state } = taken(changes, order, known);
+  const { rows, state } = taken(changes, order, others);
   return { rows: [{ row, at: Math.min(row.event.ts, asked.received_at) }, ...rows], state };
 };
 
@@ -99,31 +70,10 @@ export const moveRefund = (changes: Changes, order: OrderState): RefundResult =>
 export const strayRefunds = ({ lines, refunds }: OrderState): readonly Refund[] =>
   refunds.every(({ line_event_id }) => line_event_id === null)
     ? []
-    : [...spread(lines, refunds).unmet, ...refunds.filter(isHeld)]
-        .filter(
-          (refund) =>
-            refund.line_event_id !== null && refund.row !== null && !lines.some((line) => namesLine(refund, line)),
-        )
-        .sort(byReceipt);
-
-/** True if the refund waits for a person: another source has reported one alike. */
-export const isHeld = ({ twin_of, is_twin }: Refund): boolean => twin_of !== null && !is_twin;
-
-/**
- * A person's decision about a refund that is held: a release makes it count, and a reject or a
- * take-back says that it is the same refund. Any other decision about a refund has no effect.
- */
-export const decideRefund = (changes: Changes, { kind }: Decision, order: OrderState): RefundResult => {
-  const { event_id } = changes.cause.data.attributed.event;
-  const held = order.refunds.find((one) => one.event_id === event_id && isHeld(one));
-  const replaced = (next: Refund): readonly Refund[] => order.refunds.map((one) => (one === held ? next : one));
-  if (held === undefined || !["release", "reject", "take_back"].includes(kind)) return { rows: [], state: order };
-  if (kind === "release") return taken(changes, order, replaced({ ...held, twin_of: null }));
-  const before = rowOf({ row: held.row! });
-  const row = { ...rowOfCopy(before, held.twin_of!), version: before.version + 1 };
-  const refunds = replaced({ ...held, is_twin: true, row: rowText(row) });
-  return { rows: [{ row, at: Math.min(row.event.ts, held.received_at) }], state: { ...order, refunds } };
-};
+    : spread(lines, refunds).unmet.filter(
+        (refund) =>
+          refund.line_event_id !== null && refund.row !== null && !lines.some((line) => namesLine(refund, line)),
+      );
 
 /** The key where the line of an event is remembered, and the event id of its first copy. */
 export interface Place {

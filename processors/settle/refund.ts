@@ -5,9 +5,9 @@ import { isRefundReason } from "../../domain/refunds.ts";
 import type { Claim, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import { rowOfCopy } from "./merge-copy.ts";
-import { DEFAULT_CURRENCY, type Line, type Refund, rowOf, rowText } from "./order.ts";
+import { type Line, type Refund, rowOf, rowText } from "./order.ts";
 import { idIn, namesCurrency, propsIn } from "./props.ts";
-import { byReceipt, copiesAmong, currencyOf, inDigitsOf, isOfLine, linesNamed } from "./spread.ts";
+import { copiesAmong, currencyOf, inDigitsOf, isOfLine, linesNamed } from "./spread.ts";
 
 /**
  * Reads the request of a refund. A reason outside the fixed list (docs/design/contracts.md,
@@ -28,9 +28,6 @@ export const refundOf = ({ receivedAt, data }: Recorded<Claim>): Refund => {
     reason: isRefundReason(given.reason) ? given.reason : "other",
     received_at: data.moved?.received_at ?? receivedAt,
     refund_id,
-    source: event.source,
-    twin_of: null,
-    is_twin: false,
     row: data.line_event_id !== null || refund_id !== null || lacksCurrency ? rowText(data.attributed) : null,
   };
 };
@@ -50,79 +47,6 @@ export const firstOf = (refunds: readonly Refund[], asked: Refund, lines: readon
       ((one.product_key === product_key && one.line_event_id === line_event_id) ||
         (isOfLine(one) && named(one).some((line) => own.has(line)))),
   );
-};
-
-/** The source of what a person enters, who knows what was refunded before. */
-const BY_PERSON = "decision";
-/** Shop and payment provider report one refund within this time of each other. */
-const TWINS_WITHIN_MS = 48 * 3_600_000;
-
-/** What the refund asks for, in the currency of its sale if it names none. */
-const worthOf = (refund: Refund, lines: readonly Line[]): string => {
-  const { amount_minor, currency } = refund;
-  if (amount_minor === null) return "all";
-  const own = currencyOf(refund, lines) ?? DEFAULT_CURRENCY;
-  return `${currency === null ? inDigitsOf(amount_minor, own) : amount_minor} ${own}`;
-};
-
-/**
- * Finds the refund that another source reported alike: of the same worth, for the order or for a
- * line that both name, within 48 hours, and without a refund_id on both that would say which is
- * which. Each refund has at most one such twin of each source, because two events of one sender are
- * two refunds.
- */
-export const twinAmong = (refunds: readonly Refund[], asked: Refund, lines: readonly Line[]): Refund | undefined => {
-  const { source, refund_id, received_at, amount_minor, product_key, line_event_id } = asked;
-  if (source === null || source === BY_PERSON) return undefined;
-  const counting = refunds.filter(({ twin_of }) => twin_of === null);
-  if (refund_id !== null && counting.some((one) => one.refund_id === refund_id)) return undefined;
-  const isTold = ({ event_id }: Refund): boolean =>
-    refunds.some((one) => one.twin_of === event_id && one.source === source);
-  const others = counting.filter(
-    (one) =>
-      one.source !== null &&
-      one.source !== source &&
-      (one.refund_id === null || refund_id === null) &&
-      (one.amount_minor === null) === (amount_minor === null) &&
-      Math.abs(one.received_at - received_at) <= TWINS_WITHIN_MS,
-  );
-  if (others.length === 0) return undefined;
-  const named = linesNamed(lines);
-  const worth = worthOf(asked, named(asked));
-  const own = new Set(named(asked));
-  const isOfSame = (one: Refund): boolean =>
-    !isOfLine(one) ||
-    !isOfLine(asked) ||
-    (one.product_key === product_key && one.line_event_id === line_event_id) ||
-    named(one).some((line) => own.has(line));
-  return others.sort(byReceipt).find((one) => isOfSame(one) && worthOf(one, named(one)) === worth && !isTold(one));
-};
-
-/** The twins of `first` count from now on. */
-export const withoutTwin = (refunds: readonly Refund[], first: string): readonly Refund[] =>
-  refunds.map((one) => (one.twin_of === first && !one.is_twin ? { ...one, twin_of: null } : one));
-
-/**
- * Tells two refunds apart: the source of one of them reports the refund_id of the other, so its own
- * was another refund.
- */
-export const toldApart = (refunds: readonly Refund[], { refund_id, source }: Refund): readonly Refund[] => {
-  if (refund_id === null || refunds.every(({ twin_of }) => twin_of === null)) return refunds;
-  const isApart = ({ twin_of, is_twin, ...held }: Refund): boolean => {
-    const first = twin_of === null || is_twin ? undefined : refunds.find(({ event_id }) => event_id === twin_of);
-    if (first === undefined) return false;
-    return held.refund_id === refund_id
-      ? first.source === source
-      : first.refund_id === refund_id && held.source === source;
-  };
-  return refunds.some(isApart) ? refunds.map((one) => (isApart(one) ? { ...one, twin_of: null } : one)) : refunds;
-};
-
-/** Holds the refund as a twin. Its row says so, and is kept for the decision. */
-export const asTwin = (refund: Refund, first: Refund, row: EventAttributed): Refund => {
-  const { event } = row;
-  const warnings = [...new Set([...event.warnings, "refund_twice"])];
-  return { ...refund, twin_of: first.event_id, row: rowText({ ...row, event: { ...event, warnings } }) };
 };
 
 const inCurrency = (event: EventReceived, amountMinor: bigint, currency: string): EventReceived => ({
@@ -169,7 +93,7 @@ export const asTheirSales = (
   const named = linesNamed(lines);
   const copies = copiesAmong(refunds, named);
   const written = refunds.flatMap((refund) => {
-    if (refund.row === null || refund.is_twin) return refund;
+    if (refund.row === null) return refund;
     const before = rowOf({ row: refund.row });
     const first = copies.get(refund);
     if (first !== undefined) {

@@ -34,7 +34,7 @@ import {
   withClaim,
 } from "./order.ts";
 import { asTheirSales } from "./refund.ts";
-import { decideRefund, moveRefund, takeRefund } from "./refund-claim.ts";
+import { moveRefund, takeRefund } from "./refund-claim.ts";
 
 type SettleOutputs = { readonly conversions: Conversion; readonly attributed: EventAttributed };
 type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
@@ -193,10 +193,6 @@ const refundClaim = (claim: Recorded<Claim>, order: OrderState): Outcome => {
 const decisionClaim = (claim: Recorded<Claim>, decision: Decision, order: OrderState): Outcome => {
   const changes: Changes = { cause: claim, records: [], decisionId: decision.decision_id };
   const isWhole = decision.scope === "order";
-  if (decision.scope === "line" && claim.data.attributed.event.t === "refund") {
-    const decided = decideRefund(changes, decision, order);
-    return answered(order, decided.rows, changes, decided.state);
-  }
   const { rows, state } = decideOrder(
     changes,
     {

@@ -41,8 +41,7 @@ export interface Spread {
   readonly excess: ReadonlyMap<string, bigint>;
 }
 
-export const byReceipt = (a: Refund, b: Refund): number =>
-  a.received_at - b.received_at || (a.event_id < b.event_id ? -1 : 1);
+const byReceipt = (a: Refund, b: Refund): number => a.received_at - b.received_at || (a.event_id < b.event_id ? -1 : 1);
 const textOf = ({ product_key, name, event_id }: Line): string => `${product_key}\n${name ?? ""}\n${event_id}`;
 const byProduct = (shares: readonly Share[]): readonly Share[] =>
   shares
@@ -104,7 +103,7 @@ export const copiesAmong = (
   const taken = new Map<string, Refund>();
   const copies = new Map<Refund, Refund>();
   for (const refund of [...refunds].sort(byReceipt)) {
-    if (refund.refund_id === null || refund.twin_of !== null || !isOfLine(refund)) continue;
+    if (refund.refund_id === null || !isOfLine(refund)) continue;
     const parts = named(refund).map(({ event_id }) => `${event_id} ${refund.refund_id}`);
     const first = parts.map((part) => taken.get(part)).find((one) => one !== undefined);
     if (first !== undefined) copies.set(refund, first);
@@ -239,7 +238,7 @@ export const spread = (lines: readonly Line[], refunds: readonly Refund[]): Spre
   const named = linesNamed(all.map(({ line }) => line));
   const namedBy = (refund: Refund): readonly Share[] => named(refund).map((line) => byLine.get(line)!);
   const copies = copiesAmong(refunds, named);
-  const counting = refunds.filter((one) => one.twin_of === null && !copies.has(one)).sort(byReceipt);
+  const counting = refunds.filter((refund) => !copies.has(refund)).sort(byReceipt);
   const early = counting.filter(({ received_at }) => received_at <= closes);
   for (const refund of early.filter(isOfLine)) spreading.share([refund], namedBy(refund));
   spreading.share(

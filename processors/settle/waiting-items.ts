@@ -3,16 +3,14 @@
 
 import type { UnixMs } from "../../stream/flow.ts";
 import { COMPLETE_AFTER_MS, firstReceiptOf, type Line, type OrderState, type Refund } from "./order.ts";
-import { isHeld } from "./refund-claim.ts";
 import { namesLine, spread } from "./spread.ts";
 
 export interface WaitingItem {
   /**
-   * refund and decision: their line does not exist yet. refund_twice: another source has reported a
-   * refund alike, and a person has to tell whether both are one. held: waits for a person. void:
-   * the excess of refunds, which waits for nothing.
+   * refund and decision: their line does not exist yet. held: waits for a person. void: the excess
+   * of refunds, which waits for nothing.
    */
-  readonly kind: "refund" | "refund_twice" | "decision" | "held" | "void";
+  readonly kind: "refund" | "decision" | "held" | "void";
   /**
    * The id of the refund, of the decision, or of the event that created the line. Null for the
    * excess of all refunds together.
@@ -72,12 +70,6 @@ export const waitingOf = ({ lines, refunds, decisions }: OrderState, now: UnixMs
         amount_minor: refund.amount_minor,
         currency: refund.currency,
         since: refund.received_at === 0 && lines.length > 0 ? first : refund.received_at,
-      }),
-    ),
-    ...refunds.filter(isHeld).map(
-      ({ event_id, product_key, amount_minor, currency, received_at }): WaitingItem => ({
-        ...{ kind: "refund_twice", id: event_id, reason: "refund_twice", product_id: product_key, partner_id: null },
-        ...{ amount_minor, currency, since: received_at },
       }),
     ),
     ...unfound.map(

@@ -5,9 +5,8 @@ import { strayRefunds } from "../../apps/keeper/schedules/stray-refunds.ts";
 import { sentEventId } from "../../domain/ids.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
-import { openPool, transaction } from "../../infra/postgres/sql.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
 import { decisionTopic } from "../../modules/money/decisions/decision-messages.ts";
-import { findSales, type SaleReader } from "../../modules/money/decisions/find-sales.ts";
 import { lineOfEvent } from "../../modules/money/orders/line-of-event.ts";
 import { movesOfStrayRefunds } from "../../modules/money/orders/stray-refunds.ts";
 import { order } from "../../processors/settle/memory.ts";
@@ -89,29 +88,6 @@ test("and is found there also where its order is remembered, as far as it is no 
   await stateOf(`e:${inOrder}`, refund({ client_id, order_key: `e:${inOrder}`, line_event_id: inOrder }));
   expect(await found("trial-8")).toMatchObject({ order_key: `e:${alone}` });
   expect(await found("trial-9")).toMatchObject({ order_key: "o:o8" });
-});
-
-test("a held refund is found for what ends it, with the lines that it names, and for nothing else", async () => {
-  const said = { client_id, t: "refund", order_id: "o39", product_id: null, value_minor: 30_00n };
-  const ids = [
-    await store("refund-1", { ...said, source: "shop" }),
-    await store("refund-2", { ...said, source: "stripe" }),
-  ];
-  const refunds = ids.map((event_id, n) => refund({ ...said, event_id, source: n === 0 ? "shop" : "stripe" }));
-  const state = [sale({ client_id, order_id: "o39" }), ...refunds].reduce((before, claim) => {
-    const outcome = settle(claim, before, null);
-    return outcome.kind === "emit" ? outcome.state : before;
-  }, emptyOrder);
-  await remember("o:o39", bytesOf(order, [`${client_id}:o:o39`], emptyOrder, state)[0]!.value);
-  const sold = (event_id: string, withHeldRefunds: boolean) =>
-    transaction(pool, [client_id], async (tx) => {
-      const reader = { tx, scope: { clients: [client_id] } } as unknown as SaleReader;
-      const [match] = await findSales(clickhouse, reader, { named: [{ event_id }], withHeldRefunds });
-      return match;
-    });
-  expect(await sold("refund-2", true)).toMatchObject({ isHeldRefund: true, lines: [{ product_key: "sku1" }] });
-  expect(await sold("refund-1", true)).toBeUndefined();
-  expect(await sold("refund-2", false)).toBeUndefined();
 });
 
 test("what settle knows no line of is not found: a page view, an event that was never sent", async () => {

@@ -96,6 +96,7 @@ const readers = {
     months: "processors/commission/contract-types/recurring.ts",
     min: [worth, "min_minor"],
     max: [worth, "max_minor"],
+    per: "processors/commission/worth.ts",
     "cap.period": "processors/commission/decide.ts",
     "cap.amount": ["processors/commission/month.ts", "amount_minor"],
     status: snapshot,

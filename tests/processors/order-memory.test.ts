@@ -56,9 +56,8 @@ const sales = fc
 const refunds = fc
   .record({
     product_id: products,
-    value_minor: fc.option(fc.oneof(fc.constant(30n), fc.bigInt({ min: 1n, max: 400n }))),
+    value_minor: fc.option(fc.bigInt({ min: 1n, max: 400n })),
     receivedAt: receipts,
-    source: fc.constantFrom("shop", "stripe"),
     about: fc.option(fc.nat(8), { freq: 4 }),
   })
   .map(({ about, ...said }) => (claims: readonly Recorded<Claim>[]): Recorded<Claim> => {
@@ -147,25 +146,6 @@ describe("an order that lies in parts", () => {
       }),
       { numRuns: 200 },
     );
-  });
-
-  test("whose head was stored before it counted claims holds for all who claimed it, until all of it is met", () => {
-    const { values, take } = remembering(orderMemory(0));
-    const key = sale().key;
-    const heldAfter = (product_id: string): string | null | undefined => {
-      const { outcome } = take(sale({ product_id, partner: 22 }));
-      if (outcome.kind !== "emit") throw new Error(outcome.kind);
-      return outcome.state.lines.find(({ product_key }) => product_key === product_id)?.review;
-    };
-    for (const claim of [sale({ product_id: "a" }), decide("reject", { line: "a" })]) take(claim);
-    expect(heldAfter("b")).toBe(null);
-    const head = String(values.get(key));
-    expect(head).toContain('"claims":[[22,1]]');
-    values.set(key, Buffer.from(head.replace(',"claims":[[22,1]]', "")));
-    expect(heldAfter("c")).toBe("claimed_by_another_partner");
-    take(decide("reattribute", { partner_id: 22 }));
-    expect(String(values.get(key))).toContain('"claims":[[22,');
-    expect(heldAfter("d")).toBe(null);
   });
 
   test("has keys that no order id can be another order's", () => {

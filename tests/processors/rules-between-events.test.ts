@@ -35,15 +35,6 @@ const minorOf = (text: string, currency: string): bigint => {
   return amount.minor;
 };
 
-const refundIdOf = (name: string): string =>
-  `00000000-0000-8000-9000-${Buffer.from(name).toString("hex").padStart(12, "0")}`;
-const aboutRefund = (kind: "release" | "reject" | "take_back" | "reattribute", name: string, receivedAt: number) => {
-  const claim = decide(kind, { receivedAt, partner_id: 22, line: "any" });
-  const { attributed } = claim.data;
-  const event = { ...attributed.event, t: "refund", event_id: refundIdOf(name), product_id: null };
-  return { ...claim, data: { ...claim.data, attributed: { ...attributed, event } } };
-};
-
 /** `sale a 100 by 22 after 3 h`, `pixel - 100 USD rejected`, `refund a 30`, `release`. */
 const claimOf = (text: string): Recorded<Claim> => {
   const after = /after (\d+) h/.exec(text);
@@ -53,19 +44,13 @@ const claimOf = (text: string): Recorded<Claim> => {
   const given = { ...when, ...currency };
   const [what, product, amount] = text.split(" ");
   const product_id = product === "-" ? null : (product ?? null);
-  if (product === "refund") return aboutRefund(what as "release", amount!, when.receivedAt);
-  if (what === "release" || what === "take_back" || what === "reject") {
-    const isOfLine = product !== undefined && product !== "after";
-    return decide(what, { ...when, ...(isOfLine && { line: product === "-" ? "" : product }) });
-  }
+  if (what === "release" || what === "take_back")
+    return decide(what, { ...when, ...(product === "-" && { line: "" }) });
   if (what === "refund") {
     const value_minor = amount === "all" ? null : minorOf(amount!, named ?? "MXN");
     const id = /id (\w+)/.exec(text)?.[1];
     const props = JSON.stringify({ currency: named, refund_id: id });
-    const source = /from (\w+)/.exec(text)?.[1];
-    const name = /named (\w+)/.exec(text)?.[1];
-    const own = { ...(source !== undefined && { source }), ...(name !== undefined && { event_id: refundIdOf(name) }) };
-    return refund({ ...given, ...own, product_id, value_minor, props });
+    return refund({ ...given, product_id, value_minor, props });
   }
   const partner = /uncredited/.test(text) ? null : Number(/by (\d+)/.exec(text)?.[1] ?? 21);
   const isRejected = text.includes("rejected");
@@ -430,21 +415,6 @@ describe("what waits", () => {
     ["a refund that is too large", [sale(), refund({ value_minor: 150_00n })], ["void exceeds_its_lines 5000"]],
     ["nothing of a settled order", [sale(), refund({ value_minor: 30_00n }), decide("reject")], []],
   ] as const)("is %s", (_, claims, expected) => expect(waiting(...claims)).toEqual(expected));
-
-  test("is a refund that another source reported alike, until a person says whether both are one", () => {
-    const twice = ["refund - 30 from shop", "refund - 30 from stripe named s"].map(claimOf);
-    expect(waiting(sale(), ...twice)).toEqual(["refund_twice refund_twice 3000"]);
-    for (const kind of ["release", "reject", "take_back"] as const)
-      expect(waiting(sale(), ...twice, aboutRefund(kind, "s", noon))).toEqual([]);
-    expect(waiting(sale(), ...twice, aboutRefund("reattribute", "s", noon))).toHaveLength(1);
-    const { rows } = settled(sale(), ...twice, aboutRefund("reject", "s", noon));
-    const [first, second] = twice.map(({ id }) => rows.filter(({ event }) => event.event_id === id));
-    expect(first!.map(({ event }) => event.warnings)).toEqual([[]]);
-    expect(second!.map(({ version, merged_into, event }) => [version, merged_into, event.warnings])).toEqual([
-      [1, null, ["refund_twice"]],
-      [2, twice[0]!.id, ["refund_twice"]],
-    ]);
-  });
 
   test("is no refund that may still find its line: it is void once the lines are complete", () => {
     const state = stateOf(sale(), refund({ value_minor: 150_00n }));

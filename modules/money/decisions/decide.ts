@@ -9,8 +9,7 @@ import {
   refundOfLine,
   refundOfOrder,
 } from "../../../processors/settle/decision-claim.ts";
-import type { Line, OrderState, Refund } from "../../../processors/settle/order.ts";
-import { isHeld } from "../../../processors/settle/refund-claim.ts";
+import type { Line } from "../../../processors/settle/order.ts";
 import type { Claim, DecisionKind } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { LineOfEvent } from "../orders/line-of-event.ts";
@@ -78,10 +77,6 @@ const refundOf = ({
 /** The key under which settle remembers the order. */
 export const memoryKeyOf = ({ client_id, subject }: Pick<PersonsDecision, "client_id" | "subject">): string =>
   `${client_id}:${"order_id" in subject ? `o:${orderIdOf(subject.order_id)}` : subject.line.order_key}`;
-
-/** The held refund that the subject names. */
-export const heldRefundOf = (subject: Subject, { refunds }: Pick<OrderState, "refunds">): Refund | undefined =>
-  "line" in subject ? refunds.find((one) => one.event_id === namedBy(subject.line).event_id && isHeld(one)) : undefined;
 
 /** All lines of an order or of a product, or the lines that the event made or is a copy of. */
 export const linesOf = (subject: Subject, lines: readonly Line[]): readonly Line[] => {

@@ -2,12 +2,11 @@
 import { orderIdOf } from "../../../domain/ids.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { emptyOrder, type Line, type OrderState } from "../../../processors/settle/order.ts";
-import { linesNamed } from "../../../processors/settle/spread.ts";
 import { invalid, missing, type RefusalError } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { linesOfEvents } from "../orders/line-of-event.ts";
 import { rememberedOrders, versionOf } from "../orders/remembered-orders.ts";
-import { heldRefundOf, linesOf, memoryKeyOf, type Subject } from "./decide.ts";
+import { linesOf, memoryKeyOf, type Subject } from "./decide.ts";
 
 export interface Sale {
   readonly client_id: number;
@@ -15,8 +14,6 @@ export interface Sale {
   /** The lines concerned; empty for a sale that has not arrived yet. */
   readonly lines: readonly Line[];
   readonly order: Pick<OrderState, "refunds">;
-  /** True if the event is a refund that is held; the lines are those that it would take from. */
-  readonly isHeldRefund?: boolean;
 }
 /** undefined: the caller sees no such sale; several: more than one client has it. */
 export type SaleMatch = Sale | "several" | undefined;
@@ -33,8 +30,6 @@ export interface SaleNames {
   readonly client_id?: number | undefined;
   /** The place of the n-th sale in the input, e.g. "/items/3". */
   readonly placeOf?: (n: number) => string;
-  /** Also finds refunds that are held, which a decision ends. */
-  readonly withHeldRefunds?: boolean;
 }
 export type SaleReader = Pick<Work, "tx" | "scope">;
 
@@ -45,7 +40,7 @@ export type SaleReader = Pick<Work, "tx" | "scope">;
 export const findSales = async (
   clickhouse: Clickhouse,
   { tx, scope }: SaleReader,
-  { client_id: clientId, named, placeOf = () => "", withHeldRefunds = false }: SaleNames,
+  { client_id: clientId, named, placeOf = () => "" }: SaleNames,
 ): Promise<readonly SaleMatch[]> => {
   for (const [n, { event_id, order_id, product_id }] of named.entries()) {
     if ((event_id === undefined) === (order_id === undefined))
@@ -65,10 +60,8 @@ export const findSales = async (
   return meant.map((some) => {
     const sales = some.flatMap((one): readonly Sale[] => {
       const order = orders.get(memoryKeyOf(one));
-      if (order === undefined) return [];
-      const held = withHeldRefunds ? heldRefundOf(one.subject, order) : undefined;
-      const lines = held === undefined ? linesOf(one.subject, order.lines) : linesNamed(order.lines)(held);
-      return lines.length === 0 ? [] : [{ ...one, lines, order, ...(held && { isHeldRefund: true }) }];
+      const lines = order === undefined ? [] : linesOf(one.subject, order.lines);
+      return lines.length === 0 ? [] : [{ ...one, lines, order: order! }];
     });
     return sales.length > 1 ? "several" : sales[0];
   });
@@ -93,13 +86,11 @@ export interface NamedSale extends SaleName {
   readonly client_id?: number | undefined;
   /** Allows an order that is unknown yet; the decision waits for its sale. */
   readonly isAwaited?: boolean | undefined;
-  readonly withHeldRefunds?: boolean;
 }
 
 /** Throws RefusalError, see `findSales` and `onlySale`. */
 export const saleNamed = async (clickhouse: Clickhouse, reader: SaleReader, name: NamedSale): Promise<Sale> => {
-  const { withHeldRefunds = false } = name;
-  const [match] = await findSales(clickhouse, reader, { client_id: name.client_id, named: [name], withHeldRefunds });
+  const [match] = await findSales(clickhouse, reader, { client_id: name.client_id, named: [name] });
   const { client_id, order_id, isAwaited = false } = name;
   if (match !== undefined || !isAwaited || client_id === undefined || order_id === undefined) return onlySale(match);
   return { client_id, subject: { order_id: orderIdOf(order_id) }, lines: [], order: emptyOrder };
@@ -107,9 +98,7 @@ export const saleNamed = async (clickhouse: Clickhouse, reader: SaleReader, name
 
 /** A unique name for each line; two sales that share a name concern the same line. */
 export const lineNames = (sale: Sale): readonly string[] =>
-  sale.isHeldRefund && "line" in sale.subject
-    ? [`${memoryKeyOf(sale)} refund ${sale.subject.line.event.event_id}`]
-    : sale.lines.map(({ event_id }) => `${memoryKeyOf(sale)} ${event_id}`);
+  sale.lines.map(({ event_id }) => `${memoryKeyOf(sale)} ${event_id}`);
 
 /** Null: the sale has no line yet. */
 export const newestVersion = (lines: readonly Line[]): number | null =>

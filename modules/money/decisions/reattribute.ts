@@ -56,8 +56,7 @@ export const reattributeSales = async (
     await checkCredit(work.tx, client_id, { partner_id, campaign_id });
   const decisions = decisionsOf(work, input, sales);
   const made = [...decisions.values()].flat();
-  if (isRelease(input) && sales.some((sale) => sale.lines.length > 0 && !sale.isHeldRefund))
-    await refuseEnded(work, made);
+  if (isRelease(input) && sales.some(({ lines }) => lines.length > 0)) await refuseEnded(work, made);
   await recordDecisions(work, ports, made);
   // The last decision about a sale determines the result.
   const lastOf = (sale: Sale): string => decisions.get(nameOf(sale))!.at(-1)!.decided.decision_id;
@@ -70,9 +69,7 @@ const salesOf = async (
   { event_ids, ...input }: Reattribution,
 ): Promise<readonly Sale[]> => {
   if (event_ids === undefined) return [await saleNamed(clickhouse, work, input)];
-  const withHeldRefunds = input.review !== undefined && (input.partner_id ?? null) === null;
-  const names = { ...namedByReattribution({ event_ids, ...input }), withHeldRefunds };
-  return (await findSales(clickhouse, work, names)).map(onlySale);
+  return (await findSales(clickhouse, work, namedByReattribution({ event_ids, ...input }))).map(onlySale);
 };
 
 /** Returns the decisions by the name of the sale. */

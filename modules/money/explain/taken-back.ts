@@ -1,25 +1,17 @@
 // Finds what one refund deducted: the ledger entries that it caused, or why it caused none.
 import { derivedId } from "../../../domain/ids.ts";
 import { linesIn, type OrderState } from "../../../processors/settle/order.ts";
-import { isHeld } from "../../../processors/settle/refund-claim.ts";
 import { waitingOf } from "../../../processors/settle/waiting-items.ts";
 import type { ConversionOf, EntryOf } from "./money-of.ts";
 
 /**
  * second_copy: another event is the same refund.
- * held_twice: another source reported a refund alike, and no person has decided about it yet.
  * waits_for_sale: no line of its sale has arrived.
  * with_its_sale: it arrived before the sale, whose own entries include it.
  * no_partner: no partner was credited.
  * nothing_left: the whole order had been refunded already.
  */
-export type TookNothing =
-  | "second_copy"
-  | "held_twice"
-  | "waits_for_sale"
-  | "with_its_sale"
-  | "no_partner"
-  | "nothing_left";
+export type TookNothing = "second_copy" | "waits_for_sale" | "with_its_sale" | "no_partner" | "nothing_left";
 export interface TakenBack {
   /** Null when there are entries. */
   readonly nothing: TookNothing | null;
@@ -45,12 +37,11 @@ const changesOf = (eventId: string, order: OrderState | null): ReadonlySet<strin
 
 const whyNothing = (eventId: string, isCopy: boolean, { order, conversions }: RefundMoney): TookNothing => {
   if (isCopy) return "second_copy";
-  const refund = order?.refunds.find(({ event_id }) => event_id === eventId);
-  if (refund !== undefined && isHeld(refund)) return "held_twice";
   const waits =
     order === null || waitingOf(order, Date.now()).some(({ kind, id }) => kind === "refund" && id === eventId);
   if (waits) return "waits_for_sale";
   if (conversions.length === 0) return "no_partner";
+  const refund = order.refunds.find(({ event_id }) => event_id === eventId);
   const firstSale = Math.min(...order.lines.map(({ received_at }) => received_at));
   return refund !== undefined && refund.received_at <= firstSale ? "with_its_sale" : "nothing_left";
 };

@@ -31,8 +31,7 @@ export async function* movesOfStrayRefunds(
     for (const refund of strayRefunds(state)) {
       const id = refundedIdIn(rowOf({ row: refund.row! }).event);
       const line = id === null ? undefined : await lineOfEvent(stores, from.client_id, id);
-      // An event that is itself a refund made no line.
-      const to = line && line.event.t !== "refund" && { order_key: line.order_key, ...namedBy(line.event) };
-      yield { key: keyOf(from), claims: !to ? [] : moveClaims(from, refund, to, now) };
+      const to = line && { order_key: line.order_key, ...namedBy(line.event) };
+      yield { key: keyOf(from), claims: to === undefined ? [] : moveClaims(from, refund, to, now) };
     }
 }

@@ -2,14 +2,7 @@
 // with the one that settle remembers.
 import { isSameSet } from "../../../processors/settle/decisions/reprocess.ts";
 import { isInParts, keysOfOrder, orderFrom } from "../../../processors/settle/memory.ts";
-import {
-  DISPUTED,
-  earningClaims,
-  emptyOrder,
-  type Line,
-  type OrderState,
-  rowOf,
-} from "../../../processors/settle/order.ts";
+import { DISPUTED, emptyOrder, type Line, type OrderState, rowOf } from "../../../processors/settle/order.ts";
 import { settle } from "../../../processors/settle/settle.ts";
 import type { Claim, Decision, EventAttributed } from "../../../schemas/generated.ts";
 import type { Recorded } from "../../../stream/flow.ts";
@@ -50,11 +43,8 @@ const ORDERS_AT_ONCE = 200;
 const keyOf = ({ client_id, order_key }: KeptOrder): string => `${client_id}:${order_key}`;
 
 /** Partners to whom copies of the line were credited. */
-const claimsOf = ({ claimed_by, partner_id }: Line): readonly number[] =>
+export const claimsOf = ({ claimed_by, partner_id }: Line): readonly number[] =>
   claimed_by ?? (partner_id === null ? [] : [partner_id]);
-
-/** Those whose claim may still earn, and so holds that of another partner. */
-export const holdingClaimsOf = (line: Line): readonly number[] => earningClaims(line) ?? claimsOf(line);
 
 /**
  * Returns the part of an order's state that the loaded claims do not produce: earlier lines, which
@@ -148,9 +138,7 @@ const reviewOf = (made: Line, again: OrderState, state: OrderState, { from }: Re
   const isHeld = state.lines.some((line) => {
     if (line.received_at >= from || line.event_id === made.event_id) return false;
     const today = again.lines.find(({ event_id }) => event_id === line.event_id);
-    return (
-      today !== undefined && !isSameSet(claimsOf(line), claimsOf(today)) && isOfAnother(holdingClaimsOf(line), made)
-    );
+    return today !== undefined && !isSameSet(claimsOf(line), claimsOf(today)) && isOfAnother(claimsOf(line), made);
   });
   return isHeld ? DISPUTED : null;
 };
@@ -165,7 +153,7 @@ const heldBehind = (again: OrderState, state: OrderState, settings: ReprocessSet
     .flatMap((made) => {
       const line = state.lines.find(({ event_id }) => event_id === made.event_id);
       if (line === undefined || (line.is_decided && !settings.overridesDecisions)) return [];
-      return holdingClaimsOf(made).filter((partner) => !claimsOf(line).includes(partner));
+      return claimsOf(made).filter((partner) => !claimsOf(line).includes(partner));
     });
   return state.lines.filter(
     (line) =>

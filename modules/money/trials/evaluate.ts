@@ -8,7 +8,7 @@ import type { Credit, EventAttributed, LedgerEntry } from "../../../schemas/gene
 import type { History, HistoryPlace, HistoryWindow, StoredEvent } from "../../../sinks/analytics/history.ts";
 import { type Change, changeOf, type DecisionInput, recreditOf } from "../reprocess/changes.ts";
 import { changedParts } from "../reprocess/compare.ts";
-import { holdingClaimsOf, rememberedOrders } from "../reprocess/lines.ts";
+import { claimsOf, rememberedOrders } from "../reprocess/lines.ts";
 import { entriesOf } from "../reprocess/money.ts";
 import type { ReprocessPorts } from "../reprocess/ports.ts";
 import { type RuleTrial, standsAgainstRules, type TriedRule, tryRule } from "./try-rule.ts";
@@ -189,7 +189,7 @@ const lineMatch = (
   }
   const others = order.lines
     .filter(({ event_id }) => event_id !== line.event_id && !isConcerned.has(event_id))
-    .flatMap(holdingClaimsOf);
+    .flatMap(claimsOf);
   const isDisputed = credit.partner_id !== null && others.some((partner) => partner !== credit.partner_id);
   const review = line.review ?? (isDisputed ? DISPUTED : null);
   const change = changeOf(deciding, {

@@ -174,38 +174,18 @@ const refundIn = (random: Random, scene: Scene, place: Place): Sent => {
   const named = about === undefined && own !== undefined && chance(0.7) ? (chance(0.95) ? own : "EUR") : undefined;
   const currency = about?.currency ?? named;
   const hasAmount = chance(scene.focus === "room" ? 0.3 : 0.7);
-  // Of two sources, often as much as an earlier refund asks for.
-  const before = scene.soFar.flatMap((one) =>
-    one.is === "event" && one.t === "refund" && one.currency === currency ? (one.amount ?? []) : [],
-  );
-  const isAsBefore = before.length > 0 && chance(0.4);
   return {
     ...{ is: "event", ...place, t: "refund", ts: place.receivedAt, isPixel: false, did: "shop", verdict: "ok" },
     ...(about ?? { order: spelt(random, order) }),
     ...(product !== undefined && { product }),
-    ...(hasAmount && {
-      amount: isAsBefore ? pick(...before) : amountOf(random, currency ?? own, currency !== undefined),
-    }),
+    ...(hasAmount && { amount: amountOf(random, currency ?? own, currency !== undefined) }),
     ...(currency !== undefined && { currency }),
-    ...(chance(0.4) && { source: "postback:stripe" }),
     ...(chance(scene.focus === "refunds" ? 0.6 : 0.2) && { refundId: chance(0.8) ? "r" : "s" }),
   };
 };
 
-/** What a person says about a refund of an order, which may be held as the second of two. */
-const refundDecisionIn = ({ chance, pick }: Random, { soFar }: Scene, place: Place): Decided | undefined => {
-  const refunds = soFar.flatMap((one) =>
-    one.is === "event" && one.t === "refund" && one.about === undefined && one.client === place.client ? [one] : [],
-  );
-  if (refunds.length < 2 || chance(0.7)) return undefined;
-  const kind = pick("release", "release", "reject", "take_back");
-  return { ...{ is: "decision", ...place, kind }, about: pick(...refunds).id };
-};
-
 const decisionIn = (random: Random, scene: Scene, place: Place): Decided => {
   const { chance, pick } = random;
-  const ofRefund = refundDecisionIn(random, scene, place);
-  if (ofRefund !== undefined) return ofRefund;
   const isOfRoom = scene.focus === "room";
   // Half of the decisions wait for their line, and then keep it from its partner.
   const { order, product: line } = lineIn(random, scene, chance(0.5));

@@ -52,8 +52,6 @@ export interface Sent {
   readonly amount?: string;
   readonly currency?: string;
   readonly refundId?: string;
-  /** Absent: the shop's own server, or the browser. */
-  readonly source?: string;
   /** Only for a refund: the event that it names. */
   readonly about?: string;
   readonly email?: string;

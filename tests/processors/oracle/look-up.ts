@@ -44,12 +44,7 @@ export const lookedUp = async (
     for (const refund of strayRefunds((await orderOf(key)) ?? emptyOrder)) {
       const named = newest.get(refund.line_event_id!);
       const event = named?.merged_into == null ? named?.event : newest.get(named.merged_into)?.event;
-      if (
-        event === undefined ||
-        event.t === "refund" ||
-        (await orderOf(`${from.client_id}:${orderKeyOf(event)}`)) === undefined
-      )
-        continue;
+      if (event === undefined || (await orderOf(`${from.client_id}:${orderKeyOf(event)}`)) === undefined) continue;
       moves.push(...moveClaims(from, refund, { ...event, order_key: orderKeyOf(event) }, now));
     }
   return moves;

@@ -51,8 +51,6 @@ interface Order {
   readonly sales: Sale[];
   /** Ordered by receipt. */
   refunds: Sent[];
-  /** Refunds that another source reported too, with that of the other source. */
-  readonly held: Map<Sent, { readonly first: Sent; isOne: boolean }>;
   readonly decisions: Decided[];
 }
 const timeOf = ({ ts, receivedAt }: Sent): number => Math.min(ts, receivedAt);
@@ -87,12 +85,6 @@ const isMatched = ({ kind, value }: PatternSaved, { coupon, url }: Sent): boolea
 };
 const isMerged = ({ first }: Sale, receivedAt: number): boolean => receivedAt <= first.receivedAt + MERGES;
 const claimsOf = ({ copies }: Sale): readonly number[] => copies.flatMap(({ claims }) => claims ?? []);
-/** What earns nothing any more holds no other sale. A person leaves only the holder's claim. */
-const earningClaimsOf = (sale: Sale): readonly number[] => {
-  if (sale.isBack || moneyOf(sale.copies).value === 0n) return [];
-  if (sale.byPerson) return sale.holder === null ? [] : [sale.holder];
-  return claimsOf(sale);
-};
 
 /** A server's amount goes before the pixel's, and a named currency before the default. */
 const amountIn = (copies: readonly Sent[]): Sent | undefined => {
@@ -127,7 +119,7 @@ class Books {
   }
 
   orderOf(key: string): Order {
-    const order = this.orders.get(key) ?? { sales: [], refunds: [], held: new Map(), decisions: [] };
+    const order = this.orders.get(key) ?? { sales: [], refunds: [], decisions: [] };
     this.orders.set(key, order);
     return order;
   }
@@ -178,37 +170,8 @@ class Books {
   }
 
   giveBack(order: Order, refund: Sent): void {
-    tellApart(order, refund);
     if (this.isCopy(refund, order.refunds, order)) return;
-    const first = this.twinOf(order, refund);
-    if (first !== undefined) order.held.set(refund, { first, isOne: false });
     order.refunds = [...order.refunds, refund].sort((a, b) => a.receivedAt - b.receivedAt);
-  }
-
-  worthOf(refund: Sent, order: Order): string {
-    const [first] = this.namedBy(refund, order);
-    const currency = refund.currency ?? (first === undefined ? "MXN" : currencyIn(first));
-    return refund.amount === undefined ? "all" : `${minorIn(currency, refund)} ${currency}`;
-  }
-
-  /** The refund that another source reported alike, if that source has not reported it yet. */
-  twinOf(order: Order, refund: Sent): Sent | undefined {
-    const counting = order.refunds.filter((one) => !order.held.has(one));
-    const { refundId, source } = refund;
-    if (refundId !== undefined && counting.some((one) => one.refundId === refundId)) return undefined;
-    const own = this.namedBy(refund, order);
-    return counting.find(
-      (one) =>
-        one.source !== source &&
-        (one.refundId === undefined || refundId === undefined) &&
-        Math.abs(one.receivedAt - refund.receivedAt) <= MERGES &&
-        this.worthOf(one, order) === this.worthOf(refund, order) &&
-        (!isOfLine(one) ||
-          !isOfLine(refund) ||
-          (one.product === refund.product && one.about === refund.about) ||
-          this.namedBy(one, order).some((sale) => own.includes(sale))) &&
-        ![...order.held].some(([held, { first }]) => first === one && held.source === source),
-    );
   }
 
   /** Moves a waiting refund to the line of the event that it names; its time of receipt stays. */
@@ -217,10 +180,7 @@ class Books {
       for (const refund of key.includes(" event ") ? from.refunds : []) {
         const to = this.seen.get(`${refund.client}/${refund.about}`);
         if (to === undefined || to.order === from || to.lines.length === 0) continue;
-        if (from.held.get(refund)?.isOne) continue;
         from.refunds = from.refunds.filter((one) => one !== refund);
-        from.held.delete(refund);
-        for (const [held, { first, isOne }] of from.held) if (first === refund && !isOne) from.held.delete(held);
         this.giveBack(to.order, refund);
         this.book(to.order, receivedAt);
       }
@@ -231,10 +191,6 @@ class Books {
     const order = about?.order ?? this.orderOf(`${decision.client} order ${decision.order}`);
     if (about === undefined && decision.kind !== "release") order.decisions.push(decision);
     const decided = about?.lines ?? order.sales;
-    for (const [held, said] of order.held)
-      if (held.id !== decision.about || said.isOne) continue;
-      else if (decision.kind === "release") order.held.delete(held);
-      else if (decision.kind === "reject" || decision.kind === "take_back") said.isOne = true;
     for (const sale of decided) decide(sale, decision);
     this.book(order, decision.receivedAt);
   }
@@ -342,8 +298,7 @@ const leadIn = (sales: readonly Sale[], sent: Sent): Sale | undefined => {
  * new line, the order.
  */
 const review = (sale: Sale, among: readonly Sale[]): void => {
-  const claims = among.flatMap((one) => (one === sale ? claimsOf(one) : earningClaimsOf(one)));
-  const isDisputed = claims.some((partner) => partner !== sale.holder);
+  const isDisputed = among.flatMap(claimsOf).some((partner) => partner !== sale.holder);
   if (isDisputed || doCopiesDisagree(sale)) sale.isHeld = true;
 };
 const doCopiesDisagree = ({ first, copies, released }: Sale): boolean =>
@@ -386,15 +341,6 @@ const fits = ({ amount, currency }: Sent, own: string, among: readonly Sale[]): 
   amount === undefined || (currency ?? currencyIn(among[0]!)) === own;
 const isOfLine = ({ product, about }: Sent): boolean => product !== undefined || about !== undefined;
 
-/** Who reports the refund id of another source's refund had reported another refund before. */
-const tellApart = ({ held }: Order, { refundId, source }: Sent): void => {
-  for (const [second, { first, isOne }] of held) {
-    if (refundId === undefined || isOne) continue;
-    const isSecond = second.refundId === refundId && first.source === source;
-    if (isSecond || (first.refundId === refundId && second.source === source)) held.delete(second);
-  }
-};
-
 /**
  * Spreads refunds of lines first, then refunds of the whole order over the rest. After 48 hours
  * each refund is spread when it comes, and for good.
@@ -402,8 +348,7 @@ const tellApart = ({ held }: Order, { refundId, source }: Sent): void => {
 const spread = (order: Order, books: Books): void => {
   const { sales, refunds } = order;
   for (const sale of sales) Object.assign(sale, { refunded: 0n, isBack: false });
-  const given = refunds.filter((one) => !order.held.has(one));
-  const counting = given.filter((one, n) => !books.isCopy(one, given.slice(0, n), order));
+  const counting = refunds.filter((one, n) => !books.isCopy(one, refunds.slice(0, n), order));
   const closes = (sales[0]?.first.receivedAt ?? 0) + MERGES;
   const asked: Asked = new Map();
   const [early, late] = [true, false].map((is) => counting.filter(({ receivedAt }) => receivedAt <= closes === is));

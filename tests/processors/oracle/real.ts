@@ -150,7 +150,7 @@ const admitted = (sent: Sent, apart: number): Published => {
   const { receivedAt } = sent;
   const given = JSON.parse(JSON.stringify(sentAs(sent, clientId)));
   const admission = admitEvent(given, {
-    source: sent.source ?? (sent.isPixel ? "pixel" : "batch"),
+    source: sent.isPixel ? "pixel" : "batch",
     clientId,
     isClientSide: sent.isPixel,
     consentDefault: 0xff,

@@ -273,7 +273,6 @@ const entryText = (entry: EntryOf, { contracts }: Explanation, partner: Name): s
 
 const nothingTaken: Readonly<Record<TookNothing, string>> = {
   second_copy: "nothing: it is a second copy of a refund",
-  held_twice: "nothing yet: another source reported the same refund, and a person decides whether both are one",
   waits_for_sale: "nothing yet: it waits for its sale",
   with_its_sale: "nothing by itself: it came before its sale, which was credited less (see the ledger)",
   no_partner: "nothing: no partner was credited for the sale",

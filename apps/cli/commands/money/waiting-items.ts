@@ -20,9 +20,6 @@ const CURES: Readonly<Record<string, string>> = {
     "else ask for the right event id, or tributary decide take-back --event",
   no_such_line: "its order has no such product: ask for the right one, or for a refund without a product",
   other_currency: "no line is in its currency: ask for the amount in the currency of the sale",
-  refund_twice:
-    "another source reported the same: tributary decide reject --event if both are one refund, " +
-    "release --event if they are two",
   exceeds_its_lines: "nothing is owed: the refunds exceed what the order was worth",
 };
 const OF_HELD = "tributary explain, then tributary decide release, reattribute or reject";

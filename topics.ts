@@ -11,6 +11,7 @@ import type {
   LedgerEntry,
   Operation,
   ReferenceChanged,
+  TakenId,
 } from "./schemas/generated.ts";
 import { schemas } from "./schemas/generated-avro.ts";
 
@@ -60,6 +61,15 @@ export const topics = {
     idOf: (data) => data.decision?.decision_id ?? data.moved?.move_id ?? data.attributed.event.event_id,
     keyOf: (data) => `${data.client_id}:${data.order_key}`,
     record: schemas.Claim,
+  }),
+  claimsTaken: topic<TakenId>({
+    name: "claims.taken",
+    keyedBy: "client_id:order",
+    partitions: 4,
+    checked: true,
+    idOf: (data) => data.event_id,
+    keyOf: (data) => `${data.client_id}:${data.order_key}`,
+    record: schemas.TakenId,
   }),
   conversions: topic<Conversion>({
     name: "conversions",
@@ -138,6 +148,11 @@ export const topicSettings = [
    * refund cannot race.
    */
   { name: "claims", partitions: 4, retentionMs: -1, compacted: false, money: true },
+  /**
+   * Claims that came when another order had their event id. Read when memory of orders was lost, so
+   * that they come second again in whatever order the partitions are read.
+   */
+  { name: "claims.taken", partitions: 4, retentionMs: -1, compacted: false, money: true },
   /**
    * Conversions that earn or return money. Keyed by partner, because tiers and caps are per
    * partner.

@@ -12,7 +12,7 @@ import { enrichFacts } from "./processors/enrich/facts.ts";
 import { person } from "./processors/enrich/identity.ts";
 import { scoreFacts } from "./processors/score/facts.ts";
 import { score } from "./processors/score/score.ts";
-import { conflict } from "./processors/settle/conflict.ts";
+import { conflict, takenId } from "./processors/settle/conflict.ts";
 import { order } from "./processors/settle/memory.ts";
 import { settle } from "./processors/settle/settle.ts";
 import { topics } from "./topics.ts";
@@ -41,11 +41,12 @@ export const pipeline = topology("tributary", edges.deadLetters,
 
   stage({ name: "enrich", revision: 3, from: topics.eventsRaw, run: enrich, facts: enrichFacts, memory: person,
     to: { enriched: topics.eventsEnriched } }),
-  stage({ name: "score", revision: 1, from: topics.eventsEnriched, run: score, facts: scoreFacts,
+  stage({ name: "score", revision: 2, from: topics.eventsEnriched, run: score, facts: scoreFacts,
     to: { scored: topics.eventsScored } }),
-  stage({ name: "attribute", revision: 2, from: topics.eventsScored, run: attribute, facts: attributeFacts,
+  stage({ name: "attribute", revision: 3, from: topics.eventsScored, run: attribute, facts: attributeFacts,
     memory: journey, to: { attributed: topics.eventsAttributed, claims: topics.claims } }),
   stage({ name: "settle", revision: 3, from: topics.claims, run: settle, memory: order, conflict,
+    taken: { to: topics.claimsTaken, ...takenId },
     to: { conversions: topics.conversions, attributed: topics.eventsAttributed } }),
   stage({ name: "commission", revision: 3, from: topics.conversions, run: commission, facts: contracts, memory: earned,
     to: { entries: topics.ledgerEntries } }),

@@ -25,12 +25,12 @@ const needServers = files.filter((file) => file.endsWith("-http.test.ts") || fol
 
 /**
  * Ten thousands of random histories, a million keys, sources of pages that are compiled, every
- * command started, and a minute that is waited for.
+ * command started, a minute that is waited for, and hours of made-up time.
  */
 const thorough = [
   ...["tests/processors/oracle/**/*.test.ts", "tests/**/*.laws.test.ts", "tests/operations/million.test.ts"],
   ...["tests/recipes/**/*.test.ts", "tests/docs/first-hour.test.ts", "tests/cli/commands.test.ts"],
-  "tests/edges/slow-requests.test.ts",
+  ...["tests/edges/slow-requests.test.ts", "tests/operations/alerts.test.ts"],
 ];
 /**
  * A file that mocks a module, loads kafkajs as it comes or measures its own process has a process

@@ -1,5 +1,6 @@
 // Measures how long twenty commands take that change nothing, and how soon they name a server that
-// hangs. Runs on a new stack with a thousand sales; each command runs as with `npx tributary`.
+// hangs. Runs on a new stack with a thousand sales; each command runs without npx, whose own share
+// is measured apart. Their CPU is compared with an empty Node process of the same run.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { needsOf } from "../apps/cli/commands.ts";
@@ -46,10 +47,13 @@ interface Timed {
   readonly code: number;
 }
 
+type Words = readonly string[];
+const EMPTY_NODE: Words = [process.execPath, "-e", "0"];
+const wordsOf = (command: string): Words => [process.execPath, "scripts/tributary.mjs", ...command.split(" ")];
+
 /** The shell measures the CPU of the command. Asynchronous, because this process runs the stack. */
-const typed = async (home: string, command: string): Promise<Timed> => {
+const typed = async (home: string, words: Words): Promise<Timed> => {
   const script = 'TIMEFORMAT="%R %U %S"; exec 3>&2; { time "$@" >/dev/null 2>&1; } 2>&3; echo $?';
-  const words = [process.execPath, "scripts/tributary.mjs", ...command.split(" ")];
   const env = { ...process.env, TRIBUTARY_HOME: home };
   const { stdout, stderr } = await promisify(execFile)("bash", ["-c", script, "bash", ...words], { env });
   const [wall, user, system] = stderr
@@ -59,12 +63,18 @@ const typed = async (home: string, command: string): Promise<Timed> => {
   return { wallMs: wall!, cpuMs: user! + system!, code: Number(stdout) };
 };
 
-const measured = async (home: string, command: string, runs: number): Promise<Timed> => {
+interface Measured extends Timed {
+  /** The least CPU, as the other processes of the machine only add to it. */
+  readonly leastCpuMs: number;
+}
+
+const measured = async (home: string, words: Words, runs: number): Promise<Measured> => {
   const all: Timed[] = [];
-  for (let n = 0; n < runs; n += 1) all.push(await typed(home, command));
+  for (let n = 0; n < runs; n += 1) all.push(await typed(home, words));
   return {
     wallMs: median(all.map(({ wallMs }) => wallMs)),
     cpuMs: median(all.map(({ cpuMs }) => cpuMs)),
+    leastCpuMs: Math.min(...all.map(({ cpuMs }) => cpuMs)),
     code: all.find(({ code }) => code !== 0)?.code ?? 0,
   };
 };
@@ -76,7 +86,7 @@ const sell = async ({ stack, home }: World): Promise<void> => {
   const { status, accepted } = await post(stack.run.apps.ingest!.url!, token, events);
   if (accepted !== EVENTS) throw new Error(`ingest answers ${status}: ${accepted} of ${EVENTS} events were accepted`);
   await until("an event is explained", 120_000, async () => {
-    if ((await typed(home, "explain bench-1")).code !== 0) throw new Error("it is on its way");
+    if ((await typed(home, wordsOf("explain bench-1"))).code !== 0) throw new Error("it is on its way");
   });
 };
 
@@ -92,7 +102,7 @@ const whileHanging = async (world: World): Promise<ReadonlyMap<string, Hung>> =>
       const name = command.split(" ")[0]!;
       if (name !== "status" && !needsOf(name).includes(server)) continue;
       if (command.endsWith("--help")) continue;
-      const took = { ...(await typed(world.home, command)), server };
+      const took = { ...(await typed(world.home, wordsOf(command))), server };
       if (took.wallMs > (slowest.get(command)?.wallMs ?? 0)) slowest.set(command, took);
     }
     world.stack.kill(server, "SIGCONT");
@@ -110,24 +120,39 @@ export const run = async ({ runs = "3" }: { readonly runs?: string }): Promise<v
   );
   try {
     await sell(world);
-    const found: (Timed & { readonly command: string })[] = [];
-    for (const command of commands) found.push({ command, ...(await measured(world.home, command, Number(runs))) });
+    const often = Number(runs);
+    const empty = await measured(world.home, EMPTY_NODE, often);
+    const found: (Measured & { readonly command: string })[] = [];
+    for (const command of commands) found.push({ command, ...(await measured(world.home, wordsOf(command), often)) });
+    const npx = await measured(world.home, ["npx", "tributary", "--help"], often);
     // The keeper would restart the server that hangs.
     await world.stack.stop("keeper");
     const hanging = await whileHanging(world);
-    const rows = found.map(({ command, wallMs, cpuMs, code }) => {
+    const rows = found.map(({ command, wallMs, cpuMs, leastCpuMs, code }) => {
       const hung = hanging.get(command);
       return [
         command,
         marked(wallMs, command.endsWith("--help") ? HELP_MS : READ_MS),
         String(cpuMs),
+        (leastCpuMs / empty.leastCpuMs).toFixed(1),
         String(code),
         hung === undefined ? "-" : `${marked(hung.wallMs, HANGS_MS)}, ${hung.server}, exit ${hung.code}`,
       ];
     });
-    const columns = ["tributary", "wall ms", "CPU ms", "exit", "slowest with a server that hangs, ms"];
+    const columns = [
+      "tributary",
+      "wall ms",
+      "CPU ms",
+      "times an empty Node",
+      "exit",
+      "slowest with a server that hangs, ms",
+    ];
     process.stdout.write(`${table(columns, rows)}\n`);
-    save("commands", { found, hanging: [...hanging] });
+    const npxOwn = npx.leastCpuMs - found[0]!.leastCpuMs;
+    process.stdout.write(
+      `an empty Node process: ${empty.leastCpuMs} ms of CPU; npx adds ${npxOwn} ms of its own to each command\n`,
+    );
+    save("commands", { empty, npx, found, hanging: [...hanging] });
   } finally {
     await world.stop();
   }

@@ -59,6 +59,7 @@ export const blankEvent = (
   props: "{}",
   warnings: [],
   batch_id: null,
+  by_partner: null,
   across: [],
   source: "decision",
   personal_form: PERSONAL_FORM,

@@ -44,6 +44,7 @@ export const mergedEvent = (first: EventReceived, copy: EventReceived, money: Mo
   warnings: first.warnings,
   batch_id: first.batch_id,
   personal_form: first.personal_form,
+  by_partner: first.by_partner,
   across: first.across,
 });
 

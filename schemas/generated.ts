@@ -9,6 +9,7 @@ export type TopicName =
   | "events.scored"
   | "events.attributed"
   | "claims"
+  | "claims.taken"
   | "conversions"
   | "ledger.entries"
   | "reference.changes"
@@ -57,6 +58,13 @@ export interface Claim {
   /** of a conversion that brings neither an amount nor a currency: its client's */
   readonly currency: string | null;
   /**
+   * of a conversion: whose time dates its money, event, click or receipt (domain/money-time.ts);
+   * null: as claims of before, the event's, and the hold runs from it
+   */
+  readonly dated_by: string | null;
+  /** why it is not the event's: ts_before_click, client_clock or late_event */
+  readonly dated_because: string | null;
+  /**
    * of a refund that is moved: to the line of line_event_id, or away from here where that is null
    */
   readonly moved: MovedRefund | null;
@@ -97,7 +105,7 @@ export interface Conversion {
    * device
    */
   readonly customer: string;
-  /** time of the sale, also on reversals */
+  /** the time that dates the money of the sale, also on reversals */
   readonly occurred_at: UnixMs;
   /** credited: value of the line; reversed: the part that is taken back; released: 0 */
   readonly value_minor: bigint;
@@ -106,9 +114,9 @@ export interface Conversion {
   /** sum taken back so far, this record included */
   readonly refunded_minor: bigint;
   readonly currency: string;
-  /** why it was taken back: a refund reason, changed_money */
+  /** why it was taken back: a refund reason, changed_money, amended, total_merged */
   readonly reason: string | null;
-  /** why the commission is held: fraud_review, claimed_by_another_partner */
+  /** why the commission is held: fraud_review, claimed_by_another_partner, disputed_total */
   readonly review: string | null;
   /** how the partner was credited: click, rule, ... */
   readonly method: string;
@@ -123,6 +131,12 @@ export interface Conversion {
   readonly known_at: UnixMs | null;
   /** false: credited without a commission until the line is credited again */
   readonly recalculates: boolean;
+  /** when the hold begins, if the sale was received later than occurred_at; null: at occurred_at */
+  readonly hold_from: UnixMs | null;
+  /** whose time occurred_at is, if it is not the event's: click, receipt */
+  readonly dated_by: string | null;
+  /** why it is not the event's, as on the claim */
+  readonly dated_because: string | null;
 }
 
 export type CreditStatus = "attributed" | "unattributed";
@@ -217,6 +231,16 @@ export interface Decision {
   readonly claimed_by: readonly number[];
   /** false: whom it credits earns nothing by it until the line is credited again: no money moves */
   readonly recalculates: boolean;
+  /**
+   * of release, about an order whose total and lines are of another worth: total or lines,
+   * whichever stands; null: such lines stay held
+   */
+  readonly keep: string | null;
+  /**
+   * of take_back, by the undo of an import: what the claim's event, a row of that import, says of
+   * the order counts no more; false: the line goes back from its partner
+   */
+  readonly withdraws: boolean;
 }
 
 /**
@@ -380,6 +404,11 @@ export interface EventReceived {
    * the form that its personal data had before they were hashed: domain/personal/personal-form.ts
    */
   readonly personal_form: number;
+  /**
+   * true: a partner reports what it is paid for, by its own file or its network; null: the source
+   * alone says so
+   */
+  readonly by_partner: boolean | null;
   /** made only where the event's mask allows analytics and cross-client (0x09) */
   readonly across: readonly AcrossIdentifier[];
 }
@@ -508,4 +537,20 @@ export interface ReferenceChanged {
   readonly version: number;
   /** the saved change, which says when it takes effect and who asked for it */
   readonly change_id: number;
+}
+
+/**
+ * An event came when its id was taken: another order had been settled under it. A rebuild that
+ * meets this event before that other one knows by it which of both was first.
+ */
+export interface TakenId {
+  readonly client_id: number;
+  /** that of the claim that came second */
+  readonly order_key: string;
+  /** uuid */
+  readonly event_id: string;
+  /** that of its dead letter; null if the event says the same as the first one */
+  readonly code: string | null;
+  /** that of its dead letter, which names the first event */
+  readonly message: string | null;
 }

@@ -16,12 +16,11 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { once } from "./once.mjs";
+import { Unprepared } from "./unprepared.mjs";
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const at = (...parts) => join(root, ...parts);
-
-/** A problem that only the user can solve. Its message is one sentence for people. */
-export class Unprepared extends Error {}
 
 const OLDEST_NODE = [20, 19];
 const OLDEST_JAVA = 17;
@@ -60,10 +59,14 @@ function run(what, file, args) {
   throw new Unprepared(`${what} failed${why}.${shown}`);
 }
 
+const packagesStamp = () => at("node_modules", ".tributary-stamp");
+const lockHash = () => hashOf(at("package-lock.json"));
+const hasPackages = () => read(packagesStamp()) === lockHash() && existsSync(at("node_modules", "typescript"));
+
 function installPackages(say) {
-  const stamp = at("node_modules", ".tributary-stamp");
-  const wanted = hashOf(at("package-lock.json"));
-  if (read(stamp) === wanted && existsSync(at("node_modules", "typescript"))) return;
+  if (hasPackages()) return;
+  const stamp = packagesStamp();
+  const wanted = lockHash();
   // A folder that npm finished for exactly this lock is used as it is. npm keeps a copy of the lock
   // in it.
   if (matchesLock()) return writeFileSync(stamp, wanted);
@@ -92,33 +95,34 @@ function matchesLock() {
   );
 }
 
-const SOURCES = [
+/** What a command may load; tests and benches are compiled with it. */
+export const PRODUCT = [
   ...["schemas", "stream", "infra", "domain", "processors", "edges", "sinks", "modules", "apps", "browser", "tools"],
-  ...["tests", "bench"],
 ];
+const SOURCES = [...PRODUCT, "tests", "bench"];
 
 const SINGLE_SOURCES = [
   ...["tsconfig.json", "package.json", "topics.ts", "edges.ts", "topology.ts"],
   "scripts/pixel.mjs",
 ];
 
-/** The time of the latest change of any compiled source, in ms. */
-function latestChange() {
+/** The time of the latest change of any compiled source in these folders, in ms. */
+function latestChange(folders = SOURCES) {
   let latest = 0;
-  const look = (path) => {
-    const stat = statSync(path, { throwIfNoEntry: false });
-    if (stat === undefined) return;
+  const look = (path, isFolder) => {
     // A folder's time changes when a file is added or removed.
-    latest = Math.max(latest, stat.mtimeMs);
-    if (stat.isDirectory())
-      for (const entry of readdirSync(path)) if (entry !== "node_modules") look(join(path, entry));
+    latest = Math.max(latest, statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
+    if (!isFolder) return;
+    for (const entry of readdirSync(path, { withFileTypes: true }))
+      if (entry.name !== "node_modules") look(`${path}/${entry.name}`, entry.isDirectory());
   };
-  for (const path of [...SINGLE_SOURCES, ...SOURCES]) look(at(path));
+  for (const file of SINGLE_SOURCES) look(at(file), false);
+  for (const folder of folders) if (existsSync(at(folder))) look(at(folder), true);
   return latest;
 }
 
-/** Whether dist/ was compiled from the sources as they are now. */
-export const isCompiled = () => Number(read(at("dist", ".compiled")) ?? 0) >= latestChange();
+/** Whether dist/ was compiled from the sources in these folders as they are now. */
+export const isCompiled = (folders = SOURCES) => Number(read(at("dist", ".compiled")) ?? 0) >= latestChange(folders);
 
 /** Compiles if a source is newer than the last complete compilation. */
 export function compile(say = () => undefined) {
@@ -256,21 +260,28 @@ function fetchValkey(requirements, folder) {
 
 /**
  * Everything that must be done before the first line of our own code can run.
- * @param {{ quiet?: boolean, withStack?: boolean }} options `withStack: false` leaves out what only
- * the embedded servers need.
+ * @param {{ quiet?: boolean, withStack?: boolean, withTests?: boolean }} options `withStack: false`
+ * leaves out what only the embedded servers need, `withTests: false` does not look at the files of
+ * tests and benches: every command looks, and they are a third of all files.
  * @throws {Unprepared}
  */
-export function prepare({ quiet = false, withStack = true } = {}) {
+export function prepare({ quiet = false, withStack = true, withTests = true } = {}) {
   const say = quiet ? () => undefined : (line) => console.error(line);
   checkNode();
   const needsKafka = withStack && !process.env.KAFKA_BROKERS;
   // Before the long work: a missing Java is reported now, not after the download of
   // everything else.
   if (needsKafka) checkJava();
-  // Prints progress, because a silent minute would look like a hang.
-  installPackages((line) => console.error(line));
+  once(
+    at(".tributary", "preparing.lock"),
+    () => hasPackages() && isCompiled(withTests ? SOURCES : PRODUCT),
+    () => {
+      // Prints progress, because a silent minute would look like a hang.
+      installPackages((line) => console.error(line));
+      compile(say);
+    },
+  );
   linkProgram();
-  compile(say);
   if (needsKafka) fetchJars(say);
 }
 

@@ -119,7 +119,8 @@ export interface MemoryOf<State> {
   readonly driver: "fast" | "durable";
   readonly keysOf: (event: Recorded<any>) => readonly string[];
   /**
-   * Names further keys to read, which depend on the values of `keysOf`. `stateOf` and `changes`
+   * Names further keys to read, which depend on the values of `keysOf`. It is asked again with the
+   * values of these keys behind the first ones, until it names no more. `stateOf` and `changes`
    * receive the keys of `keysOf` first, then these.
    */
   readonly furtherKeysOf?: (event: Recorded<any>, values: readonly any[]) => readonly string[];
@@ -192,6 +193,22 @@ export interface Conflict {
 }
 
 /**
+ * How a stage records that an id was taken: its event came when an event under another record key,
+ * on another partition, had been decided under that id. A rebuild may read that partition later,
+ * and the record says even then which of both was first. Its topic has the key of the stage's own,
+ * and `idOf` of it is the id of the event.
+ */
+export interface TakenIdRecorder<In> {
+  readonly to: Topic<any>;
+  /** Null if the event says the same as the first one. */
+  readonly record: (event: Recorded<In>, conflict: Conflict | null) => object;
+  /** The conflict that `record` wrote down. */
+  readonly read: (data: any) => Conflict | null;
+  /** That of an event whose first one memory has lost, and which is only compared with it later. */
+  readonly awaits: Conflict;
+}
+
+/**
  * The processor's type decides, and the topics must fit it. NoInfer makes the compiler report each
  * error at the topic that does not fit. `name` is part of ids and consumer groups, so it never
  * changes.
@@ -212,6 +229,7 @@ export type Stage<In, Out, State, Facts, Reason extends string> = {
    * outputs are sent again.
    */
   readonly conflict?: (event: Recorded<NoInfer<In>>, outputs: readonly Recorded<unknown>[]) => Conflict | null;
+  readonly taken?: TakenIdRecorder<NoInfer<In>>;
 } & NoInfer<Needs<"memory", State, MemoryOf<State>>> &
   NoInfer<Needs<"facts", Facts, FactsFor<In, Facts>>>;
 
@@ -361,6 +379,7 @@ export interface AnyStage {
   readonly memory?: MemoryOf<any>;
   readonly facts?: FactsFor<any, any>;
   readonly conflict?: (event: Recorded<any>, outputs: readonly Recorded<unknown>[]) => Conflict | null;
+  readonly taken?: TakenIdRecorder<any>;
 }
 export type AnyEdge = { readonly is: "edge" } & Edge<any, any, any>;
 export type AnyFeed = { readonly is: "edge" } & Feed<any, any>;
@@ -484,7 +503,7 @@ export const remembersBy = <Value>(memory: {
   readonly keyedBy: string;
   readonly driver: "fast" | "durable";
   readonly keysOf: (event: Recorded<any>) => readonly string[];
-  /** Further sub-keys, which the values of `keysOf` name. */
+  /** Further sub-keys, which the values of `keysOf` name, or values of such keys. */
   readonly furtherKeysOf?: (event: Recorded<any>, values: readonly (Value | undefined)[]) => readonly string[];
   readonly encode: (value: Value) => Uint8Array;
   readonly decode: (bytes: Uint8Array) => Value;

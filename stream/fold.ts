@@ -5,6 +5,7 @@
 import type { AnyStage, AnyTopic, Conflict, Drop, Emit, Emitted, Outcome, Position, Recorded } from "./flow.ts";
 import type { LoadedMemory, MemoryWrite } from "./memory/memory.ts";
 import { type Recall, recall } from "./memory/recall.ts";
+import { nothingTaken, type TakenIds } from "./memory/taken-ids.ts";
 import type { InputMessage, OutputMessage } from "./messages.ts";
 import type { Counts } from "./ports.ts";
 import { type RecordedMessage, type RecordedOutcome, UnknownSchema, type Wire } from "./wire.ts";
@@ -48,6 +49,8 @@ export interface FoldResult {
   readonly next: readonly StageInput[];
   readonly outputs: readonly OutputMessage[];
   readonly refused: readonly StageRefusal[];
+  /** Records of events whose id was taken. They are no output: nothing reads them but a rebuild. */
+  readonly taken: readonly OutputMessage[];
   /** Null when the stage has no memory. The runner adds topic, partition and mark. */
   readonly remembers: Omit<MemoryWrite, "topic" | "partition" | "mark"> | null;
   readonly counts: Counts;
@@ -108,6 +111,7 @@ class FoldState {
   readonly next: StageInput[] = [];
   readonly outputs: OutputMessage[] = [];
   readonly refused: StageRefusal[] = [];
+  readonly taken: OutputMessage[] = [];
   readonly dropped = new Map<string, number>();
   readonly rejected = new Map<string, number>();
   emitting = 0;
@@ -116,6 +120,7 @@ class FoldState {
   readonly #hosted: HostedStage;
   readonly #wire: Wire;
   readonly #remembered: Recall;
+  readonly #takenIds: TakenIds;
   /**
    * Nearly every event of a stage goes to the same output as the one before it, so the last one is
    * cached.
@@ -125,10 +130,11 @@ class FoldState {
   /** The last answer of `lacking`. `#decide` reuses it, because nothing is noted in between. */
   #asked: { readonly event: Recorded<any>; readonly met: MetVersions } | null = null;
 
-  constructor(hosted: HostedStage, wire: Wire, remembered: Recall) {
+  constructor(hosted: HostedStage, wire: Wire, remembered: Recall, takenIds: TakenIds) {
     this.#hosted = hosted;
     this.#wire = wire;
     this.#remembered = remembered;
+    this.#takenIds = hosted.stage.taken === undefined ? nothingTaken : takenIds;
   }
 
   one(given: StageInput, factsOf: (event: Recorded<any>) => unknown): void {
@@ -137,11 +143,19 @@ class FoldState {
     if (decided !== undefined) {
       const recorded = this.#wire.decodeOutcome(decided);
       const conflict = this.#conflictWith(recorded, given.event);
+      this.#recordTaken(given.event, conflict);
       if (conflict !== null) this.#refuse(conflict.reason, given, conflict.message);
       else {
         this.recalled += 1;
         this.#answer(recorded, given);
       }
+      return;
+    }
+    // Memory does not know the first event of this id yet: it was lost, and is read again.
+    const taken = this.#takenIds.of(given.event);
+    if (taken !== undefined) {
+      if (taken === null) this.recalled += 1;
+      else this.#refuse(taken.reason, given, taken.message);
       return;
     }
     const outcome = this.#decide(given.event, factsOf(given.event));
@@ -176,13 +190,22 @@ class FoldState {
     return topic;
   }
 
-  /** The keys that an event names, their values, and the further keys that these values name. */
+  /**
+   * The keys that an event names, their values, and the further keys that these values name. Values
+   * of further keys that are loaded may name more of them.
+   */
   #met(event: Recorded<any>): MetVersions {
     const memory = this.#hosted.stage.memory!;
     const keys = memory.keysOf(event);
     if (keys.length === 0 && memory.furtherKeysOf === undefined) return metNothing;
-    const values = keys.map((key) => this.#remembered.meet(event, key));
-    return { keys, values, further: memory.furtherKeysOf?.(event, values) ?? [] };
+    const valuesOf = (of: readonly string[]) => of.map((key) => this.#remembered.meet(event, key));
+    const values = valuesOf(keys);
+    let further = memory.furtherKeysOf?.(event, values) ?? [];
+    for (let known = 0; further.length > known && this.#remembered.lacks(further).length === 0; ) {
+      known = further.length;
+      further = memory.furtherKeysOf!(event, [...values, ...valuesOf(further)]);
+    }
+    return { keys, values, further };
   }
 
   /** Runs the processor on the remembered state and notes the changes. */
@@ -216,6 +239,20 @@ class FoldState {
       if (error instanceof UnknownSchema) return null;
       throw error;
     }
+  }
+
+  /**
+   * Events of one partition are always read in one order. So a record is needed only if the first
+   * event of this id lies on another one.
+   */
+  #recordTaken(event: Recorded<any>, conflict: Conflict | null): void {
+    const { taken } = this.#hosted.stage;
+    const partition = this.#remembered.decidedOn(event.id);
+    if (taken === undefined || partition === undefined || partition === event.position.partition) return;
+    const { to } = taken;
+    const data = taken.record(event, conflict);
+    const made = { ...event, id: to.idOf(data), key: to.keyOf(data), data };
+    this.taken.push({ topic: to.name, key: made.key, value: this.#wire.encode(to, made, null) });
   }
 
   #refuse(reason: string, { event, source }: StageInput, message = reason): void {
@@ -276,11 +313,11 @@ class FoldState {
 export function* folding(
   hosted: HostedStage,
   given: readonly StageInput[],
-  { factsOf, loaded, wire, isDue }: FoldedWith,
+  { factsOf, loaded, wire, isDue, takenIds = nothingTaken }: FoldedWith,
 ): Generator<readonly string[], FoldResult, LoadedMemory | null> {
   const { name, memory } = hosted.stage;
   const remembered = recall(memory?.driver ?? "fast", loaded ?? nothingLoaded, memory ?? nothingRemembered);
-  const folding = new FoldState(hosted, wire, remembered);
+  const folding = new FoldState(hosted, wire, remembered, takenIds);
   const lacking = (one: StageInput): readonly string[] => {
     try {
       return folding.lacking(one.event);
@@ -291,14 +328,14 @@ export function* folding(
   const namesFurtherKeys = memory?.furtherKeysOf !== undefined;
   if (namesFurtherKeys) {
     // Collects the further keys of the whole batch first, so that most of them arrive in one load.
-    const keys = [...new Set(given.flatMap(lacking))];
-    if (keys.length > 0) remembered.learn(keys, (yield keys) ?? nothingLoaded);
+    const all = () => [...new Set(given.flatMap(lacking))];
+    for (let keys = all(); keys.length > 0; keys = all()) remembered.learn(keys, (yield keys) ?? nothingLoaded);
   }
   for (const one of given) {
     if (isDue()) yield [];
     if (namesFurtherKeys) {
-      const keys = lacking(one);
-      if (keys.length > 0) remembered.learn(keys, (yield keys) ?? nothingLoaded);
+      for (let keys = lacking(one); keys.length > 0; keys = lacking(one))
+        remembered.learn(keys, (yield keys) ?? nothingLoaded);
     }
     try {
       folding.one(one, factsOf);
@@ -306,7 +343,7 @@ export function* folding(
       throw new ProcessorThrew(name, one.source.offset, cause);
     }
   }
-  const { next, outputs, refused, emitting, emitted, dropped, rejected, recalled } = folding;
+  const { next, outputs, refused, taken, emitting, emitted, dropped, rejected, recalled } = folding;
   const encoded = (event: Recorded<unknown>, value: unknown): Uint8Array => {
     try {
       return memory!.encode(value);
@@ -318,6 +355,7 @@ export function* folding(
     next,
     outputs,
     refused,
+    taken,
     remembers: memory === undefined ? null : { stage: name, ...remembered.noted(encoded) },
     counts: {
       stage: name,
@@ -338,6 +376,8 @@ export interface FoldedWith {
   readonly loaded: LoadedMemory | null;
   readonly wire: Wire;
   readonly isDue: () => boolean;
+  /** What the log says of ids whose first event memory may not know. */
+  readonly takenIds?: TakenIds;
 }
 
 const neverDue = (): boolean => false;

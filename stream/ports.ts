@@ -42,6 +42,8 @@ export interface WriteCounts {
   readonly table: string;
   readonly rows: number;
   readonly rejected: number;
+  /** Records that no sink of the group could read; counted for its first. */
+  readonly unreadable?: number;
   /** Events that must not be stored any more, e.g. after an erasure. */
   readonly withheld?: number;
   readonly seconds: number;
@@ -82,10 +84,25 @@ export interface RunnerPorts extends LogPorts {
    * Batches may be missing, and the reader may return more than was asked for.
    */
   readonly past?: PastReader;
+  /**
+   * Reads all that a topic of the log holds now, or ranges of it, the batches of a partition in
+   * order. Heartbeats go out meanwhile.
+   */
+  readonly whole?: WholeReader;
+  /** The offsets that the group of the chain has committed, by partition. */
+  readonly committed?: (topic: string) => Promise<ReadonlyMap<number, number>>;
   readonly read: Read;
   readonly count: (counts: BatchCounts) => void;
 }
 
+export type WholeReader = (
+  topic: string,
+  onBatch: (batch: InputBatch) => Promise<void>,
+  heartbeat: () => Promise<void>,
+  ranges?: OffsetRanges,
+) => Promise<void>;
+/** By partition; others are not read. */
+export type OffsetRanges = ReadonlyMap<number, { readonly from: number; readonly until: number }>;
 export type PastReader = (topic: string, partition: number, from: number, until: number) => AsyncIterable<PastBatch>;
 /**
  * The messages between the offsets `from` and `until`. Messages that must not return, e.g. erased

@@ -1,6 +1,7 @@
 // Rebuilds lost memory by reading a partition again from the offset where memory ends up to the
 // offset that its group had committed.
 import type { Chain } from "./chain.ts";
+import type { KnownTaken } from "./memory/taken-reader.ts";
 import type { Control, InputBatch } from "./messages.ts";
 import type { RunnerPorts } from "./ports.ts";
 
@@ -23,6 +24,7 @@ export interface RebuildTurn {
   readonly rebuilding: Map<number, LostRange>;
   readonly batch: InputBatch;
   readonly control: Control;
+  readonly taken: KnownTaken;
   /** Not null while memory is being rebuilt. */
   readonly past: LostRange | null;
 }
@@ -32,11 +34,12 @@ type RunTurn<Turn extends RebuildTurn> = (turn: Turn) => Promise<void>;
  * Memory ends before this batch although the group had committed up to it. Reads the partition
  * again from where memory ends.
  */
-export const rereadFrom = ({ chain, ports, rebuilding, batch, control }: RebuildTurn, mark: number): void => {
+export const rereadFrom = ({ chain, ports, rebuilding, batch, control, taken }: RebuildTurn, mark: number): void => {
   const { topic, partition } = batch;
   const isSilent = chain.hosted.every(({ stage }) => stage.memory?.driver !== "durable");
   const past = { from: mark, until: batch.messages[0]!.offset, isSilent };
   rebuilding.set(partition, past);
+  taken.forget();
   ports.log.warn("memory.lost", { chain: chain.name, topic, partition, ...past });
   control.seek(mark);
 };

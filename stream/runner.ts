@@ -14,6 +14,8 @@ import {
   type StageRefusal,
 } from "./fold.ts";
 import type { LoadedMemory, Memory, MemoryWrite } from "./memory/memory.ts";
+import { nothingTaken, type TakenIds } from "./memory/taken-ids.ts";
+import { knownTaken } from "./memory/taken-reader.ts";
 import type { InputBatch, OutputMessage, ProcessBatch } from "./messages.ts";
 import type { RetriedStep, RunnerPorts } from "./ports.ts";
 import { type LostRange, type RebuildTurn, rereadFrom, runRebuilding } from "./rebuild.ts";
@@ -52,9 +54,12 @@ const retried = <T>({ ports, control }: Turn, name: RetriedStep, step: () => Pro
 const run = async (turn: Turn): Promise<void> => {
   const startedAt = performance.now();
   const decoded = await decode(turn);
+  const learn = <T>(step: () => Promise<T>): Promise<T> => retried(turn, "learn", step);
+  const steps = { retried: learn, heartbeat: turn.control.heartbeat };
+  const takenIds = await turn.taken.of(turn.batch, steps, turn.past !== null);
   let folded: readonly FoldResult[] | null = null;
   for (let folds = 1; folded === null; folds++) {
-    const chained = await foldChain(turn, decoded.given);
+    const chained = await foldChain(turn, decoded.given, takenIds);
     if (turn.mayLookBack && chained.mark < firstOf(turn.batch)) return rereadFrom(turn, chained.mark);
     const verdict = await remember(turn, chained.folded);
     if (verdict === "left") return;
@@ -79,7 +84,7 @@ const decode = async (turn: Turn): Promise<DecodedBatch> => {
  * Step 2: load facts and memory in bulk, then fold. A crash here costs nothing, because nothing is
  * stored or produced yet.
  */
-const foldChain = async (turn: Turn, events: readonly StageInput[]): Promise<FoldedChain> => {
+const foldChain = async (turn: Turn, events: readonly StageInput[], takenIds: TakenIds): Promise<FoldedChain> => {
   const folded: FoldResult[] = [];
   let mark = Number.POSITIVE_INFINITY;
   let given = events;
@@ -87,6 +92,7 @@ const foldChain = async (turn: Turn, events: readonly StageInput[]): Promise<Fol
     const one = await loadAndFold(hosted, given, turn.batch, turn.ports, {
       retried: (load) => retried(turn, "load", load),
       heartbeat: turn.control.heartbeat,
+      takenIds,
     });
     mark = Math.min(mark, one.mark);
     folded.push(one.folded);
@@ -117,8 +123,9 @@ const remember = async (turn: Turn, folded: readonly FoldResult[]): Promise<Verd
 };
 
 /**
- * Step 4: produce the recorded outputs and the dead letters. A crash here costs duplicates in the
- * log, with the same ids and contents. Returns false if the batch must be left.
+ * Step 4: produce the recorded outputs, the dead letters, and records of ids that were taken. A
+ * crash here costs duplicates in the log, with the same ids and contents. Returns false if the
+ * batch must be left.
  */
 const produce = async (turn: Turn, { unread }: DecodedBatch, folded: readonly FoldResult[]): Promise<boolean> => {
   const { chain, ports, batch, control, past } = turn;
@@ -126,6 +133,7 @@ const produce = async (turn: Turn, { unread }: DecodedBatch, folded: readonly Fo
     ...folded.map((one) => one.outputs),
     unread.map((one) => unreadLetter(ports, chain.name, batch, one)),
     ...folded.map((one) => one.refused.map((refused) => refusedLetter(turn, refused))),
+    ...folded.map((one) => one.taken),
   );
   if (!control.isCurrent()) return false;
   if (past?.isSilent !== true && outputs.length > 0) await retried(turn, "produce", () => ports.produce(outputs));
@@ -194,8 +202,9 @@ const dueEvery = (ms: number): (() => boolean) => {
 interface LoadSteps {
   readonly retried: <T>(load: () => Promise<T>) => Promise<T>;
   readonly heartbeat: () => Promise<void>;
+  readonly takenIds: TakenIds;
 }
-const atOnce: LoadSteps = { retried: (load) => load(), heartbeat: async () => undefined };
+const atOnce: LoadSteps = { retried: (load) => load(), heartbeat: async () => undefined, takenIds: nothingTaken };
 
 const keysOfAll = (memory: MemoryOf<any>, events: readonly Recorded<any>[]): ReadonlySet<string> => {
   const keys = new Set<string>();
@@ -212,7 +221,7 @@ export const loadAndFold = async (
   given: readonly StageInput[],
   { topic, partition }: Pick<InputBatch, "topic" | "partition">,
   { memories, read, wire }: Pick<RunnerPorts, "memories" | "read" | "wire">,
-  { retried, heartbeat }: LoadSteps = atOnce,
+  { retried, heartbeat, takenIds }: LoadSteps = atOnce,
 ): Promise<{ readonly folded: FoldResult; readonly mark: number }> => {
   const { name, memory, facts } = hosted.stage;
   const inputs = given.map(({ event }) => event);
@@ -223,7 +232,7 @@ export const loadAndFold = async (
   const keys = memory === undefined ? [] : [...keysOfAll(memory, inputs)];
   const eventIds = memory?.driver === "durable" ? [...new Set(inputs.map(({ id }) => id))] : [];
   const [loaded, factsOf] = await retried(() => Promise.all([load(keys, eventIds), look()]));
-  const steps = folding(hosted, given, { factsOf, loaded, wire, isDue: dueEvery(HEARTBEAT_MS) });
+  const steps = folding(hosted, given, { factsOf, loaded, wire, isDue: dueEvery(HEARTBEAT_MS), takenIds });
   let step = steps.next(null);
   while (!step.done) {
     const { value: further } = step;
@@ -283,9 +292,10 @@ const runUpTo = async (turn: Turn): Promise<void> => {
  */
 export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
   const rebuilding = new Map<number, LostRange>();
+  const taken = knownTaken(chain, ports);
   return (batch, control) => {
     const past = rebuilding.get(batch.partition);
-    const turn = { chain, ports, rebuilding, batch, control, past: null, mayLookBack: past === undefined };
+    const turn = { chain, ports, rebuilding, taken, batch, control, past: null, mayLookBack: past === undefined };
     return past === undefined ? runUpTo(turn) : runRebuilding(turn, past, runUpTo);
   };
 };

@@ -13,9 +13,13 @@ import type {
   Topology,
 } from "./flow.ts";
 
+/** The outputs of a stage, and where it records ids that were taken. */
+export const topicsWrittenBy = ({ to, taken }: Pick<AnyStage, "to" | "taken">): readonly AnyTopic[] =>
+  taken === undefined ? Object.values(to) : [...Object.values(to), taken.to];
+
 /** The topics that a node writes to. */
 const writtenBy = (node: Node): readonly AnyTopic[] => {
-  if (node.is === "stage") return Object.values(node.to);
+  if (node.is === "stage") return topicsWrittenBy(node);
   return node.is === "edge" ? [node.to] : [];
 };
 
@@ -67,7 +71,12 @@ const problemsOf = (nodes: readonly Node[]): readonly string[] => {
         `${node.name}: its memory ${node.memory.name} is keyed by ${node.memory.keyedBy}, but ` +
           `${node.from.name} by ${node.from.keyedBy}; memory never crosses partitions`,
       );
-    for (const output of Object.values(node.to))
+    if (node.taken !== undefined && node.taken.to.keyedBy !== node.from.keyedBy)
+      problems.push(
+        `${node.name}: ${node.taken.to.name} is keyed by ${node.taken.to.keyedBy}, but ${node.from.name} by ` +
+          `${node.from.keyedBy}; an id is taken by another key of the same kind`,
+      );
+    for (const output of topicsWrittenBy(node))
       if (output.keyedBy === node.from.keyedBy && output.partitions !== node.from.partitions)
         problems.push(
           `${node.name}: ${node.from.name} has ${node.from.partitions} partitions and ${output.name} ` +
@@ -135,7 +144,9 @@ export const draw = ({ nodes }: Topology): string => {
       const memory = node.memory ? `<br/>remembers ${node.memory.name} (${node.memory.driver})` : "";
       const facts = node.facts ? `<br/>looks up ${node.facts.name}` : "";
       lines.push(`  ${idOf(node.from.name)} --> ${id}["${node.name}${facts}${memory}"]`);
-      for (const [output, topic] of Object.entries(node.to)) lines.push(`  ${id} -- ${output} --> ${idOf(topic.name)}`);
+      const outputs = Object.entries(node.to);
+      if (node.taken !== undefined) outputs.push(["taken", node.taken.to]);
+      for (const [output, topic] of outputs) lines.push(`  ${id} -- ${output} --> ${idOf(topic.name)}`);
     }
   }
   return `flowchart LR\n${lines.join("\n")}\n`;

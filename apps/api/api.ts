@@ -36,6 +36,7 @@ export const api =
   async (scope: Scope): Promise<void> => {
     const opening = { scope, config, log };
     const { startedAt, version, metrics, ready } = await openApp("api", opening);
+    metrics.expect({ edges: ["api"] });
     const stores = await openStores(config, log, scope);
     const ports = { version, startedAt, ...(await openPorts(config, stores, log, scope)) };
     const app = apiApp(await routesOf(ports), serverPorts(config, stores, ports, { count: metrics.countRequest, log }));

@@ -94,10 +94,7 @@ export const commandFiles: readonly CommandFile[] = [
   {
     load: async () => (await import("./commands/money/waiting-items.ts")).waitingCommands,
     commands: {
-      waiting: known(
-        "lists refunds and decisions that found no line, lines that are held, and refunds that are void",
-        "postgres",
-      ),
+      waiting: known("lists what waits for a line or a person, and refunds that are void, with what helps", "postgres"),
     },
   },
   {

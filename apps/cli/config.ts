@@ -4,8 +4,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { readJson, type Secrets } from "../../infra/embedded/home.ts";
-import { readEnvironment, secretsIn, variables } from "../../infra/runtime/environment.ts";
-import { type Keyring, keyringOf } from "../../infra/runtime/keyring.ts";
+import { type Keyring, keyringOf, secretsIn } from "../../infra/runtime/keyring.ts";
 import type { ControlAddress } from "../../infra/runtime/stack-control.ts";
 import type { PublicHosts } from "../../modules/base/public-hosts.ts";
 import type { Demo } from "../../modules/running/installation/seed.ts";
@@ -74,9 +73,10 @@ export const redisUrl = (): string => process.env.REDIS_URL ?? readRun().service
 
 /**
  * Returns the public addresses of hosts, otherwise those of the stack whose servers are used;
- * undefined: not configured. Throws for a wrong one.
+ * undefined: not configured. Rejects for a wrong one. What checks settings is slow to load.
  */
-export const publicHosts = (): Pick<PublicHosts, "ingest" | "tracking"> => {
+export const publicHosts = async (): Promise<Pick<PublicHosts, "ingest" | "tracking">> => {
+  const { readEnvironment } = await import("../../infra/runtime/environment.ts");
   const { INGEST_URL, TRACKING_URL } = readEnvironment("the command line", ["INGEST_URL", "TRACKING_URL"], process.env);
   const { ingest, links } = process.env.POSTGRES_URL ? {} : (readRun().apps as Partial<Run["apps"]>);
   return { ingest: INGEST_URL ?? ingest?.url, tracking: TRACKING_URL ?? links?.url };
@@ -93,7 +93,7 @@ export const hiddenSecrets = (): readonly string[] => {
   const { services, control } = readJson<Partial<Run>>(`${homeOf()}/run.json`) ?? {};
   const urls = Object.entries(services ?? {}).map(([name, service]) => [name, "url" in service ? service.url : ""]);
   return [
-    ...secretsIn(Object.fromEntries(Object.keys(variables).map((name) => [name, process.env[name] ?? ""]))),
+    ...secretsIn(process.env),
     ...secretsIn(Object.fromEntries(urls)),
     ...textsIn(readJson<Secrets>(`${homeOf()}/secrets.json`)),
     ...(control === undefined ? [] : [control.token]),

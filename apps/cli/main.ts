@@ -3,7 +3,7 @@
 
 import { Command, CommanderError } from "commander";
 import { CommandRefused, UsageError } from "../../infra/runtime/command-errors.ts";
-import { redactorOf } from "../../infra/runtime/log.ts";
+import { redactorOf } from "../../infra/runtime/keyring.ts";
 import { printThrough, tell } from "../../infra/runtime/output.ts";
 import { RefusalError } from "../../modules/base/refusal.ts";
 import { commandFiles, fileOf, needsOf } from "./commands.ts";

@@ -1,6 +1,8 @@
 // Checks that the servers which a command needs answer, so that it ends within 5 s with the names
 // of those that are away or hang.
+import { askHttp } from "../../infra/outbound/ask-http.ts";
 import { within } from "../../infra/runtime/timing/time-limit.ts";
+import { guideOf } from "../../modules/base/alerts/guide.ts";
 import { addresses, redisUrl } from "./config.ts";
 
 export type Server = "postgres" | "clickhouse" | "redis" | "kafka" | "registry";
@@ -52,33 +54,29 @@ const askKafka = async (): Promise<void> => {
   await admin.close();
 };
 
-const askHttp = async (url: URL): Promise<void> => {
-  const { origin, username, password } = url;
-  const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  const authorization = `Basic ${Buffer.from(login).toString("base64")}`;
-  const headers: Record<string, string> = username === "" ? {} : { authorization };
-  const answer = await fetch(`${origin}${url.pathname}`, { headers, signal: AbortSignal.timeout(ANSWER_MS) });
-  await answer.arrayBuffer();
-  if (answer.status >= 500) throw new Error(`it answers ${answer.status}`);
+/** The user and password of the address go with it. */
+const askUrl = async (url: URL): Promise<void> => {
+  const { status } = await askHttp(url, { timeoutMs: ANSWER_MS });
+  if (status >= 500) throw new Error(`it answers ${status}`);
 };
 
 const servers: Readonly<Record<Server, ServerCheck>> = {
   postgres: {
     name: "Postgres",
     address: () => ofUrl(addresses().postgresUrl),
-    page: "docs/runbooks/postgres-restored.md",
+    page: guideOf("relational_store")!.page,
     ask: askPostgres,
   },
   clickhouse: {
     name: "ClickHouse",
     address: () => ofUrl(addresses().clickhouseUrl),
-    page: "docs/runbooks/clickhouse-lost.md",
-    ask: () => askHttp(new URL("/ping", addresses().clickhouseUrl)),
+    page: guideOf("analytics_store")!.page,
+    ask: () => askUrl(new URL("/ping", addresses().clickhouseUrl)),
   },
   redis: {
     name: "Redis",
     address: () => ofUrl(redisUrl()),
-    page: "docs/runbooks/redis-lost.md",
+    page: guideOf("cache_store")!.page,
     ask: askRedis,
   },
   kafka: {
@@ -87,14 +85,14 @@ const servers: Readonly<Record<Server, ServerCheck>> = {
       addresses()
         .brokers.replace(/^\w+:\/\/(?:[^@/]*@)?/, "")
         .replace(/\?.*$/, ""),
-    page: "docs/runbooks/broker-lost.md",
+    page: guideOf("event_log")!.page,
     ask: askKafka,
   },
   registry: {
     name: "the schema registry",
     address: () => ofUrl(addresses().registryUrl),
     page: "docs/operate.md#events-are-late",
-    ask: () => askHttp(new URL("/subjects", addresses().registryUrl)),
+    ask: () => askUrl(new URL("/subjects", addresses().registryUrl)),
   },
 };
 

@@ -7,6 +7,7 @@ import { authenticator } from "../../infra/http/tokens.ts";
 import { pingPostgres } from "../../infra/postgres/ping.ts";
 import { need } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
+import { homeFolderOf, watchDisks } from "../../infra/runtime/metrics/disk-room.ts";
 import type { Scope } from "../../infra/runtime/scope.ts";
 import { lastResortHeld } from "../../infra/spool/last-resort.ts";
 import { progressOf } from "../../modules/figures/receipts/progress.ts";
@@ -44,9 +45,11 @@ export const ingest =
   async (scope: Scope): Promise<void> => {
     const opening = { scope, config, log };
     const app = await openApp("ingest", opening);
+    await scope.open("disks", () => watchDisks({ home: homeFolderOf(config) }, app.metrics));
     const edge = await openEdge({ ...opening, edges, metrics: app.metrics, connections: 3 });
     const stores = await openStores(opening, edge);
     const routes = await openRoutes(opening, { app, edge, stores });
+    app.metrics.expect({ edges: routes.edges.map(({ name }) => name) });
     const served = await serve(opening, ingestHost(routes, config.TRUSTED_PROXIES, log));
     const clients = () => need(stores.reference.reference() !== undefined, "the clients are not known yet");
     await app.ready({ ...edge.checks, clients }, served);

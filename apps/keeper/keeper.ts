@@ -10,6 +10,7 @@ import { openObjects } from "../../infra/objects/open.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { need } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
+import { folderOf, watchDisks } from "../../infra/runtime/metrics/disk-room.ts";
 import type { Metrics } from "../../infra/runtime/metrics.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { keepDoing, type Schedule, SILENT_MS } from "../../infra/runtime/timing/schedule.ts";
@@ -24,10 +25,12 @@ import { sourceFactsOf } from "../../modules/intake/sources/source-facts.ts";
 import { openSources } from "../../modules/intake/sources/source-picture.ts";
 import { letterSources } from "../../modules/log/dead-letters/failure.ts";
 import { openSuppressions, type Suppressions } from "../../modules/privacy/suppressions.ts";
+import { probeNames } from "../../modules/running/repair/incident.ts";
 import { edgesOf, feedsOf } from "../../stream/topology.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
+import { figures } from "./figures.ts";
 import {
   archivePurge,
   archiveRetention,
@@ -41,7 +44,7 @@ import {
 import { deadLetterIndex, deadLetterRetries, type LetterPorts } from "./schedules/dead-letters.ts";
 import { openJobs } from "./schedules/jobs.ts";
 import { lastResort } from "./schedules/last-resort.ts";
-import { ledgerBalance, moneyDays } from "./schedules/money-days.ts";
+import { moneyDays } from "./schedules/money-days.ts";
 import { openMoves } from "./schedules/moves.ts";
 import { nightly } from "./schedules/nightly.ts";
 import { forgetting, outbox } from "./schedules/outbox.ts";
@@ -85,6 +88,8 @@ export const keeper =
   async (scope: Scope): Promise<void> => {
     const opening = { scope, config, log };
     const { metrics, ready } = await openApp("keeper", opening, "the schedules have not begun yet");
+    metrics.expect({ probes: probeNames });
+    await scope.open("disks", () => watchDisks({ objects: folderOf(config.OBJECT_STORE_URL) }, metrics));
     const checks: Record<string, () => void> = {};
     const kafka = openKafka({
       brokers: config.KAFKA_BROKERS,
@@ -170,6 +175,7 @@ const beginWork = async (frame: Frame): Promise<void> => {
   await beginLogWork(work, suppressions);
   await beginJobs(work);
   await beginIntake(work, suppressions);
+  await beginFigures(work);
 };
 
 /**
@@ -182,7 +188,6 @@ const beginBooks = async (work: Work): Promise<void> => {
   await begin(forgetting(pool));
   await begin(forgettingRequests(pool));
   await begin(moneyDays(pool));
-  await begin(ledgerBalance(pool, metrics));
   await begin(rollups(pool, clickhouse));
   await begin(rollupHours(pool, ofHours));
   await begin(waiting(pool, metrics, Date.now));
@@ -199,6 +204,13 @@ const beginRetention = async ({ pool, clickhouse, objects, log, begin }: Work): 
   await begin(recordingRetention(pool, objects, Date.now));
   await begin(identityRetention(pool, Date.now));
   await begin(leadRetention(pool, Date.now));
+};
+
+/** Begins what reads figures for the metrics alone. */
+const beginFigures = async ({ config, pool, clickhouse, metrics, begin }: Work): Promise<void> => {
+  const hasMailServer = config.SMTP_URL !== undefined;
+  for (const schedule of figures({ pool, clickhouse, topology: pipeline, hasMailServer, metrics }))
+    await begin(schedule);
 };
 
 /** Begins the work on the log itself: events of the last resort, replays, and moves of groups. */
@@ -222,13 +234,13 @@ const beginJobs = async ({ config, scope, pool, registry, produce, log, begin }:
 
 /** Begins dead letters and pulls, which admit events as an edge does. */
 const beginIntake = async (work: Work, { hides }: Suppressions): Promise<void> => {
-  const { config, scope, pool, kafka, wire, produce, metrics, log, begin, beginWired } = work;
+  const { config, scope, pool, kafka, wire, produce, log, begin, beginWired } = work;
   const { TRIBUTARY_SECRET: keyring } = config;
   const facts = await openFacts(work, pool);
   const moreFacts = await openMoreFacts(work, pool);
   const readmit: LetterPorts["readmit"] = (kept, letter) =>
     readmitted({ keyring, wire, facts, moreFacts, clock: Date.now }, kept, letter);
-  const ofLetters = { topology: pipeline, pool, kafka, wire, produce, readmit, hides, metrics, log };
+  const ofLetters = { topology: pipeline, pool, kafka, wire, produce, readmit, hides, log };
   for (const open of [deadLetterIndex, deadLetterRetries])
     await beginWired(await scope.open("dead letters", () => open(ofLetters)));
   const ofPulls = { pool, kafka, wire, produce, keyring, facts, hides, log, signal: scope.closing };

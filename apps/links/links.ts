@@ -5,11 +5,13 @@ import { openApp, serve } from "../../infra/http/app/open-app.ts";
 import { directHost } from "../../infra/http/direct/direct-host.ts";
 import { need } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
+import { homeFolderOf, watchDisks } from "../../infra/runtime/metrics/disk-room.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { openReference } from "../../modules/catalog/reference/reference.ts";
 import { openEdge } from "../../modules/intake/path/edge.ts";
 import { clientFactsOf } from "../../modules/intake/path/facts.ts";
 import { openQuotas } from "../../modules/intake/quotas/quotas.ts";
+import { edgesOf } from "../../stream/topology.ts";
 import type { Config } from "./config.ts";
 import { visitRoute } from "./visit-route.ts";
 
@@ -28,6 +30,8 @@ export const links =
   async (scope: Scope): Promise<void> => {
     const opening = { scope, config, log };
     const { metrics, ready } = await openApp("links", opening);
+    metrics.expect({ edges: edgesOf(linkEdges).map(({ name }) => name) });
+    await scope.open("disks", () => watchDisks({ home: homeFolderOf(config) }, metrics));
     const edge = await openEdge({
       ...opening,
       edges: linkEdges,

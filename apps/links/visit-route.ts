@@ -76,9 +76,15 @@ export const visitRoute = (parts: VisitParts): DirectRoute => {
     },
   };
 };
-/** A click can earn a commission. */
-const visitSize = ({ path, query }: Visit) =>
-  ({ side: "open", events: 1, bytes: path.length + query.length, movesMoney: true }) as const;
+/**
+ * A click can earn a commission. A visit has no body: what is stored of it as it was sent is its
+ * address, its referrer and its browser.
+ */
+const visitSize = ({ host, path, query, request: { headers } }: Visit) => {
+  const sent = [host, path, query, headers.referer ?? "", headers["user-agent"] ?? ""];
+  const bytes = sent.reduce((sum, { length }) => sum + length, 0);
+  return { side: "open", events: 1, bytes, movesMoney: true } as const;
+};
 
 const notFound = (): Problem => new Problem("not_found", "no link of this code leads anywhere");
 
@@ -147,7 +153,7 @@ const stored = async (
     header: headersOf(visit),
   };
   const taken = await edge.take({ events: [body] }, arrival, facts);
-  for (const stored of taken.stored) await stored;
+  await taken.stored;
   return taken.accepted;
 };
 

@@ -204,9 +204,7 @@ const admit = async (
     const why = { code, message: field === null ? message : `${field} ${message}` };
     kept.push(refusedLetter(declared, { clientId: facts.clientId, arrival, body: alone }, why, keyring));
   }
-  await (kept.length === 0 && taken.stored.length === 1
-    ? taken.stored[0]
-    : Promise.all([...taken.stored, path.store(kept, "pixel")]));
+  await (kept.length === 0 ? taken.stored : Promise.all([taken.stored, path.store(kept, "pixel")]));
   // The sender repeats the request: stored events stay the same, and the others are kept then.
   if (isOver) throw tooMany();
   if (taken.accepted > withheld) seen("taken", "", taken.accepted - withheld);

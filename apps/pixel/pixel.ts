@@ -7,6 +7,7 @@ import { directHost } from "../../infra/http/direct/direct-host.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { need } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
+import { homeFolderOf, watchDisks } from "../../infra/runtime/metrics/disk-room.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { openPixels } from "../../modules/catalog/pixel/pixel-picture.ts";
 import { shownConfig } from "../../modules/catalog/pixel/shown-config.ts";
@@ -33,6 +34,8 @@ export const pixel =
   async (scope: Scope): Promise<void> => {
     const opening = { scope, config, log };
     const { metrics, ready } = await openApp("pixel", opening);
+    metrics.expect({ edges: ["pixel"] });
+    await scope.open("disks", () => watchDisks({ home: homeFolderOf(config) }, metrics));
     const { pool, secrets, way, checks } = await openEdge({ ...opening, edges: pixelEdges, metrics, connections: 3 });
     const { reference, settingsOf, sightings, quotas } = await openKnown(pool, log, scope);
     const script = readScript("r.js");

@@ -1,5 +1,6 @@
 // POST /replay: one chunk of a recorded visit. The host repeats all checks of the script, and
 // answers once the chunk is stored.
+import { spelling } from "../../domain/ids.ts";
 import { maskInForce } from "../../domain/personal/consent.ts";
 import { send, type Visit } from "../../infra/http/direct/direct-host.ts";
 import { perSecond } from "../../infra/http/direct/per-second.ts";
@@ -73,7 +74,7 @@ export const takeRecording = (ports: RecordingPorts): ((visit: Visit) => Promise
     const network = networkOf(visit.address);
     const hasTicket = ticket !== null && ports.tickets.isGood(ticket, { clientId, network, now: receivedAt });
     const sender = senderOf(visit.address);
-    return { chunk, device: known.identify.plain(chunk.did), mask, receivedAt, sender, network, hasTicket };
+    return { chunk, device: known.identify.plain(spelling(chunk.did)), mask, receivedAt, sender, network, hasTicket };
   };
 
   return async (visit) => {

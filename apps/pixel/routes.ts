@@ -66,7 +66,10 @@ const isMalformed = (error: unknown): boolean =>
   error instanceof Problem &&
   (error.kind === "payload_too_large" || (error.kind === "bad_request" && error.headers.Connection === undefined));
 
-/** Always answers with the image, because the page shows no problem to a reader. */
+/**
+ * Always answers with the image, because the page shows no problem to a reader. Its status says
+ * whether the event was taken: a browser shows the image of any status, and repeats none.
+ */
 const image =
   ({ take, count, now }: PixelRoutes) =>
   async (visit: Visit): Promise<void> => {
@@ -80,14 +83,19 @@ const image =
       done(taken);
       send(visit, 200, { ...headers, ...(taken.isSeen ? deviceCookie(visit, did) : {}) }, GIF);
     } catch (error) {
-      if (isOverLimit(error)) return send(visit, 200, headers, GIF);
-      if (!(error instanceof Unavailable)) throw error;
-      send(visit, 503, { ...headers, "Retry-After": String(error.retryAfterSec) }, GIF);
+      const refused = refusalOf(error);
+      if (refused === undefined) throw error;
+      send(visit, refused.status, { ...headers, "Retry-After": refused.retryAfter }, GIF);
     }
   };
 
-const isOverLimit = (error: unknown): boolean =>
-  error instanceof QuotaSpent || (error instanceof Problem && error.kind === "rate_limited");
+const refusalOf = (error: unknown): { readonly status: number; readonly retryAfter: string } | undefined => {
+  if (error instanceof Unavailable) return { status: 503, retryAfter: String(error.retryAfterSec) };
+  if (error instanceof QuotaSpent) return { status: 429, retryAfter: String(error.retryAfterSec) };
+  return error instanceof Problem && error.kind === "rate_limited"
+    ? { status: 429, retryAfter: String(error.headers["Retry-After"] ?? 1) }
+    : undefined;
+};
 
 const config =
   ({ configOf, replay, now }: PixelRoutes) =>

@@ -3,6 +3,7 @@ import { uploadEdges } from "../../edges/upload.ts";
 import { openApp, serve } from "../../infra/http/app/open-app.ts";
 import { need } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
+import { homeFolderOf, watchDisks } from "../../infra/runtime/metrics/disk-room.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { openReference } from "../../modules/catalog/reference/reference.ts";
 import { openImporter } from "../../modules/intake/imports/run/importer.ts";
@@ -21,6 +22,8 @@ export const upload =
   async (scope: Scope): Promise<void> => {
     const opening = { scope, config, log };
     const { metrics, ready, version, startedAt } = await openApp("upload", opening);
+    metrics.expect({ edges: ["parts"] });
+    await scope.open("disks", () => watchDisks({ home: homeFolderOf(config) }, metrics));
     const edge = await openEdge({ ...opening, edges: uploadEdges, metrics, connections: 4 });
     const { reference } = await scope.open("reference", () => {
       const onError = (error: unknown) => log.warn("reference.not_refreshed", { error });

@@ -9,7 +9,7 @@ import { openRounds } from "../../infra/runtime/timing/rounds.ts";
 export interface LagPorts {
   readonly kafka: Pick<Kafka, "admin">;
   readonly groups: readonly { readonly name: string; readonly reads: { readonly name: string } }[];
-  readonly metrics: Pick<Metrics, "setLag">;
+  readonly metrics: Pick<Metrics, "setLag" | "setKnown">;
   readonly log: Pick<Log, "warn">;
   readonly everyMs?: number;
   readonly withinMs?: number;
@@ -44,9 +44,14 @@ const lagRound = ({ ask }: LastingAdmin, { groups, metrics }: Pick<LagPorts, "gr
   let waitingSince: Readonly<Record<string, number>> = {};
   return async (): Promise<void> => {
     const since: Record<string, number> = {};
+    const unknown = (error: unknown): never => {
+      for (const { name } of groups) metrics.setLag(name, null);
+      metrics.setKnown("group_lag", false);
+      throw error;
+    };
     for (const { name, reads } of groups) {
       const now = Date.now();
-      const lags = await ask((admin) => admin.lag(name, [reads.name]));
+      const lags = await ask((admin) => admin.lag(name, [reads.name])).catch(unknown);
       const partitions = lags.map(({ topic, partition, lag, committed }) => {
         const place = `${name}/${topic}/${partition}@${committed}`;
         if (lag > 0) since[place] = waitingSince[place] ?? now;
@@ -54,6 +59,7 @@ const lagRound = ({ ask }: LastingAdmin, { groups, metrics }: Pick<LagPorts, "gr
       });
       metrics.setLag(name, partitions);
     }
+    metrics.setKnown("group_lag", true);
     waitingSince = since;
   };
 };

@@ -4,7 +4,7 @@ import type { Pool } from "pg";
 import { openRegistry, type Registry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
-import type { ConsumerSettings, Kafka } from "../../infra/kafka/kafka.ts";
+import { type ConsumerSettings, type Kafka, wholeReader } from "../../infra/kafka/kafka.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import { openObjects } from "../../infra/objects/open.ts";
 import { postgresMemory } from "../../infra/postgres/durable-memory.ts";
@@ -36,6 +36,7 @@ import type { LogPorts, Retry, RunnerPorts, SinkPorts } from "../../stream/ports
 import { runner } from "../../stream/runner.ts";
 import { copyRunner } from "../../stream/sink/copy-runner.ts";
 import { sinkRunner } from "../../stream/sink/sink-runner.ts";
+import { topicsWrittenBy } from "../../stream/topology.ts";
 import type { Config } from "./config.ts";
 
 // A step is tried for 60 s, within which every fault must be over (docs/design/laws.md L1). After
@@ -174,12 +175,13 @@ const logPorts = (
 /**
  * Called once a worker, so that the snapshots in which stages look things up are in memory once.
  */
-const stagePorts = ({ config, log, metrics }: Host, parts: Parts): RunnerPorts => {
+const stagePorts = ({ config, log, metrics, kafka }: Host, parts: Parts): RunnerPorts => {
   const { pool, redis, reference } = parts;
   const views = viewsOf(config, parts, parts.secrets.confirmed, log);
   return {
     ...parts.log,
     memories: { fast: redisMemory(redis, `${config.KAFKA_TOPIC_PREFIX}memory`), durable: postgresMemory(pool) },
+    whole: wholeReader(kafka),
     read: readOf(reference === undefined ? views : { ...views, reference: reference.source }),
     count: metrics.countBatch,
   };
@@ -206,7 +208,7 @@ const processOfChain = (
   group: Extract<Group, { is: "chain" }>,
   host: Host,
   parts: Parts,
-  ofStages: Omit<RunnerPorts, "past">,
+  ofStages: Omit<RunnerPorts, "past" | "committed">,
 ) => {
   const { objects, log, pool, suppressions } = parts;
   const stages = group.chain.hosted.map(({ stage }) => ({ name: stage.name, revision: stage.revision ?? 1 }));
@@ -216,12 +218,24 @@ const processOfChain = (
     since: () => Date.now() - RELEARNT_MS,
     withheld: withheldBy(objects, log.wire, group.reads, withholds),
   });
-  return revised(
-    runner(group.chain, { ...ofStages, past }),
+  const committed = async (topic: string): Promise<ReadonlyMap<number, number>> => {
+    const admin = await host.kafka.admin();
+    return admin.committed(group.name, topic).finally(() => admin.close());
+  };
+  const started = () => runner(group.chain, { ...ofStages, past, committed });
+  let process = started();
+  const reader = revised(
+    (batch, control) => process(batch, control),
     (topic, partition, offset) =>
       recordRevisions(pool, stages, { group: group.name, topic, partition, offset, instance }),
     log.retry,
   );
+  // Between two memberships memory may have been restored from a backup.
+  const onJoin = (): void => {
+    process = started();
+    reader.onJoin();
+  };
+  return { ...reader, onJoin };
 };
 
 const topicsOf = (groups: readonly Group[]): readonly AnyTopic[] => [
@@ -229,7 +243,7 @@ const topicsOf = (groups: readonly Group[]): readonly AnyTopic[] => [
     groups.flatMap((group) =>
       group.is !== "chain"
         ? [group.reads]
-        : group.chain.hosted.flatMap(({ stage }) => [stage.from, ...Object.values(stage.to)]),
+        : group.chain.hosted.flatMap(({ stage }) => [stage.from, ...topicsWrittenBy(stage)]),
     ),
   ),
 ];

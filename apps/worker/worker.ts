@@ -8,6 +8,7 @@ import {
   stageReading,
 } from "../../infra/kafka/kafka.ts";
 import type { Log } from "../../infra/runtime/log.ts";
+import { folderOf, watchDisks } from "../../infra/runtime/metrics/disk-room.ts";
 import type { Scope } from "../../infra/runtime/scope.ts";
 import { heldAmong, recordHosting } from "../../modules/log/groups/group-holds.ts";
 import type { Group } from "../../modules/log/groups/hosting.ts";
@@ -18,6 +19,7 @@ import type { Topology } from "../../stream/flow.ts";
 import type { Config } from "./config.ts";
 import { reportLag } from "./lag.ts";
 import { type Host, openRunners, type Runners } from "./runners.ts";
+import { seriesOf } from "./series.ts";
 
 /** The app, for `run` of infra/runtime/scope.ts. Returns once every group has been joined. */
 export const worker =
@@ -25,6 +27,8 @@ export const worker =
   async (scope: Scope): Promise<void> => {
     const opening = { scope, config, log };
     const { metrics, ready } = await openApp("worker", opening, "the groups are not joined yet");
+    metrics.expect(seriesOf(groups));
+    await scope.open("disks", () => watchDisks({ objects: folderOf(config.OBJECT_STORE_URL) }, metrics));
     const kafka = openKafka({
       brokers: config.KAFKA_BROKERS,
       clientId: `tributary-${config.INSTANCE_NAME}`,

@@ -31,7 +31,8 @@ const hashed = (key: string, value: unknown): unknown => {
   // A lone surrogate has no form in UTF-8.
   const text = given.replace(/[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]/g, (at) => (at[1] ? at : "\ufffd"));
   if (text === "") return undefined;
-  return HASHED.test(text) ? text.toLowerCase() : sha256(personalForm(key.toLowerCase().replace(/[_-]/g, ""), text));
+  const kind = key.toLowerCase().replace(/[_-]|sha256/g, "");
+  return HASHED.test(text) ? text.toLowerCase() : sha256(personalForm(kind, text));
 };
 
 let left = 0;

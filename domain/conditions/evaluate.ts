@@ -4,7 +4,7 @@ import { digitsOf } from "../money.ts";
 import type { Condition } from "../reference/reference.ts";
 import { boundOf, comparedTo, type ValueSpan } from "./comparison.ts";
 import { type Leaf, walk } from "./condition.ts";
-import { kindOf, readerOf, type Subject } from "./fields.ts";
+import { comparedReaderOf, comparedValueOf, kindOf, type Subject } from "./fields.ts";
 
 /**
  * `path` is the JSON pointer of the deciding leaf: in `all` the first that failed, in `any` the
@@ -24,9 +24,9 @@ type Test = (subject: Subject) => boolean;
 type Decide = (subject: Subject) => number;
 
 /**
- * Compiles a checked condition (docs/design/contracts.md, "Records"). Texts are compared exactly,
- * amounts as exact decimals in the event's currency, and dates in the time of Mexico City. Throws
- * on an unchecked condition.
+ * Compiles a checked condition (docs/design/contracts.md, "Records"). Texts are compared exactly
+ * (coupons without case and outer space), amounts as exact decimals in the event's currency, and
+ * dates in the time of Mexico City. Throws on an unchecked condition.
  */
 export const compile = (condition: Condition): Evaluate => {
   const held: Verdict[] = [];
@@ -62,8 +62,10 @@ const firstOrLast =
 
 const testOf = (leaf: Leaf): Test => (kindOf(leaf.field) === "money" ? moneyTest(leaf) : valueTest(leaf));
 
-const valueTest = ({ field, op, value }: Leaf): Test => {
-  const read = readerOf(field);
+const valueTest = (leaf: Leaf): Test => {
+  const { field, op } = leaf;
+  const read = comparedReaderOf(field);
+  const value = comparedValueOf(leaf);
   switch (op) {
     case "exists":
       return (subject) => (read(subject) !== undefined) === value;

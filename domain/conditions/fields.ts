@@ -1,7 +1,7 @@
 // The fields that a condition may use, and how each is read from an event.
 import type { Enrichment, EventReceived } from "../../schemas/generated.ts";
 import { conditionTexts } from "../../schemas/generated-fields.ts";
-import { mayName, type Props, propsOf } from "./props.ts";
+import { codeOf, codePartOf, mayName, type Props, propsOf } from "./props.ts";
 import { queryValueOf, type UrlParts, urlPartsOf } from "./url-parts.ts";
 
 /**
@@ -86,16 +86,37 @@ export const readerOf = (field: string): ReadField => {
   throw new RangeError(`there is no field ${field}`);
 };
 
+const propReader = (path: readonly string[]): ReadField => {
+  const name = path[0]!;
+  return (subject) => at(subject.propsNaming(name), path);
+};
+
+const coupon = propReader(["coupon"]);
+/** Reads a field in the form in which it is compared: coupons without case and outer space. */
+export const comparedReaderOf = (field: string): ReadField =>
+  field === "coupon"
+    ? (subject) => {
+        const given = coupon(subject);
+        return typeof given === "string" ? codeOf(given) : given;
+      }
+    : readerOf(field);
+/** The value of a comparison in the same form. `exists` and other fields have it as it is. */
+export const comparedValueOf = ({ field, op, value }: Comparison): unknown => {
+  if (field !== "coupon" || op === "exists") return value;
+  if (Array.isArray(value)) return value.map(codeOf);
+  return op === "eq" || op === "ne" ? codeOf(value as string) : codePartOf(value as string);
+};
+interface Comparison {
+  readonly field: string;
+  readonly op: string;
+  readonly value: unknown;
+}
+
 /** The path to a value inside the props: `props.cart.items` is ["cart", "items"]. */
 export const pathOf = (field: string): readonly string[] => field.slice(propsPrefix.length).split(".");
 /** The parameter name in a field `url.query.<name>`. Undefined for any other field. */
 export const queryNameOf = (field: string): string | undefined =>
   field.startsWith(queryPrefix) ? field.slice(queryPrefix.length) : undefined;
-
-const propReader = (path: readonly string[]): ReadField => {
-  const name = path[0]!;
-  return (subject) => at(subject.propsNaming(name), path);
-};
 
 /**
  * Only own properties of objects: a name like `constructor` must not find an inherited property,

@@ -4,7 +4,7 @@
 import { hash } from "node:crypto";
 import type { AcrossIdentifier } from "../../schemas/generated.ts";
 import type { Identify } from "./identify.ts";
-import { personalForm } from "./personal-form.ts";
+import { personalForm, personalForms } from "./personal-form.ts";
 
 /**
  * The consent bits for analytics and for linking across clients (docs/design/contracts.md,
@@ -56,5 +56,11 @@ const sha256Of = (kind: "email" | "phone", given: unknown): string | undefined =
 /**
  * The hashes of an e-mail address or phone number that the log may hold under the second pepper.
  */
-export const acrossHashes = (kind: "email" | "phone", value: string, identify: Identify): readonly string[] =>
-  acrossIdentifiers({ [kind]: value }, identify).map(({ identifier }) => identifier);
+export const acrossHashes = (kind: "email" | "phone", value: string, identify: Identify): readonly string[] => {
+  const { across } = identify;
+  if (across === undefined) return [];
+  const current = acrossIdentifiers({ [kind]: value }, identify).map(({ identifier }) => identifier);
+  // Before form 3 an address was hashed with what stood around it.
+  const former = kind === "phone" ? [] : personalForms(kind, value.trim()).filter((form) => EMAIL.test(form));
+  return [...new Set([...current, ...former.map((form) => across(hash("sha256", form, "hex")))])];
+};

@@ -2,7 +2,7 @@
 // and the check of each record.
 import type { Conversion, EventAttributed, EventReceived, TopicName } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
-import { leadSubject, uuidOf } from "../ids.ts";
+import { leadSubject, spelling, spellingsOf, uuidOf } from "../ids.ts";
 import { acrossHashes } from "./across.ts";
 import type { Identify } from "./identify.ts";
 import { personalHashes, scrubText } from "./personal-data.ts";
@@ -26,10 +26,13 @@ const orderSubject = (orderId: string): string => uuidOf("order", orderId);
  * must be suppressed.
  */
 export const subjectsOf = (kind: SubjectKind, value: string, identify: Identify): readonly string[] => {
-  if (kind === "did") return [identify.plain(value)];
-  if (kind === "order_id") return [orderSubject(value)];
+  // Records of before ids had one spelling hold them as they were sent.
+  const spelt = [...new Set([value, ...spellingsOf(value)])];
+  if (kind === "did") return spelt.map(identify.plain);
+  if (kind === "order_id") return spelt.map(orderSubject);
   // If the id looks like an e-mail address, the log holds its hash instead.
-  if (kind === "client_lead_id") return [...new Set([value, scrubText(value, identify).value])].map(leadSubject);
+  if (kind === "client_lead_id")
+    return [...new Set(spelt.flatMap((id) => [id, scrubText(id, identify).value]))].map(leadSubject);
   return [...personalHashes(kind, value, identify), ...acrossHashes(kind, value, identify)];
 };
 
@@ -87,7 +90,7 @@ const speaksOf = (people: Moments, text: string | null, at: UnixMs): boolean =>
  */
 const leadSubjectsIn = ({ t, lead_key: key, props }: EventReceived): readonly string[] => {
   const id = t === "lead_submit" ? ownLeadId(props) : undefined;
-  return [...(key === null ? [] : [key]), ...(id === undefined ? [] : [leadSubject(id)])];
+  return [...(key === null ? [] : [key]), ...(id === undefined ? [] : [id, spelling(id)].map(leadSubject))];
 };
 const ownLeadId = (props: string): string | undefined => {
   try {
@@ -98,10 +101,13 @@ const ownLeadId = (props: string): string | undefined => {
   }
 };
 
+const isOrderHidden = (orders: Moments, orderId: string, at: UnixMs): boolean =>
+  [orderId, spelling(orderId)].some((id) => isHidden(orders, orderSubject(id), at));
+
 const hidesEvent = ({ devices, people, leads, orders }: OfClient, event: EventReceived, at: UnixMs): boolean =>
   isHidden(devices, event.did, at) ||
   (leads.size > 0 && leadSubjectsIn(event).some((subject) => isHidden(leads, subject, at))) ||
-  (orders.size > 0 && event.order_id !== null && isHidden(orders, orderSubject(event.order_id), at)) ||
+  (orders.size > 0 && event.order_id !== null && isOrderHidden(orders, event.order_id, at)) ||
   [event.props, event.url, event.ref].some((text) => speaksOf(people, text, at));
 
 const hidesAttributed = (own: OfClient, { data: { event, enrichment }, at }: Recorded<EventAttributed>): boolean =>
@@ -113,7 +119,7 @@ const hidesConversion = ({ devices, people, orders }: OfClient, { data }: Record
   isHidden(devices, data.customer, data.occurred_at) ||
   isHidden(devices, data.device, data.occurred_at) ||
   speaksOf(people, data.customer, data.occurred_at) ||
-  (orders.size > 0 && data.order_id !== null && isHidden(orders, orderSubject(data.order_id), data.occurred_at));
+  (orders.size > 0 && data.order_id !== null && isOrderHidden(orders, data.order_id, data.occurred_at));
 
 /** Tests by topic. Ledger entries name conversions and partners but no person, so amounts stay. */
 const hidesIn: { readonly [Name in TopicName]?: (own: OfClient, event: Recorded<any>) => boolean } = {

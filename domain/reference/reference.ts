@@ -31,6 +31,8 @@ export interface Client extends RowTimes {
   readonly identity_link: boolean;
   /** Days from the event until its commission is payable, by event type. Absent means 0. */
   readonly hold_days: Readonly<Record<string, number>>;
+  /** The age in hours up to which the time of a server counts for money. */
+  readonly late_hours: number;
   readonly fraud_review: number;
   readonly fraud_reject: number;
   readonly fraud_nightly: NightlyThresholds;

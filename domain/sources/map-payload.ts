@@ -1,5 +1,6 @@
 // Maps a payload of a source to our fields. Pure, and the same for real payloads and for trying out
 // a draft mapping.
+import { meetingId } from "../ids.ts";
 import { endOf, kindOf, readPath, type SourcePath, valueAt } from "./path.ts";
 import { type LogicalField, logicalFields, type ReadMapping, type SourceMapping } from "./source.ts";
 
@@ -72,6 +73,11 @@ export const mapPayload = (
     const read = coercions[field](value);
     if (read === undefined)
       return { code: "bad_field", field, path: path?.text ?? null, found: kindOf(value), hint: hints[field] };
+    // All payloads with one placeholder would be one event.
+    if (field === "dedup_key" && meetingId(read as string) === null) {
+      if (needsKey) return { ...missing(field, payload, fields), found: "a placeholder" };
+      continue;
+    }
     mapped[field] = read;
   }
   for (const field of needsKey ? (["event_name", "dedup_key"] as const) : (["event_name"] as const))

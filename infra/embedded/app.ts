@@ -5,6 +5,7 @@ import type { AppLogin } from "../postgres/logins.ts";
 import { variables, variablesOfModule } from "../runtime/environment.ts";
 import type { StackConfig } from "./config.ts";
 import { type Charge, STOP_MS } from "./keep-running.ts";
+import { isFree } from "./ports.ts";
 import type { Place } from "./service.ts";
 import { answersHttp } from "./services/http-health.ts";
 
@@ -80,6 +81,10 @@ export function chargeOfApp(
     healthy: () => answersHttp(`${appUrls(ports, app, config).ops_url}${app.ready ?? "/readyz"}`),
     prepare: async () => {
       if (!existsSync(file)) throw new Error(`${file} is missing; compile first: npm run build.`);
+      // Another program there would answer for the app before the app has found its port taken.
+      for (const port of [ports[app.name]!, ports[`${app.name}-ops`]!])
+        if (!(await isFree(port)))
+          throw new Error(`port ${port} of ${app.name} is used by another program; end it, or start the stack again.`);
     },
     env: () => ({ ...ownVariables(app, { ...config.inherited, ...env, ...appEnv }), ...app.env }),
     readyWithinMs: READY_MS,

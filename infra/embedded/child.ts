@@ -1,18 +1,27 @@
 // One spawned process: its start time distinguishes it from a later process of the same number; it
-// can be asked to end, and killed.
+// can be asked to end, and killed. Its log has two generations of bounded size, also while it is
+// written.
 import { execFileSync, spawn } from "node:child_process";
-import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
+import {
+  closeSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
 import { type Identity, isAlive, startOf } from "../runtime/lock.ts";
 import { until } from "../runtime/timing/wait-until.ts";
 import type { Command } from "./service.ts";
 
 export interface Child extends Identity {
+  /** Where its own words begin in the log, in bytes; 0 once the log was cut since. */
+  readonly logFrom: () => number;
   readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
 }
-
-// A larger log is kept once under `.1`, so that a stack that runs for weeks cannot fill the disk:
-// there are two generations of about this size.
-const LOG_LIMIT_BYTES = 20 * 1024 * 1024;
 
 /** True for a process that SIGSTOP holds: it is alive, and reacts only to SIGCONT and SIGKILL. */
 export function isPaused(pid: number): boolean {
@@ -38,8 +47,8 @@ export async function spawnChild(
   log: string,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<Child> {
-  if (existsSync(log) && statSync(log).size > LOG_LIMIT_BYTES) renameSync(log, `${log}.1`);
   const output = openSync(log, "a", 0o600);
+  const from = statSync(log).size;
   try {
     const child = spawn(command.file, command.args, {
       cwd: command.cwd,
@@ -55,9 +64,30 @@ export async function spawnChild(
       child.once("spawn", resolve);
       child.once("error", reject);
     });
-    return { pid: child.pid!, started: startOf(child.pid!) ?? "", exited };
+    const bounds = boundLog(log);
+    void exited.then(bounds.end);
+    const logFrom = () => (bounds.cuts() === 0 ? from : 0);
+    return { pid: child.pid!, started: startOf(child.pid!) ?? "", exited, logFrom };
   } finally {
     closeSync(output);
+  }
+}
+
+/**
+ * The processor time that a process has used so far, in seconds; null if the system does not say.
+ */
+export function processorSecondsOf(pid: number): number | null {
+  try {
+    if (process.platform !== "linux") {
+      const text = execFileSync("ps", ["-o", "time=", "-p", String(pid)], { encoding: "utf8" }).trim();
+      return text.split(":").reduce((sum, part) => sum * 60 + Number(part), 0);
+    }
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // Fields 14 and 15, in ticks of a hundredth of a second; field 3 is the first behind the name.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return (Number(fields[11]) + Number(fields[12])) / 100;
+  } catch {
+    return null;
   }
 }
 
@@ -91,3 +121,51 @@ export async function endProcess(identity: Identity, name: NodeJS.Signals, deadl
     return false;
   }
 }
+
+/**
+ * A larger log is kept once under `.1`, so that a stack that runs for weeks cannot fill the disk.
+ */
+const LIMIT_BYTES = 20 * 1024 * 1024;
+const LOOK_MS = 5_000;
+const PIECE_BYTES = 1024 * 1024;
+
+interface BoundSettings {
+  readonly limitBytes?: number;
+  readonly lookMs?: number;
+}
+
+/** Looks after a log until `end` is called. The log exists, and its process appends to it. */
+export const boundLog = (log: string, { limitBytes = LIMIT_BYTES, lookMs = LOOK_MS }: BoundSettings = {}) => {
+  let cuts = 0;
+  const look = (): void => {
+    try {
+      if (statSync(log).size <= limitBytes) return;
+      cutLog(log);
+      cuts += 1;
+    } catch {
+      // The log was removed, or the disk is full: the next look may find it better.
+    }
+  };
+  look();
+  const timer = setInterval(look, lookMs).unref();
+  return { cuts: () => cuts, end: () => clearInterval(timer) };
+};
+
+/**
+ * Copies the log to `.1` and empties it. Its process keeps the same open file, and goes on at the
+ * new end, because it appends. Lines between the last read and the cut, a moment, are lost.
+ */
+const cutLog = (log: string): void => {
+  const draft = `${log}.1.new`;
+  const [from, to] = [openSync(log, "r+"), openSync(draft, "w", 0o600)];
+  try {
+    const piece = Buffer.allocUnsafe(PIECE_BYTES);
+    for (let read = readSync(from, piece); read > 0; read = readSync(from, piece)) writeSync(to, piece, 0, read);
+    renameSync(draft, `${log}.1`);
+    ftruncateSync(from, 0);
+  } finally {
+    closeSync(from);
+    closeSync(to);
+    rmSync(draft, { force: true });
+  }
+};

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../runtime/timing/wait-until.ts";
-import { type Child, endProcess, isPaused, signal, spawnChild } from "./child.ts";
+import { type Child, endProcess, isPaused, processorSecondsOf, signal, spawnChild } from "./child.ts";
 import type { Roster } from "./roster.ts";
 import type { Command } from "./service.ts";
 
@@ -16,6 +16,7 @@ export interface Charge {
   /** Runs before every spawn and repairs the remains of a killed predecessor. */
   readonly prepare: () => Promise<void>;
   readonly env: () => Readonly<Record<string, string | undefined>>;
+  /** Without progress: a start that still works has as much time again. */
   readonly readyWithinMs: number;
   readonly stopSignal: NodeJS.Signals;
   readonly stopWithinMs: number;
@@ -137,9 +138,12 @@ class Keeper implements KeptProcess {
     );
     const ends = [died.signal, this.#leaving.signal, ...(charge.signal ? [charge.signal] : [])];
     try {
-      await until(`${name} is ready`, charge.readyWithinMs, charge.healthy, AbortSignal.any(ends));
+      const worksOn = working(born, charge.readyWithinMs);
+      await until(`${name} is ready`, charge.readyWithinMs, charge.healthy, AbortSignal.any(ends), worksOn);
+      // It may have died while its last answer was under way.
+      died.signal.throwIfAborted();
     } catch (error) {
-      throw new Error(`${(error as Error).message}; ${lastWords(charge.log)}`, { cause: error });
+      throw new Error(`${(error as Error).message}; ${lastWords(charge.log, born.logFrom())}`, { cause: error });
     }
     this.#isWell = true;
     const seconds = ((performance.now() - began) / 1000).toFixed(1);
@@ -228,9 +232,27 @@ export async function keep(
   return keeper;
 }
 
-/** The end of a log, short enough for one line on a screen. */
-function lastWords(log: string): string {
-  const lines = readFileSync(log, "utf8").trimEnd().split("\n");
+/**
+ * Returns a function that says whether the child has worked since it was last asked. A machine with
+ * forty busy processes gives each of them a twentieth of a core, and an app that only waits for
+ * something uses less than a hundredth.
+ */
+const working = ({ pid }: Child, everyMs: number): (() => boolean) => {
+  const began = performance.now();
+  let before = 0;
+  return () => {
+    const now = processorSecondsOf(pid) ?? before;
+    const gained = now - before;
+    before = now;
+    return gained * 1_000 > everyMs * WORKING_SHARE && performance.now() - began < LONGEST_START_MS;
+  };
+};
+const WORKING_SHARE = 0.02;
+const LONGEST_START_MS = 600_000;
+
+/** The end of what was logged from this byte on, short enough for one line on a screen. */
+function lastWords(log: string, from: number): string {
+  const lines = readFileSync(log).subarray(from).toString("utf8").trimEnd().split("\n");
   const output =
     lines.findLast((line) => /error|fatal|exception|refused|denied|not found/i.test(line) && !/^\s+at /.test(line)) ??
     lines.at(-1) ??

@@ -60,9 +60,10 @@ export async function choosePorts(home: Home, names: readonly string[]): Promise
   };
   try {
     const free = freePorts(guards);
+    const isOurs = reservation(guards);
     for (const name of names) {
       const before = kept[name];
-      if (isPort(before) && (await isFree(before))) {
+      if (isPort(before) && (await isOurs(before)) && (await isFree(before))) {
         chosen.push({ name, port: before });
         continue;
       }
@@ -80,6 +81,25 @@ export async function choosePorts(home: Home, names: readonly string[]): Promise
 
 const isPort = (port: unknown): port is number =>
   typeof port === "number" && Number.isInteger(port) && port > 0 && port < 65_536;
+
+/**
+ * Whether the block of an earlier port can be reserved again. Another stack may have chosen from it
+ * while ours did not run, and its servers may not listen yet.
+ */
+const reservation = (guards: Server[]): ((port: number) => Promise<boolean>) => {
+  const asked = new Map<number, boolean>();
+  return async (port) => {
+    const first = port - (port % BLOCK);
+    // The first port of a block, or one outside the range, was written into the file by hand.
+    if (port === first || port < LOWEST || port >= HIGHEST) return true;
+    if (!asked.has(first)) {
+      const guard = await listening(first);
+      asked.set(first, guard !== undefined);
+      if (guard !== undefined) guards.push(guard.unref());
+    }
+    return asked.get(first)!;
+  };
+};
 
 /**
  * Yields free ports, block by block. It listens on the first port of each block, which reserves the

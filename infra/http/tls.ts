@@ -11,6 +11,8 @@ export interface TlsFiles {
   readonly certFile: string;
   readonly keyFile: string;
   readonly log: Pick<Log, "info" | "error">;
+  /** Called with the certificate at the start, and whenever another one is used. */
+  readonly onUse?: (certificate: string) => void;
   /** How often the files are checked. */
   readonly lookMs?: number;
 }
@@ -52,6 +54,7 @@ const found = async ({ certFile, keyFile }: TlsFiles): Promise<Certificate | Err
 const secureServer = (options: ServerOptions, listener: RequestListener, tls: TlsFiles): SecureServer => {
   const first = { cert: readFileSync(tls.certFile, "utf8"), key: readFileSync(tls.keyFile, "utf8") };
   const server = createSecureServer({ ...options, ...contextOf(first), handshakeTimeout: HANDSHAKE_MS }, listener);
+  tls.onUse?.(first.cert);
   let seen = stateOf(first);
   let isLooking = false;
   const look = async (): Promise<void> => {
@@ -65,6 +68,7 @@ const secureServer = (options: ServerOptions, listener: RequestListener, tls: Tl
     try {
       if (now instanceof Error) throw now;
       server.setSecureContext(contextOf(now));
+      tls.onUse?.(now.cert);
       tls.log.info("tls.renewed");
     } catch (error) {
       tls.log.error("tls.not_renewed", { error });

@@ -18,6 +18,7 @@ export { copyReading, durableReading, sinkReading, stageReading } from "./fetch-
 export type { Producer, ProducerSettings } from "./producer.ts";
 export { appendedAt, peek, placeOf } from "./records.ts";
 export type { TopicSetting } from "./topic-settings.ts";
+export { wholeReader } from "./whole.ts";
 
 export interface Kafka extends LogReplay {
   /**

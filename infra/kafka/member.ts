@@ -2,6 +2,7 @@
 // rests for the work on it.
 import type { Control, FetchedBatch } from "../../stream/messages.ts";
 import { classify } from "../runtime/errors.ts";
+import { type Progress, watchProgress } from "../runtime/timing/progress.ts";
 import { retry } from "../runtime/timing/retry.ts";
 import { onOutOfRange } from "./client/repairs.ts";
 import type { ClientBatch, ClientConsumer } from "./client/types.ts";
@@ -46,6 +47,12 @@ export interface ConsumerSettings {
 class EndOfClient extends Error {
   readonly retriable = false;
 }
+
+/**
+ * A batch whose work stands still for longer ends the member. It has lost its partitions by then,
+ * and a process that holds them again and reads nothing would be seen by no one.
+ */
+const SESSIONS_OF_SILENCE = 2;
 
 /** The same broker would give the same answer again: the client must join the group again. */
 const membershipTypes = new Set([
@@ -171,21 +178,32 @@ export class Member {
     const topic = batch.topic.slice(this.#prefix.length);
     this.#sought.delete(`${batch.topic}-${partition}`);
     const membership: Membership = { lost: undefined };
-    const control = this.#controlOf(given, membership);
+    const progress = watchProgress(
+      `${topic}/${partition}@${batch.firstOffset()}`,
+      SESSIONS_OF_SILENCE * this.#sessionMs,
+    );
+    const control = this.#controlOf(given, membership, progress);
     try {
       checkWhole(topic, batch);
       const highWatermark = Number(batch.highWatermark);
-      await this.#settings.onBatch({ topic, partition, messages: messagesOf(batch), highWatermark }, control);
+      const work = this.#settings.onBatch({ topic, partition, messages: messagesOf(batch), highWatermark }, control);
+      await Promise.race([work, progress.stuck]);
     } catch (error) {
       // The client can join again after this error; it would retry any other one for ever on the
       // same record.
       if (membership.lost !== undefined) throw membership.lost;
       this.#crash(error as Error);
       throw new EndOfClient("a batch could not be finished", { cause: error });
+    } finally {
+      progress.end();
     }
   }
 
-  #controlOf({ batch, isRunning, isStale, ...client }: ClientBatch, membership: Membership): Control {
+  #controlOf(
+    { batch, isRunning, isStale, ...client }: ClientBatch,
+    membership: Membership,
+    { during }: Progress,
+  ): Control {
     const { topic, partition } = batch;
     const place = `${topic}-${partition}`;
     const startedIn = this.#generation;
@@ -209,18 +227,18 @@ export class Member {
         !isStale() &&
         this.#generation === startedIn &&
         this.silentMs() < this.#sessionMs,
-      heartbeat: () => asMember(client.heartbeat),
+      heartbeat: () => during("a heartbeat", () => asMember(client.heartbeat)),
       commit: async (nextOffset) => {
         if (nextOffset <= (this.#committed.get(place) ?? -1)) return;
         if (nextOffset > Number(batch.lastOffset()) + 1) throw new Error(`${place}: ${nextOffset} is beyond the batch`);
         // The batch's own function is used, because the consumer's does nothing once stop() has
         // begun (infra/kafka/README.md K7).
-        await asMember(() =>
-          retry(() => this.#commits.commit(batch, nextOffset, client.commitOffsetsIfNecessary), {
-            deadlineMs: this.#sessionMs,
-            isTransient: (error) => !isOfMembership(error) && classify(error) === "transient",
-          }),
-        );
+        const tries = {
+          deadlineMs: this.#sessionMs,
+          isTransient: (error: unknown) => !isOfMembership(error) && classify(error) === "transient",
+        };
+        const once = () => this.#commits.commit(batch, nextOffset, client.commitOffsetsIfNecessary);
+        await during("a commit", () => asMember(() => retry(once, tries)));
         this.#committed.set(place, nextOffset);
         client.resolveOffset(String(nextOffset - 1));
       },

@@ -25,6 +25,9 @@ interface Part {
   readonly count: number;
 }
 
+const isUnderWay = ({ messages, taken, unacknowledged }: QueuedPublish): boolean =>
+  taken + unacknowledged > messages.length;
+
 export interface QueueSettings {
   readonly deadlineMs: number;
   readonly maxWaiting: { readonly messages: number; readonly bytes: number };
@@ -148,13 +151,17 @@ export class Queue {
       (this.#inFlight === 0 || this.#queued >= CHUNK_MESSAGES)
     ) {
       const { chunk, parts } = this.#nextChunk();
-      if (chunk.count === 0) continue;
+      if (chunk.count === 0) break;
       this.#inFlight++;
       void this.#deliver(chunk, parts);
     }
   }
 
-  /** Takes waiting messages, oldest first. The rest of a settled call is skipped. */
+  /**
+   * Takes waiting messages, oldest first. The rest of a settled call is skipped. A request that
+   * fails is repeated while others are under way, so no two of them have messages of one call: a
+   * call that fits into a request is not cut, and the rest of a larger one waits for its beginning.
+   */
   #nextChunk(): { readonly chunk: Chunk; readonly parts: readonly Part[] } {
     const chunk = new Chunk();
     const parts: Part[] = [];
@@ -162,6 +169,7 @@ export class Queue {
     for (const part of this.#queue) {
       if (chunk.isFull()) break;
       const from = part.taken;
+      if (!part.isSettled && (isUnderWay(part) || !chunk.takes(part.messages.length, part.bytes))) break;
       if (!part.isSettled)
         while (part.taken < part.messages.length && !chunk.isFull())
           chunk.add(this.#prefix, part.messages[part.taken++]!);

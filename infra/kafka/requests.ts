@@ -30,6 +30,11 @@ export class Chunk {
     return this.count >= CHUNK_MESSAGES || this.bytes >= CHUNK_BYTES;
   }
 
+  /** Whether so much may be added; anything may be to an empty one. */
+  takes(count: number, bytes: number): boolean {
+    return this.count === 0 || (this.count + count <= CHUNK_MESSAGES && this.bytes + bytes <= CHUNK_BYTES);
+  }
+
   add(prefix: string, message: OutputMessage): void {
     // Nearly always the topic of the previous message.
     const group = message.topic === this.#topic ? this.#group! : this.#groupOf(prefix, message.topic);

@@ -24,23 +24,50 @@ const words = (text: string): string =>
       form.toUpperCase() === "B" ? Buffer.from(of, "base64").toString("utf8") : quoted(of.replaceAll("_", " ")),
     );
 
+/** A head and its body: a whole mail, or one part of it. */
+interface Part {
+  readonly head: string;
+  readonly body: string;
+}
+const partOf = (text: string): Part => {
+  const end = text.indexOf("\n\n");
+  return end < 0 ? { head: text, body: "" } : { head: text.slice(0, end), body: text.slice(end + 2) };
+};
+
+/** The headers of a part come in any order. */
+const header = ({ head }: Part, name: string): string =>
+  (new RegExp(`^${name}:(.*(?:\\n[ \\t].*)*)`, "im").exec(head)?.[1] ?? "").replace(/\n[ \t]/g, " ").trim();
+
+/** Parts of our mails lie two deep; a mail of others may claim any depth. */
+const DEEPEST = 5;
+const leavesOf = (part: Part, depth = 0): readonly Part[] => {
+  const boundary = /^multipart\/.*boundary="?([^";]+)/i.exec(header(part, "Content-Type"))?.[1];
+  if (boundary === undefined || depth > DEEPEST) return [part];
+  const [, ...parts] = `\n${part.body}`.split(`\n--${boundary}`);
+  return parts
+    .filter((text) => !text.startsWith("--"))
+    .flatMap((text) => leavesOf(partOf(text.replace(/^[ \t]*\n/, "")), depth + 1));
+};
+
+const decoded = (part: Part): string => {
+  const encoding = header(part, "Content-Transfer-Encoding").toLowerCase();
+  if (encoding === "base64") return Buffer.from(part.body, "base64").toString("utf8");
+  return encoding === "quoted-printable" ? quoted(part.body) : part.body;
+};
+
 export const readMail = (raw: string): ReadMail => {
-  const mail = raw.replaceAll("\r\n", "\n");
-  const head = mail.slice(0, mail.indexOf("\n\n") < 0 ? mail.length : mail.indexOf("\n\n"));
-  const header = (name: string): string =>
-    (new RegExp(`^${name}:(.*(?:\\n[ \\t].*)*)`, "im").exec(head)?.[1] ?? "").replace(/\n[ \t]/g, " ").trim();
-  const part = (type: string): string => {
-    const found = new RegExp(`content-type: ${type}[^]*?\\n\\n([^]*?)(?:\\n--|$)`, "i").exec(mail);
-    if (found === null) return "";
-    const way = /content-transfer-encoding: ([\w-]+)/i.exec(found[0])?.[1]?.toLowerCase();
-    if (way === "base64") return Buffer.from(found[1]!, "base64").toString("utf8");
-    return way === "quoted-printable" ? quoted(found[1]!) : found[1]!;
+  const mail = partOf(raw.replaceAll("\r\n", "\n"));
+  const leaves = leavesOf(mail);
+  const textOf = (type: string): string => {
+    // A part that names no type is plain text (RFC 2045, 5.2).
+    const found = leaves.find((part) => (header(part, "Content-Type") || "text/plain").toLowerCase().startsWith(type));
+    return found === undefined ? "" : decoded(found);
   };
   return {
-    to: header("To").replace(/^.*<|>.*$/g, ""),
-    subject: words(header("Subject")),
-    messageId: header("Message-ID"),
-    text: part("text/plain"),
-    html: part("text/html"),
+    to: header(mail, "To").replace(/^.*<|>.*$/g, ""),
+    subject: words(header(mail, "Subject")),
+    messageId: header(mail, "Message-ID"),
+    text: textOf("text/plain"),
+    html: textOf("text/html"),
   };
 };

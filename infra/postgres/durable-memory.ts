@@ -23,6 +23,7 @@ interface LoadedRow {
   readonly id: string;
   readonly event_id: string;
   readonly offset: string;
+  /** Of a state its version, of an outcome the partition on which it was decided. */
   readonly version: string;
   readonly bytes: Buffer;
 }
@@ -70,7 +71,7 @@ const remember = (
 };
 
 /**
- * migrations/postgres/005_memory.sql has the tables, 286 and 288 the functions. Errors of the
+ * migrations/postgres/005_memory.sql has the tables, 288 and 311 the functions. Errors of the
  * database are thrown unchanged.
  */
 export const postgresMemory = (pool: Pool): Memory => ({
@@ -79,16 +80,19 @@ export const postgresMemory = (pool: Pool): Memory => ({
     const { rows } = await pool.query<LoadedRow>({ ...LOAD, values });
     const versions = new Map<string, readonly Version[]>();
     const outcomes = new Map<string, Uint8Array>();
+    const partitions = new Map<string, number>();
     let mark: number | null = null;
     for (const { part, id, event_id, offset, version, bytes } of rows) {
       if (part === "state")
         versions.set(id, [
           { eventId: event_id, offset: Number(offset), version: Number(version), value: unpacked(bytes) },
         ]);
-      else if (part === "outcome") outcomes.set(id, unpacked(bytes));
-      else mark = Number(offset);
+      else if (part === "outcome") {
+        outcomes.set(id, unpacked(bytes));
+        partitions.set(id, Number(version));
+      } else mark = Number(offset);
     }
-    return { versions, outcomes, truncated: new Map(), mark };
+    return { versions, outcomes, partitions, truncated: new Map(), mark };
   },
 
   remember: async (batch) => {

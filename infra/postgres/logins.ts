@@ -40,7 +40,8 @@ export const appLogins: Readonly<Record<AppLogin, Login>> = {
   ingest: {
     role: "tributary_app_ingest",
     base: "tributary_host",
-    // Edges of the release before log in as this one too, and take on nothing but the first two.
+    // Edges of the release before log in as this one too, and take on the first two alone. The
+    // third goes with what tributary_edge keeps for them: docs/security.md, "One release later".
     groups: ["tributary_reference", "tributary_edge", "tributary_upload"],
   },
   links: { role: "tributary_app_links", base: "tributary_host", groups: ["tributary_reference"] },

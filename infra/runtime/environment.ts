@@ -304,30 +304,3 @@ export const readEnvironment = <Names extends Variable>(
     );
   return Object.freeze(parsed.data) as unknown as Environment<Names>;
 };
-
-const ADDRESS = /^[a-z0-9+]+:\/\/([^:@/?]*):([^?]*)@/i;
-const base64 = (text: string): string => Buffer.from(text).toString("base64");
-const decoded = (text: string): string => {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-};
-
-/**
- * The parts of these variables that must not be shown: the secrets of the installation, and the
- * password of each address in three forms: unchanged, decoded, and as clients send it (Basic, SASL
- * plain).
- */
-export const secretsIn = (values: Readonly<Record<string, unknown>>): readonly string[] =>
-  Object.entries(values).flatMap(([name, value]) => {
-    if (name === "TRIBUTARY_SECRET")
-      return typeof value === "string"
-        ? value.split(",").map((member) => decoded(member.trim().replace(/^pepper:/, "")))
-        : [...(value as Keyring).accepted, (value as Keyring).pepper].map((secret) => secret.trim());
-    const [, user, password] = typeof value === "string" ? (ADDRESS.exec(value) ?? []) : [];
-    if (user === undefined || !password) return [];
-    const [login, plain] = [decoded(user), decoded(password)];
-    return [password, plain, base64(`${login}:${plain}`), base64(`\0${login}\0${plain}`), base64(plain)];
-  });

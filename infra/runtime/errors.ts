@@ -3,24 +3,23 @@
 
 import type { Verdict } from "../../stream/ports.ts";
 
-/** The request is valid but cannot be served now: the same request may succeed later. */
-export class Unavailable extends Error {
+abstract class Later extends Error {
+  /** When the same request may succeed. */
   readonly retryAfterSec: number;
   constructor(message: string, retryAfterSec: number) {
     super(message);
-    this.name = "Unavailable";
     this.retryAfterSec = retryAfterSec;
   }
 }
 
+/** The request is valid but cannot be served now: the same request may succeed later. */
+export class Unavailable extends Later {
+  override readonly name = "Unavailable";
+}
+
 /** The sender has used up what it may send for now. */
-export class QuotaSpent extends Error {
-  readonly retryAfterSec: number;
-  constructor(message: string, retryAfterSec: number) {
-    super(message);
-    this.name = "QuotaSpent";
-    this.retryAfterSec = retryAfterSec;
-  }
+export class QuotaSpent extends Later {
+  override readonly name = "QuotaSpent";
 }
 
 /** Makes a readiness check: throws an error with `otherwise` unless the condition holds. */

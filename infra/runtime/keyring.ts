@@ -1,5 +1,6 @@
 // The secrets of an installation as TRIBUTARY_SECRET lists them, so that one can replace another
-// while both are valid.
+// while both are valid; and how secrets are censored in texts. It loads no package, because every
+// command censors what it prints.
 
 export interface Keyring {
   /** Signs and seals from now on. */
@@ -53,3 +54,52 @@ export const keyringOf = (text: string): Keyring => {
   if (accepted.length === 0) throw new Error(`nothing signs: put a secret in front of the ${PEPPER} one, ${CURE}`);
   return Object.freeze({ newest: accepted[0]!, accepted, pepper: secrets.at(-1)! });
 };
+
+export const CENSORED = "[redacted]";
+/** Shorter secrets may be ordinary words. */
+const MIN_LENGTH = 6;
+
+/**
+ * Replaces these values in a text, in plain, escaped and percent-encoded form, and all text that
+ * matches the patterns.
+ */
+export const redactorOf = (
+  secrets: readonly string[],
+  patterns: readonly string[] = [],
+): ((text: string) => string) => {
+  const forms = secrets
+    .filter((secret) => secret.length >= MIN_LENGTH)
+    .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)])
+    .sort((a, b) => b.length - a.length)
+    .map((form) => form.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"));
+  if (forms.length + patterns.length === 0) return (text) => text;
+  const found = new RegExp([...new Set(forms), ...patterns].join("|"), "g");
+  return (text) => text.replace(found, CENSORED);
+};
+
+const ADDRESS = /^[a-z0-9+]+:\/\/([^:@/?]*):([^?]*)@/i;
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};
+
+/**
+ * The parts of these variables that must not be shown: the secrets of the installation, and the
+ * password of each address in three forms: unchanged, decoded, and as clients send it (Basic, SASL
+ * plain).
+ */
+export const secretsIn = (values: Readonly<Record<string, unknown>>): readonly string[] =>
+  Object.entries(values).flatMap(([name, value]) => {
+    if (name === "TRIBUTARY_SECRET")
+      return typeof value === "string"
+        ? value.split(",").map((member) => decoded(member.trim().replace(/^pepper:/, "")))
+        : [...(value as Keyring).accepted, (value as Keyring).pepper].map((secret) => secret.trim());
+    const [, user, password] = typeof value === "string" ? (ADDRESS.exec(value) ?? []) : [];
+    if (user === undefined || !password) return [];
+    const [login, plain] = [decoded(user), decoded(password)];
+    return [password, plain, base64(`${login}:${plain}`), base64(`\0${login}\0${plain}`), base64(plain)];
+  });

@@ -1,7 +1,8 @@
 // A folder that belongs to one process: a note names its holder, and counts only while that very
-// process lives.
+// process lives. The note is a symbolic link that leads nowhere: it appears with its content or not
+// at all, never replaces another one, and takes no room on a full disk.
 import { execFileSync } from "node:child_process";
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, readlinkSync, renameSync, rmSync, symlinkSync } from "node:fs";
 
 /** The system reuses process numbers; a number with its start time names one process. */
 export interface Identity {
@@ -60,24 +61,23 @@ export class LockHeld extends Error {
  * it (takeAway), because no call removes a file only if it is still the file that was read.
  */
 export const lockFile = (file: string): (() => void) => {
-  const draft = `${file}.${process.pid}.new`;
-  writeFileSync(draft, JSON.stringify(ourselves()), { mode: 0o600 });
+  for (let left = 5; left > 0; left -= 1) {
+    if (isTaken(file, ourselves())) return () => rmSync(file, { force: true });
+    const holder = holderIn(file);
+    if (holder !== undefined && isAlive(holder)) throw new LockHeld(file, holder);
+    takeAway(file, `${file}.${process.pid}.stale`);
+  }
+  throw new Error(`${file} could not be taken; several processes start on it at the same time.`);
+};
+
+/** False if there is a note already. */
+const isTaken = (file: string, { pid, started }: Identity): boolean => {
   try {
-    for (let left = 5; left > 0; left -= 1) {
-      try {
-        // A link appears with its content or not at all, and never replaces another one.
-        linkSync(draft, file);
-        return () => rmSync(file, { force: true });
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-      }
-      const holder = holderOf(file);
-      if (holder !== undefined && isAlive(holder)) throw new LockHeld(file, holder);
-      takeAway(file, `${draft}.stale`);
-    }
-    throw new Error(`${file} could not be taken; several processes start on it at the same time.`);
-  } finally {
-    rmSync(draft, { force: true });
+    symlinkSync(`${pid} ${started}`, file);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
   }
 };
 
@@ -88,21 +88,28 @@ export const lockFile = (file: string): (() => void) => {
 const takeAway = (file: string, aside: string): void => {
   try {
     renameSync(file, aside);
-    const holder = holderOf(aside);
-    if (holder === undefined || !isAlive(holder)) return;
-    linkSync(aside, file);
-    throw new LockHeld(file, holder);
   } catch (error) {
-    // Another process was faster, either in removing the stale note or in linking its own. The next
-    // try finds the holder of the folder.
-    if (!["ENOENT", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
-  } finally {
-    rmSync(aside, { force: true });
+    // Another process was faster. The next try finds the holder of the folder.
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+    throw error;
+  }
+  const holder = holderIn(aside);
+  rmSync(aside, { force: true });
+  if (holder !== undefined && isAlive(holder) && isTaken(file, holder)) throw new LockHeld(file, holder);
+};
+
+/** The holder that a note names; undefined if there is no note or it is cut short. */
+export const holderIn = (file: string): Identity | undefined => {
+  try {
+    const [, pid, started] = /^(\d+) (.*)$/s.exec(readlinkSync(file)) ?? [];
+    return started === undefined ? undefined : { pid: Number(pid), started };
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EINVAL" ? holderInFile(file) : undefined;
   }
 };
 
-/** The holder that a note names; undefined if the note is gone or cut short. */
-const holderOf = (file: string): Identity | undefined => {
+/** Notes of the release before are files. */
+const holderInFile = (file: string): Identity | undefined => {
   try {
     return JSON.parse(readFileSync(file, "utf8")) as Identity;
   } catch {

@@ -1,6 +1,7 @@
 // JSON lines with one name for each event of the process. WARN means that nothing was lost, ERROR
 // that an operator must act.
 import pino from "pino";
+import { CENSORED, redactorOf } from "./keyring.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -37,33 +38,11 @@ const SECRET = [
 ];
 const paths = SECRET.flatMap((name) => [name, name.startsWith("[") ? `*${name}` : `*.${name}`]);
 
-const CENSORED = "[redacted]";
 /**
  * Opaque tokens, signed user tokens, and keys in addresses of sources. No process has a list of
  * them.
  */
 const TOKENS = String.raw`trb_[a-z]+_[\w-]{43}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}|(?<=[?&]key=)[\w%.~-]+`;
-/** Shorter secrets may be ordinary words. */
-const MIN_LENGTH = 6;
-
-/**
- * Replaces these values in a text, in plain, escaped and percent-encoded form, and all text that
- * matches the patterns.
- */
-export const redactorOf = (
-  secrets: readonly string[],
-  patterns: readonly string[] = [],
-): ((text: string) => string) => {
-  const forms = secrets
-    .filter((secret) => secret.length >= MIN_LENGTH)
-    .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)])
-    .sort((a, b) => b.length - a.length)
-    .map((form) => form.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"));
-  if (forms.length + patterns.length === 0) return (text) => text;
-  const found = new RegExp([...new Set(forms), ...patterns].join("|"), "g");
-  return (text) => text.replace(found, CENSORED);
-};
-
 export const openLog = ({ app, level = "info", secrets = [], to }: LogSettings): Log => {
   const redact = redactorOf(secrets, [TOKENS]);
   const options: pino.LoggerOptions = {

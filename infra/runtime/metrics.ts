@@ -1,6 +1,16 @@
 // The closed set of metrics, in one registry for each app; counted once a batch, after its commit.
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { Metrics, PartitionLag } from "./metric-counts.ts";
+import { type Counter, collectDefaultMetrics, Registry } from "prom-client";
+import type { Metrics } from "./metric-counts.ts";
+import {
+  figureMetrics,
+  groupMetrics,
+  type Makers,
+  makersOf,
+  setOrRemove,
+  storeMetrics,
+  waitingMetrics,
+} from "./metrics/gauges.ts";
+import { expecting } from "./metrics/series.ts";
 
 export type { Metrics, RequestCounts } from "./metric-counts.ts";
 
@@ -34,6 +44,8 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
     ...waitingMetrics(make),
     ...storeMetrics(make),
     ...groupMetrics(make),
+    ...figureMetrics(make),
+    expect: expecting(registry),
     list: () =>
       (registry.getMetricsAsArray() as unknown as readonly MetricParts[])
         .map(({ name, type, labelNames, help }) => ({ name, type, labels: labelNames, help }))
@@ -42,19 +54,6 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
     contentType: registry.contentType,
   };
 };
-
-const makersOf = (registry: Registry) => {
-  const registers = [registry];
-  return {
-    counter: <L extends string>(name: string, help: string, labelNames: L[]) =>
-      new Counter({ name, help, labelNames, registers }),
-    gauge: <L extends string>(name: string, help: string, labelNames: L[]) =>
-      new Gauge({ name, help, labelNames, registers }),
-    histogram: <L extends string>(name: string, help: string, labelNames: L[], buckets: number[]) =>
-      new Histogram({ name, help, labelNames, buckets, registers }),
-  };
-};
-type Makers = ReturnType<typeof makersOf>;
 
 /** Stages, sinks and their batches. */
 const stageMetrics = (make: Makers): Pick<Metrics, "countBatch" | "countWrite"> => {
@@ -117,9 +116,10 @@ const writeMetrics = ({ counter, histogram }: Makers, { dropped, rejected }: Los
     ["sink"],
     AGES,
   );
-  return ({ sink, table, rows: written, rejected: bad, withheld = 0, seconds, receivedAt }, now) => {
+  return ({ sink, table, rows: written, rejected: bad, unreadable = 0, withheld = 0, seconds, receivedAt }, now) => {
     rows.inc({ sink, table }, written);
     if (withheld > 0) dropped.inc({ stage: sink, reason: "withheld" }, withheld);
+    if (unreadable > 0) rejected.inc({ stage: sink, reason: "unreadable" }, unreadable);
     if (bad > 0) rejected.inc({ stage: sink, reason: "unstorable" }, bad);
     writeSeconds.observe({ sink }, seconds);
     const step = Math.max(1, receivedAt.length / AGES_OF_A_BATCH);
@@ -140,10 +140,10 @@ const edgeMetrics = ({ counter, gauge, histogram }: Makers): Pick<Metrics, "coun
   const accepted = counter("tributary_events_accepted_total", "Events that an edge has answered for", ["edge"]);
   const refused = counter("tributary_events_refused_total", "Events that an edge refused", ["edge", "code"]);
   const waiting = gauge("tributary_log_waiting_messages", "Taken by an edge and not acknowledged by the log", []);
-  const spooled = gauge("tributary_spool_events", "Events in the edge's own spool", []);
+  const spooled = gauge("tributary_spool_events", "Events in the edge's own spool; absent while it is unread", []);
   const lastResort = gauge(
     "tributary_last_resort_events",
-    "Events of the edge in object storage, waiting for the log",
+    "Events of the edge in object storage, waiting for the log; absent while it is unread",
     [],
   );
   const failover = gauge("tributary_failover_active", "1 while an edge's events do not go into the log directly", []);
@@ -156,8 +156,8 @@ const edgeMetrics = ({ counter, gauge, histogram }: Makers): Pick<Metrics, "coun
     },
     setWaiting: (counts) => {
       waiting.set(counts.inFlight);
-      spooled.set(counts.spooled);
-      lastResort.set(counts.lastResort);
+      setOrRemove(spooled, counts.spooled);
+      setOrRemove(lastResort, counts.lastResort);
       failover.set(counts.isFailover ? 1 : 0);
     },
   };
@@ -193,98 +193,13 @@ const scheduleMetrics = ({
       if (done > 0) runDone.inc({ schedule }, done);
       if (isFailed) runFailed.inc({ schedule });
     },
-    setBacklog: (schedule, { count, seconds }) => {
-      backlog.set({ schedule }, count);
-      backlogAge.set({ schedule }, seconds);
-    },
-  };
-};
-
-/** Gauges of open dead letters, waiting money, and the balances of the ledger. */
-const waitingMetrics = ({
-  gauge,
-}: Makers): Pick<Metrics, "setOpenLetters" | "setWaitingMoney" | "setLedgerBalances"> => {
-  const letters = gauge("tributary_dead_letters", "Dead letters that are open: waiting, retrying or parked", [
-    "kind",
-    "state",
-  ]);
-  const lettersAge = gauge("tributary_dead_letters_oldest_seconds", "Since the oldest of them failed first", [
-    "kind",
-    "state",
-  ]);
-  const waiting = gauge("tributary_waiting", "Refunds, decisions and held lines that wait; void: refunds too large", [
-    "kind",
-  ]);
-  const waitingAge = gauge("tributary_waiting_oldest_seconds", "Since the oldest of them waits", ["kind"]);
-  const balances = gauge("tributary_ledger_balance", "Commissions in units of the currency: expense = held + payable", [
-    "account",
-    "currency",
-  ]);
-  return {
-    setOpenLetters: (open) => {
-      letters.reset();
-      lettersAge.reset();
-      for (const { kind, state, count, seconds } of open) {
-        letters.set({ kind, state }, count);
-        lettersAge.set({ kind, state }, seconds);
-      }
-    },
-    setWaitingMoney: (kinds) => {
-      for (const { kind, count, seconds } of kinds) {
-        waiting.set({ kind }, count);
-        waitingAge.set({ kind }, seconds);
-      }
-    },
-    setLedgerBalances: (accounts) => {
-      for (const { account, currency, amount } of accounts) balances.set({ account, currency }, amount);
-    },
-  };
-};
-
-/** Metrics of the stores as the keeper probes them. */
-const storeMetrics = ({ counter, gauge }: Makers): Pick<Metrics, "setProbe" | "countRestart" | "setSyncLag"> => {
-  const probes = gauge(
-    "tributary_probe_state",
-    "A store as its keeper finds it: 0 healthy, 1 failing, 2 restarting, 3 down",
-    ["probe"],
-  );
-  const restarts = counter("tributary_restarts_total", "Restarts of a store that the keeper has ordered", ["probe"]);
-  const syncLag = gauge(
-    "tributary_relational_sync_lag_seconds",
-    "Age of the oldest sale that is not in Postgres yet",
-    [],
-  );
-  return {
-    setProbe: (probe, level) => probes.set({ probe }, level),
-    countRestart: (probe) => restarts.inc({ probe }),
-    setSyncLag: (seconds) => (seconds === null ? syncLag.remove() : syncLag.set(seconds)),
-  };
-};
-
-/** Consumer groups. */
-const groupMetrics = ({ gauge }: Makers): Pick<Metrics, "setLag"> => {
-  // The names of the exporters that people already graph.
-  const lag = gauge("kafka_consumergroup_group_lag", "Records not yet committed by the group", [
-    "group",
-    "topic",
-    "partition",
-  ]);
-  const lagSeconds = gauge("kafka_consumergroup_group_lag_seconds", "Age of the oldest of them", [
-    "group",
-    "topic",
-    "partition",
-  ]);
-  const shown = new Map<string, readonly PartitionLag[]>();
-  return {
-    setLag: (group, partitions) => {
-      for (const { topic, partition } of shown.get(group) ?? []) {
-        lag.remove({ group, topic, partition });
-        lagSeconds.remove({ group, topic, partition });
-      }
-      shown.set(group, partitions);
-      for (const { topic, partition, ...now } of partitions) {
-        lag.set({ group, topic, partition }, now.lag);
-        lagSeconds.set({ group, topic, partition }, now.seconds);
+    setBacklog: (schedule, waiting) => {
+      if (waiting === null) {
+        backlog.remove({ schedule });
+        backlogAge.remove({ schedule });
+      } else {
+        backlog.set({ schedule }, waiting.count);
+        backlogAge.set({ schedule }, waiting.seconds);
       }
     },
   };

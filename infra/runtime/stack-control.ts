@@ -1,5 +1,6 @@
 // The client of a running stack's control door (infra/embedded/control-door.ts): restarts, stops,
 // starts or pauses one of its processes by name.
+import { askHttp } from "../outbound/ask-http.ts";
 
 /**
  * `starting` includes a process that died and is being started again; a `stopped` one stays down
@@ -45,13 +46,13 @@ export function controlOf(run: { readonly control?: ControlAddress }): Control {
   const { control } = run;
   if (control === undefined) throw new Error("This stack cannot be controlled from outside; start it again: npm start");
   const ask = async (method: "GET" | "POST", path: string): Promise<unknown> => {
-    const answer = await fetch(`${control.url}${path}`, {
+    const { status, text } = await askHttp(new URL(`${control.url}${path}`), {
       method,
       headers: { authorization: `Bearer ${control.token}` },
-      signal: AbortSignal.timeout(ANSWER_MS),
+      timeoutMs: ANSWER_MS,
     });
-    const content = (await answer.json()) as { error?: string };
-    if (!answer.ok) throw new Error(content.error ?? `the control door answered ${answer.status}`);
+    const content = JSON.parse(text) as { error?: string };
+    if (status >= 300) throw new Error(content.error ?? `the control door answered ${status}`);
     return content;
   };
   const act = async (verb: string, name: string, query = ""): Promise<unknown> =>

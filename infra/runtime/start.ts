@@ -1,6 +1,7 @@
 // The frame of every app's main.ts.
 
-import { type Environment, secretsIn } from "./environment.ts";
+import type { Environment } from "./environment.ts";
+import { secretsIn } from "./keyring.ts";
 import { type Log, openLog } from "./log.ts";
 import { run, type Scope } from "./scope.ts";
 

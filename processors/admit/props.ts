@@ -1,6 +1,6 @@
 // Reads the props that decide about money and matching from the free-form props.
 
-import { EVENT_ID, isWeakOrderId, orderIdOf } from "../../domain/ids.ts";
+import { EVENT_ID, isPlaceholder, meetingId, spelling } from "../../domain/ids.ts";
 import { digitsOf, toMinor } from "../../domain/money.ts";
 import { isRefundReason, REFUND_REASONS } from "../../domain/refunds.ts";
 import type { EventType } from "./event-types.ts";
@@ -60,7 +60,7 @@ export const liftKnown = (
   const money = type.amount === null ? withoutMoney(props, warnings) : moneyOf(props, type.amount, warnings);
   return {
     order_id: orderId,
-    product_id: idOf(props, "product_id"),
+    product_id: productIn(idOf(props, "product_id"), warnings),
     product_line: segmentOf(props, segments, warnings),
     ...money,
   };
@@ -120,7 +120,7 @@ export const liftCustom = (props: Props, segments: ReadonlySet<string>, warnings
   const value = currency === null ? null : amountOf(props, name, currency, warnings, unfit);
   return {
     order_id: orderIdIn(fittingId(props.order_id), warnings),
-    product_id: fittingId(props.product_id) ?? null,
+    product_id: productIn(fittingId(props.product_id), warnings),
     product_line: segmentOf(props, segments, warnings),
     quantity: quantityOf(props, unfit),
     value_minor: value,
@@ -137,9 +137,16 @@ export const fittingId = (value: unknown): string | undefined => {
 /** Treats an order id that consists only of spaces as absent. */
 const orderIdIn = (given: string | undefined, warnings: string[]): string | null => {
   if (given === undefined) return null;
-  const orderId = orderIdOf(given);
-  if (isWeakOrderId(orderId)) warnings.push("weak_order_id");
+  const orderId = spelling(given);
+  if (isPlaceholder(orderId)) warnings.push("weak_order_id");
   return orderId === "" ? null : orderId;
+};
+
+/** A placeholder counts as if no product was named. */
+const productIn = (given: string | null | undefined, warnings: string[]): string | null => {
+  const product = meetingId(given);
+  if (product === null && given != null) warnings.push("weak_product_id");
+  return product;
 };
 
 const idOf = (props: Props, name: string): string | null => {

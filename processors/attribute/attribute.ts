@@ -1,6 +1,8 @@
 // Decides which partner is credited for an event, records why the others are not, and sends events
 // about an order to the settle stage.
+import { monthOf } from "../../domain/calendar.ts";
 import { Subject } from "../../domain/conditions/fields.ts";
+import { DEFAULT_LATE_HOURS, type MoneyTime, moneyTime } from "../../domain/money-time.ts";
 import { shownBy } from "../../domain/personal/consent.ts";
 import { refundedEventOf } from "../../domain/refunds.ts";
 import type { Candidate, Claim, Credit, EventAttributed, EventReceived, EventScored } from "../../schemas/generated.ts";
@@ -67,8 +69,9 @@ export const attribute: Processor<EventScored, AttributeOutputs, Journey, Attrib
     journey,
     kind !== null,
   );
+  const dated = kind === "conversion" ? datedBy(input, credit.partner_id, facts) : null;
   const attributed: EventAttributed = {
-    event: shown,
+    event: dated === null ? shown : marked(shown, dated),
     enrichment,
     fraud,
     credit,
@@ -89,10 +92,37 @@ export const attribute: Processor<EventScored, AttributeOutputs, Journey, Attrib
             decision: null,
             line_event_id: refundedEventOf(event),
             currency: currencyOf(event, kind, facts),
+            dated_by: dated?.by ?? null,
+            dated_because: dated?.because ?? null,
             moved: null,
           },
+          // From here on a sale has the time of its money, which contract, month and cap read.
+          ...(dated !== null && { at: dated.at }),
         };
   return emit<AttributeOutputs, Journey>([emitted], journeyAfter(event.t, event.click_id, journey, facts));
+};
+
+/** A row says like its receipt that its time is not the sender's. */
+const marked = (event: EventReceived, { because }: MoneyTime): EventReceived =>
+  because === null || event.warnings.includes(because) ? event : { ...event, warnings: [...event.warnings, because] };
+
+const datedBy = (
+  { at, receivedAt, data: { event } }: Parameters<typeof attribute>[0],
+  partner_id: number | null,
+  { reference, referenceAtReceipt, clickOf }: AttributeFacts,
+): MoneyTime => {
+  const { client_id, click_id, source, client_side: isClientSide } = event;
+  const click = click_id === null ? null : clickOf(click_id);
+  const isOwn = click !== null && reference.link(click.link_id)?.client_id === client_id;
+  return moneyTime({
+    at,
+    receivedAt,
+    clickedAt: isOwn ? click.clicked_at : null,
+    source,
+    isClientSide,
+    lateHours: referenceAtReceipt.client(client_id)?.late_hours ?? DEFAULT_LATE_HOURS,
+    isClosed: (time) => partner_id !== null && reference.isClosed({ client_id, partner_id, ...monthOf(time) }),
+  });
 };
 
 /** A sale without amount and currency gets the currency of its client. */

@@ -1,7 +1,7 @@
 // Decides which events are claims about an order, and computes the key that all claims of one order
 // share.
 
-import { isWeakOrderId } from "../../domain/ids.ts";
+import { isPlaceholder, sharedEventId } from "../../domain/ids.ts";
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import { refundedEventOf } from "../../domain/refunds.ts";
 import type { Claim, EventReceived } from "../../schemas/generated.ts";
@@ -26,19 +26,36 @@ export const claimKindOf = (event: EventReceived, reference: ReferenceAt): Claim
  * and earns nothing.
  */
 export const hasWeakOrder = ({ t, order_id }: EventReceived): boolean =>
-  order_id !== null && ofAnOrder.has(t) && isWeakOrderId(order_id);
+  order_id !== null && ofAnOrder.has(t) && isPlaceholder(order_id);
 
 /**
  * The first key that applies: order, lead, device of an install, event named by a refund, the
- * source's own key, hash of a pulled sale, or the event itself (docs/design/money.md, "Ids and
- * keys"). All claims of one order share a partition, so they cannot race.
+ * source's own key, hash of a pulled sale, or the event itself, by the id that its copies share
+ * (docs/design/money.md, "Ids and keys"). All claims of one order share a partition, so they cannot
+ * race. A placeholder is no key.
  */
 export const orderKeyOf = (event: EventReceived): string => {
-  if (event.order_id !== null && ofAnOrder.has(event.t) && !isWeakOrderId(event.order_id)) return `o:${event.order_id}`;
+  if (event.order_id !== null && ofAnOrder.has(event.t) && !isPlaceholder(event.order_id)) return `o:${event.order_id}`;
   if (event.lead_key !== null && event.t === "lead_submit") return `l:${event.lead_key}`;
-  if (event.t === "install") return `i:${event.did}`;
+  if (event.t === "install" && !event.warnings.includes("weak_did")) return `i:${event.did}`;
   const refunded = refundedEventOf(event);
   if (refunded !== null) return `e:${refunded}`;
   if (event.dedup_key !== null) return `s:${event.source}:${event.dedup_key}`;
-  return event.sale_hash === null ? `e:${event.event_id}` : `p:${event.sale_hash}`;
+  return event.sale_hash === null ? `e:${sharedEventId(event)}` : `p:${event.sale_hash}`;
+};
+
+/** True for the key of an event that has no other: its copies meet by the sender's id alone. */
+export const isOfEventAlone = (orderKey: string): boolean => orderKey.startsWith("e:");
+
+/**
+ * Every key under which settle may know the event, today's first. Before placeholders met nothing,
+ * an event with one had the key of its order or device; a custom event that came before its order
+ * counted has its own.
+ */
+export const keysOfEvent = (event: EventReceived): readonly string[] => {
+  const keys = [orderKeyOf(event)];
+  if (event.order_id !== null && ofAnOrder.has(event.t)) keys.push(`o:${event.order_id}`);
+  if (event.t === "install") keys.push(`i:${event.did}`);
+  if (event.t === "custom") keys.push(`e:${event.event_id}`);
+  return [...new Set(keys)];
 };

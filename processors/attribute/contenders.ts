@@ -3,9 +3,10 @@
 
 import { parseCondition } from "../../domain/conditions/condition.ts";
 import { compile, type Evaluate } from "../../domain/conditions/evaluate.ts";
-import { readerOf, type Subject } from "../../domain/conditions/fields.ts";
+import { comparedReaderOf, readerOf, type Subject } from "../../domain/conditions/fields.ts";
+import { codeOf } from "../../domain/conditions/props.ts";
 import { queryValueOf } from "../../domain/conditions/url-parts.ts";
-import type { CampaignPattern, Condition, Link, ReferenceAt } from "../../domain/reference/reference.ts";
+import type { CampaignPattern, Condition, Link, Partner, ReferenceAt } from "../../domain/reference/reference.ts";
 import { type Engagement, standingFault } from "../../domain/reference/standing.ts";
 import type { EventReceived, EventScored } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
@@ -155,6 +156,19 @@ interface NamesPartner extends Pick<EventReceived, "client_id" | "source"> {
 }
 
 /**
+ * The partner with this referral code. As it was saved goes before one of other case, because two
+ * partners of before may have both.
+ */
+const referredBy = (text: string, clientId: number, reference: ReferenceAt): Partner | undefined => {
+  const partners = reference.partnersOf(clientId);
+  const code = codeOf(text);
+  return (
+    partners.find(({ referral_code }) => referral_code === text) ??
+    partners.find(({ referral_code }) => referral_code !== null && codeOf(referral_code) === code)
+  );
+};
+
+/**
  * Looks for a partner of the client by referral code, then by link code, then by id
  * (docs/design/contracts.md, "Credit"). An upload always names a partner id, from its token, so
  * only ids are compared: another partner's code may look like that id.
@@ -164,7 +178,7 @@ export const partnerNamed = (
   reference: ReferenceAt,
 ): { readonly partner_id: number; readonly campaign_id: number | null; readonly link: Link | null } | undefined => {
   if (source !== UPLOAD) {
-    const referred = reference.partnersOf(clientId).find(({ referral_code }) => referral_code === text);
+    const referred = referredBy(text, clientId, reference);
     if (referred !== undefined) return { partner_id: referred.partner_id, campaign_id: null, link: null };
     const link = reference.linkByCode(clientId, text);
     if (link !== undefined) return { partner_id: link.partner_id, campaign_id: link.campaign_id, link };
@@ -208,16 +222,20 @@ export const matchingRules = (case_: Case): readonly Contender[] => {
 const kindsInOrder = ["coupon", "utm_campaign", "utm_source", "url_prefix"] as const;
 
 const isMatched = ({ kind, value }: CampaignPattern, subject: Subject): boolean => {
-  if (kind === "coupon") return readCoupon(subject) === value;
+  if (kind === "coupon") return comparedCoupon(subject) === codeOf(value);
   if (kind === "url_prefix") return subject.event.url?.startsWith(value) === true;
   return queryValueOf(subject.url?.query, kind) === value;
 };
-const readCoupon = readerOf("coupon");
+const comparedCoupon = comparedReaderOf("coupon");
+const sentCoupon = readerOf("coupon");
+/** A coupon as it was saved goes before the same one of other case. */
+const isAsSaved = ({ kind, value }: CampaignPattern, subject: Subject): boolean =>
+  kind === "coupon" && sentCoupon(subject) === value;
 
 /**
- * The campaigns with a matching pattern, in order of precedence: by kind of pattern, then the
- * longer text, then the lower campaign id. A pattern without a partner credits the campaign's
- * partner, if it has exactly one.
+ * The campaigns with a matching pattern, in order of precedence: by kind of pattern, then a
+ * coupon as it was saved, then the longer text, then the lower campaign id. A pattern without a
+ * partner credits the campaign's partner, if it has exactly one.
  */
 export const matchingCampaigns = (case_: Case): readonly Contender[] => {
   const { input, facts, subject } = case_;
@@ -229,6 +247,7 @@ export const matchingCampaigns = (case_: Case): readonly Contender[] => {
     .sort(
       (a, b) =>
         kindsInOrder.indexOf(a.pattern.kind) - kindsInOrder.indexOf(b.pattern.kind) ||
+        Number(isAsSaved(b.pattern, subject)) - Number(isAsSaved(a.pattern, subject)) ||
         b.pattern.value.length - a.pattern.value.length ||
         a.campaign_id - b.campaign_id,
     )

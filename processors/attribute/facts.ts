@@ -66,6 +66,8 @@ export interface AttributeFacts {
    * run.
    */
   readonly reference: ReferenceAt;
+  /** The same, but valid at receipt: how old the time of a server may be. */
+  readonly referenceAtReceipt: ReferenceAt;
   readonly clickOf: ClickKeys["clickOf"];
   /**
    * The person's click on another device, if the client enabled identity_link. Null if there is
@@ -105,6 +107,7 @@ export const attributeFacts: FactsFor<EventScored, AttributeFacts> = {
       asked.length === 0 ? nothingLinked : await ((await read(identityClicks, newest)) as IdentityClicks).lookUp(asked);
     return (event) => ({
       reference: known.at(event.at, event.receivedAt),
+      referenceAtReceipt: known.at(event.receivedAt, event.receivedAt),
       clickOf,
       identityClick: linked.size === 0 ? null : (linked.get(event.id) ?? null),
       referenceAsOf: known.asOf < event.receivedAt - freshEnoughMs ? known.asOf : null,

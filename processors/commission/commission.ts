@@ -6,11 +6,14 @@ import { divideHalfEven } from "../../domain/money.ts";
 import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import { type Emit, emit, type Processor, type Recorded } from "../../stream/flow.ts";
 import type { Contracts } from "./contracts.ts";
+import { withoutSale } from "./customer/sales.ts";
 import { decide } from "./decide.ts";
 import { adjustmentsFor, bookedIn, entryFor } from "./entry.ts";
-import { type CommissionMemory, conversionIn, conversionKey, countIn, periodKey, withCount } from "./memory.ts";
+import { type CommissionMemory, conversionIn, conversionKey, countIn, isGone, periodKey, withCount } from "./memory.ts";
 import type { EarnedSale } from "./memory-format.ts";
-import { heirOf, leftOrder, moveAmounts } from "./order-move.ts";
+import { leftOrder, moveAmounts } from "./orders/order-move.ts";
+import { heirOf } from "./orders/order-parts.ts";
+import { soldLine } from "./orders/order-share.ts";
 import { releaseEntry } from "./release.ts";
 import { NO_VOLUME } from "./tier-volume.ts";
 import { releaseVolume, returnVolume } from "./volume.ts";
@@ -40,10 +43,22 @@ const reasonForNothing = ({ recalculates }: Conversion, answer: SaleWorth | NoWo
 };
 
 /** If the decision used no numbers, the receipt shows no inputs. */
-const receiptInputs = ({ kind, inputs }: SaleWorth | NoWorth, holdDays: number, amountMinor: bigint): string =>
-  kind === "worth" || Object.keys(inputs).length > 0
-    ? JSON.stringify({ ...inputs, hold_days: holdDays, amount_minor: amountMinor.toString() })
-    : "{}";
+const receiptInputs = (
+  { kind, inputs }: SaleWorth | NoWorth,
+  holdDays: number,
+  amountMinor: bigint,
+  { occurred_at, hold_from, dated_by, dated_because }: Conversion,
+): string => {
+  if (kind !== "worth" && Object.keys(inputs).length === 0) return "{}";
+  const shown: Record<string, unknown> = { ...inputs };
+  // Whose time dated the money. A sale of before times were judged says nothing.
+  if (dated_by !== null) shown.dated_by = dated_by;
+  if (dated_because !== null) shown.dated_because = dated_because;
+  if (hold_from !== null && hold_from !== occurred_at) shown.hold_from = new Date(hold_from).toISOString();
+  shown.hold_days = holdDays;
+  shown.amount_minor = amountMinor.toString();
+  return JSON.stringify(shown);
+};
 
 /**
  * Answers a credited conversion. There is always an entry (law M10): one that earns, or one that
@@ -55,11 +70,11 @@ const earn = (
   { contract: known, holdDays }: Contracts,
 ): Emit<CommissionOutputs, CommissionMemory> => {
   const contract = sale.data.recalculates ? known : undefined;
-  const { answer, adjustments, units, table, memory } = decide(sale.data, contract, before);
+  const { answer, adjustments, units, table, entries, isListed, memory } = decide(sale, contract, before);
   const amountMinor = answer.kind === "worth" ? answer.amountMinor : 0n;
   const isEarning = amountMinor !== 0n;
   const none = reasonForNothing(sale.data, answer);
-  const payableFrom = sale.data.occurred_at + holdDays * DAY_MS;
+  const payableFrom = (sale.data.hold_from ?? sale.data.occurred_at) + holdDays * DAY_MS;
   const terms = {
     held: isEarning && sale.data.review !== null,
     payable_from: isEarning ? payableFrom : null,
@@ -73,7 +88,7 @@ const earn = (
     amount_minor: amountMinor,
     reason: isEarning ? sale.data.review : none,
     formula: answer.kind === "worth" && isEarning ? answer.formula : `nothing: ${none}`,
-    inputs: receiptInputs(answer, holdDays, amountMinor),
+    inputs: receiptInputs(answer, holdDays, amountMinor, sale.data),
     reverses_entry_id: null,
   });
   const kept = remember(memory, sale, {
@@ -93,9 +108,10 @@ const earn = (
     units_back: NO_VOLUME,
     table,
     won_held: 0n,
+    line: isListed ? soldLine(sale.data) : null,
   });
   const beside = { segment: contract?.segment ?? null, payable_from: payableFrom, reverses_entry_id: null };
-  return committed([entry, ...adjustmentsFor(sale, adjustments, beside)], kept);
+  return committed([entry, ...entries, ...adjustmentsFor(sale, adjustments, beside)], kept);
 };
 
 /**
@@ -104,6 +120,10 @@ const earn = (
  */
 const targetOf = (earnedMinor: bigint, { refunded_minor, line_value_minor }: Conversion): bigint =>
   line_value_minor === 0n ? earnedMinor : divideHalfEven(earnedMinor * refunded_minor, line_value_minor);
+
+/** The sale with the version of this change, for entries that other sales cause. */
+const counted = (sale: EarnedSale, { version }: Conversion): EarnedSale =>
+  sale.line === null ? sale : { ...sale, line: { ...sale.line, version } };
 
 /**
  * Reverses commission under the terms of the sale, even if the contract has changed, from the
@@ -119,16 +139,17 @@ const reverse = (change: Sale, memory: CommissionMemory): Emit<CommissionOutputs
       ? nothingBack(change, sale, sale.reason ?? "not_credited")
       : takenBack(change, sale, partMinor);
   const left = leftOrder(change.data, sale, memory);
-  const next = left === undefined ? undefined : heirOf(left);
-  const { adjustments, unitsBack, memory: counted } = returnVolume(change.data, sale, partMinor, memory, next);
+  const next = left?.gone.map((line) => heirOf(left.before.lines, line))[0];
+  const { adjustments, unitsBack, memory: returned } = returnVolume(change.data, sale, partMinor, memory, next);
   const beside = {
     segment: sale.contract_segment,
     payable_from: sale.payable_from,
     reverses_entry_id: sale.entry_id,
   };
-  const kept = { ...sale, reversed_minor: targetMinor, units_back: unitsBack };
+  const kept = { ...counted(sale, change.data), reversed_minor: targetMinor, units_back: unitsBack };
   const entries = [entry, ...adjustmentsFor(change, adjustments, beside)];
-  const met = remember(returnRoom(change.data, sale, partMinor, counted), change, kept);
+  const bought = isGone(change.data) ? withoutSale(change.data, sale, returned) : returned;
+  const met = remember(returnRoom(change.data, sale, partMinor, bought), change, kept);
   if (left === undefined) return committed(entries, met);
   const moved = moveAmounts(change, left, { ...met, [left.key]: left.after });
   return committed([...entries, ...moved.entries], moved.memory);
@@ -196,11 +217,11 @@ const takenBack = (change: Sale, sale: EarnedSale, partMinor: bigint): LedgerEnt
 const release = (change: Sale, memory: CommissionMemory): Emit<CommissionOutputs, CommissionMemory> => {
   const sale = conversionIn(memory, conversionKey(change.data.conversion_id));
   if (sale === undefined) return committed([releaseEntry(change, sale)], memory);
-  const { adjustments, memory: counted } = releaseVolume(change.data, sale, memory);
+  const { adjustments, memory: released } = releaseVolume(change.data, sale, memory);
   const beside = { segment: sale.contract_segment, payable_from: sale.payable_from, reverses_entry_id: null };
   return committed(
     [releaseEntry(change, sale), ...adjustmentsFor(change, adjustments, beside)],
-    remember(counted, change, { ...sale, held: false, won_held: 0n }),
+    remember(released, change, { ...counted(sale, change.data), held: false, won_held: 0n }),
   );
 };
 

@@ -1,7 +1,16 @@
 // The types of what commission remembers, and their bytes in the current format and in older ones.
 import type { Cap, CapPeriod } from "../../domain/reference/reference.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import { type OrderLines, orderOf, plainOrder } from "./order-format.ts";
+import {
+  type Customer,
+  type CustomerMonth,
+  customerMonthOf,
+  customerOf,
+  lineOf,
+  plainCustomer,
+  withLine,
+} from "./customer/format.ts";
+import { type OrderLines, orderOf, plainOrder, type SoldLine } from "./orders/order-format.ts";
 
 export interface EarnedSale {
   readonly is: "conversion";
@@ -42,6 +51,8 @@ export interface EarnedSale {
    * under review.
    */
   readonly won_held: bigint;
+  /** Only for a sale whose customer's months may turn out to begin earlier, else null. */
+  readonly line: SoldLine | null;
 }
 /**
  * A volume in money and in sales. Tiers count only one of the two, but both are kept so that a
@@ -98,16 +109,7 @@ export interface Count {
 interface Counts extends Count {
   readonly is: "counts";
 }
-export interface Customer {
-  readonly is: "customer";
-  readonly since: UnixMs;
-  /**
-   * True if these months were counted for a device, before persons existed. The months of the
-   * device's person continue from them.
-   */
-  readonly is_of_device?: boolean;
-}
-export type RememberedMoney = EarnedSale | Counts | Customer | OrderLines;
+export type RememberedMoney = EarnedSale | Counts | Customer | CustomerMonth | OrderLines;
 
 /** Both formats can be read; only `compact` is written. */
 const FORMATS = { objects: 1, compact: 2 } as const;
@@ -150,13 +152,13 @@ const listOf = (kept: EarnedSale): readonly unknown[] => {
     kept.counts_as,
     kept.cap_period,
   ];
-  if (kept.units === null) return list;
-  const wonHeld = kept.won_held === 0n ? [] : [kept.won_held.toString()];
-  return [...list, plainVolume(kept.units), plainVolume(kept.units_back), kept.table, ...wonHeld];
+  if (kept.units !== null) list.push(plainVolume(kept.units), plainVolume(kept.units_back), kept.table);
+  if (kept.units !== null && kept.won_held !== 0n) list.push(kept.won_held.toString());
+  return kept.line === null ? list : withLine(list, kept.line);
 };
 const plainOf = (kept: RememberedMoney): object => {
   if (kept.is === "conversion") return listOf(kept);
-  if (kept.is === "customer") return { format: FORMATS.compact, ...kept };
+  if ("sales" in kept) return { format: FORMATS.compact, ...plainCustomer(kept) };
   if (kept.is === "order") return { format: FORMATS.compact, ...plainOrder(kept) };
   const sold = Object.fromEntries(Object.entries(kept.sold).map(([key, one]) => [key, plainSold(one)]));
   return { format: FORMATS.compact, ...kept, paid_minor: kept.paid_minor.toString(), sold };
@@ -187,7 +189,7 @@ const soldOf = (sold: Plain<TierSales>): TierSales => ({
 
 const ofList = (list: readonly any[]): EarnedSale => {
   const [, id, reason, earned, reversed, held, payable_from, contract_id, contract_version, type, ...rest] = list;
-  const [segment, counts_as, cap_period, units, back, table, wonHeld] = rest;
+  const [segment, counts_as, cap_period, units, back, table, wonHeld, line] = rest;
   return {
     is: "conversion",
     entry_id: id === null ? null : `led_${id}`,
@@ -202,10 +204,11 @@ const ofList = (list: readonly any[]): EarnedSale => {
     contract_segment: segment,
     counts_as,
     cap_period,
-    units: units === undefined ? null : volumeOf(units),
-    units_back: back === undefined ? NO_VOLUME : volumeOf(back),
+    units: units == null ? null : volumeOf(units),
+    units_back: back == null ? NO_VOLUME : volumeOf(back),
     table: table ?? null,
     won_held: BigInt(wonHeld ?? 0),
+    line: line === undefined ? null : lineOf(line),
   };
 };
 
@@ -272,6 +275,7 @@ const ofObject = (
     units_back: both(kept.units_back ?? "0"),
     table: null,
     won_held: BigInt(kept.won_held ?? 0),
+    line: null,
   };
 };
 
@@ -283,7 +287,8 @@ export const decode = (bytes: Uint8Array): RememberedMoney => {
   if (format !== FORMATS.objects && format !== FORMATS.compact)
     throw new Error(`a commission was remembered in format ${format}, and only 1 and 2 are known`);
   if (isList) return ofList(read);
-  if (kept.is === "customer") return format === FORMATS.objects ? { ...kept, is_of_device: true } : kept;
+  if (kept.is === "customer") return customerOf(format === FORMATS.objects ? { ...kept, is_of_device: true } : kept);
+  if (kept.is === "customer_month") return customerMonthOf(kept);
   if (kept.is === "order") return orderOf(kept);
   if (kept.is !== "counts") return ofObject(kept);
   if (format === FORMATS.objects) return { is: "counts", ...countBefore(kept.of) };

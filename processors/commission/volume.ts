@@ -15,8 +15,8 @@ import {
 } from "./memory.ts";
 import type { EarnedSale, Volume } from "./memory-format.ts";
 import { type Adjustment, adjusted, spareIn, withPart } from "./month.ts";
-import type { OrderLine } from "./order-format.ts";
-import { lineFor, orderFor, withLine } from "./order-share.ts";
+import type { OrderLine } from "./orders/order-format.ts";
+import { lineFor, orderFor, placeFor, withLine } from "./orders/order-share.ts";
 import type { SaleCounts } from "./shares.ts";
 import { minus, NO_VOLUME, ownKind, placeIn, plus, tableOf, volumeOf } from "./tier-volume.ts";
 import { capWords, type NoWorth, nothing, type SaleWorth, smaller, WHOLE_PPM } from "./worth.ts";
@@ -45,19 +45,33 @@ type EarnedVolume = VolumeStep & {
   readonly units: Volume | null;
   readonly table: string | null;
 };
+/**
+ * The place of a sale in its order. `isCounted`: the order counts as a sale already, or the line as
+ * none. `cleared`: the months without a line of 0 that counted until now.
+ */
+const inItsOrder = (sale: Conversion, contract: Contract, memory: CommissionMemory) => {
+  const unmoved: VolumeStep = { memory, adjustments: [] };
+  const order = orderFor(sale, contract, memory);
+  if (order === null) return { isCounted: false, cleared: unmoved, withSale: (met: CommissionMemory) => met };
+  const line = lineFor(sale, null);
+  const { isLeftOut, gaveWay, of } = placeFor(order, line);
+  return {
+    isCounted: isLeftOut || of.order.lines.some(({ pays }) => pays === null),
+    cleared: gaveWay === undefined ? unmoved : countAs(sale, gaveWay, memory, uncount),
+    withSale: (met: CommissionMemory) => (isLeftOut ? met : withLine(of, line, met)),
+  };
+};
 /** Counts a sale. `units` is the volume it added, or null if it added none. */
 export const earnByVolume = (sale: Conversion, contract: Contract, memory: CommissionMemory): EarnedVolume => {
   const unchanged = { memory, adjustments: [], units: null, table: null };
   const scale = scaleOf(contract);
   if (scale === undefined) return { ...unchanged, answer: nothing("incomplete_contract") };
   const keys = keysFor(sale, contract.segment, contract.event_type);
-  const before = countedIn(memory, keys);
+  const { isCounted, cleared, withSale } = inItsOrder(sale, contract, memory);
+  const before = countedIn(cleared.memory, keys);
   const { table, part } = tableOf(before.month, contract, scale);
   const opened = withPart(before, table, part, 0n);
-  const order = orderFor(sale, contract, memory);
-  const isCounted = order?.order.lines.some(({ pays }) => pays === null) === true;
   const units = isCounted ? { ...volumeOf(sale), sales_ppm: 0n } : volumeOf(sale);
-  const inItsOrder = (met: CommissionMemory) => (order === null ? met : withLine(order, lineFor(sale, null), met));
   const isHeld = sale.review !== null;
   const grown = { ...part, units: plus(part.units, units) };
   const was = placeIn(opened.month, table);
@@ -91,8 +105,8 @@ export const earnByVolume = (sale: Conversion, contract: Contract, memory: Commi
     answer: amountMinor === 0n ? none : { kind: "worth", amountMinor, formula, inputs },
     units,
     table,
-    adjustments: step.adjustments,
-    memory: inItsOrder(kept(memory, keys, before, step)),
+    adjustments: [...cleared.adjustments, ...step.adjustments],
+    memory: withSale(kept(cleared.memory, keys, before, step)),
   };
 };
 
@@ -143,13 +157,36 @@ const inherit = (
   };
 };
 
-/** Counts an order's sale in the month of another line than before, which is another month. */
-const inheritElsewhere = (change: Conversion, line: OrderLine, memory: CommissionMemory): VolumeStep => {
+/** Counts a line no longer as its order's sale. */
+const uncount: typeof inherit = (line, was, table, counts, memory) => {
+  const part = counts.month.sold[table]!;
+  const less: Volume = { value_minor: 0n, sales_ppm: was.units!.sales_ppm - was.units_back.sales_ppm };
+  const held_units = was.held ? minus(part.held_units, less) : part.held_units;
+  const now: EarnedSale = {
+    ...was,
+    units: { ...was.units!, sales_ppm: 0n },
+    units_back: { ...was.units_back, sales_ppm: 0n },
+  };
+  return {
+    counts: withPart(counts, table, { ...part, units: minus(part.units, less), held_units }, 0n),
+    memory: { ...memory, [conversionKey(line.conversion_id)]: now },
+  };
+};
+
+/**
+ * Settles the month of another line, which counts as its order's sale from now on, or no longer.
+ */
+const countAs = (
+  change: Conversion,
+  line: OrderLine,
+  memory: CommissionMemory,
+  counting: typeof inherit,
+): VolumeStep => {
   const own = { ...change, occurred_at: line.at, event_type: line.event_type };
   const heir = conversionIn(memory, conversionKey(line.conversion_id))!;
   const found = partOf(own, heir, memory)!;
   const { keys, before, table } = found;
-  const { counts, memory: met } = inherit(line, heir, table, before, memory);
+  const { counts, memory: met } = counting(line, heir, table, before, memory);
   const step = adjusted(own, before, counts);
   const of = { at: line.at, payable_from: heir.payable_from };
   return {
@@ -193,7 +230,8 @@ export const returnVolume = (
   const step = adjusted(change, before, counts);
   met = kept(met, keys, before, step);
   if (next === undefined || isSameMonth) return { adjustments: step.adjustments, unitsBack, memory: met };
-  const there = inheritElsewhere(change, next, met);
+  // The order's sale goes to another month.
+  const there = countAs(change, next, met, inherit);
   return { adjustments: [...step.adjustments, ...there.adjustments], unitsBack, memory: there.memory };
 };
 

@@ -3,7 +3,7 @@
 import { derivedId, prefixed } from "../../domain/ids.ts";
 import type { Claim, Conversion, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { type Line, rowOf } from "./order.ts";
+import { knownAtOf, type Line, rowOf } from "./order.ts";
 
 /**
  * The changes of one claim: the claim itself, and the conversion records so far. Their count is
@@ -56,11 +56,14 @@ const recordOf = (
   currency: line.currency,
   reason: change.reason,
   review: line.review,
-  known_at: change.kind === "credited" && line.known_at !== cause.receivedAt ? line.known_at : null,
+  known_at: change.kind === "credited" ? knownAtOf(cause.receivedAt, line.known_at ?? line.received_at) : null,
   method: credit.method ?? "unknown",
   rule_id: credit.rule_id,
   rule_version: credit.rule_version,
   recalculates: change.kind !== "credited" || !line.earns_nothing,
+  hold_from: line.dated === null || line.received_at <= line.at ? null : line.received_at,
+  dated_by: line.dated === null || line.dated.by === "event" ? null : line.dated.by,
+  dated_because: line.dated?.because ?? null,
 });
 
 /**
@@ -76,7 +79,7 @@ export const creditLine = (
 ): Line => {
   const credited: Line = {
     ...line,
-    known_at: knownAt,
+    known_at: knownAtOf(line.received_at, knownAt),
     status: "credited",
     partner_id: row.credit.partner_id,
     campaign_id: row.credit.campaign_id,

@@ -1,7 +1,7 @@
 // Builds claims from decisions and refunds that a person or a job makes. Each is keyed by its order
 // and names the event that it is about.
 
-import { orderIdOf } from "../../domain/ids.ts";
+import { spellingOfBefore } from "../../domain/ids.ts";
 import { blankEvent, nothingFound } from "../../domain/nothing-found.ts";
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import type { REFUND_REASONS } from "../../domain/refunds.ts";
@@ -9,26 +9,32 @@ import type { Claim, Decision, EventAttributed, EventReceived } from "../../sche
 import type { UnixMs } from "../../stream/flow.ts";
 import { claimKindOf, orderKeyOf } from "../attribute/claims.ts";
 
-/** Fields that only a reprocess sets. */
-type OfReprocess = "review" | "overrides" | "claimed_by" | "recalculates";
+/** Fields that only a reprocess or an undo sets, and what stands after a release. */
+type OfReprocess = "review" | "overrides" | "claimed_by" | "recalculates" | "keep" | "withdraws";
 type DecisionInput = Omit<Decision, "scope" | OfReprocess> & Partial<Pick<Decision, OfReprocess>>;
-const whole = { review: null, overrides: false, claimed_by: [], recalculates: true } as const;
+/** Neither a decision nor a refund makes a sale. */
+const undated = { dated_by: null, dated_because: null } as const;
+const whole = {
+  ...{ review: null, overrides: false, claimed_by: [], recalculates: true, keep: null },
+  withdraws: false,
+} as const;
 
 /** A decision about every line of an order. The order may still be unknown. */
 export const decisionOnOrder = (clientId: number, orderId: string, said: DecisionInput): Claim => ({
   client_id: clientId,
-  order_key: `o:${orderIdOf(orderId)}`,
+  order_key: `o:${spellingOfBefore(orderId)}`,
   kind: "decision",
   attributed: blank({
     event_id: said.decision_id,
     client_id: clientId,
     t: "decision",
     ts: said.at,
-    order_id: orderIdOf(orderId),
+    order_id: spellingOfBefore(orderId),
   }),
   decision: { ...whole, ...said, scope: "order" },
   line_event_id: null,
   currency: null,
+  ...undated,
   moved: null,
 });
 
@@ -50,6 +56,7 @@ export const decisionOnLine = (
     decision: { ...whole, ...said, scope: "line" },
     line_event_id: null,
     currency: null,
+    ...undated,
     moved: null,
   };
 };
@@ -66,6 +73,7 @@ export const decisionOnEvent = (attributed: EventAttributed, reference: Referenc
   decision: { ...whole, ...said, scope: claimKindOf(attributed.event, reference) === "conversion" ? "line" : "event" },
   line_event_id: null,
   currency: null,
+  ...undated,
   moved: null,
 });
 
@@ -86,6 +94,7 @@ export const decisionOnRow = (
   decision: { ...whole, ...said, scope },
   line_event_id: null,
   currency: null,
+  ...undated,
   moved: null,
 });
 
@@ -107,7 +116,7 @@ export const refundOfOrder = (
   orderId: string,
   { product_id, ...refund }: PersonsRefund & { readonly product_id: string | null },
 ): Claim => {
-  const order_id = orderIdOf(orderId);
+  const order_id = spellingOfBefore(orderId);
   return refundClaimOf(clientId, { order_key: `o:${order_id}`, line_event_id: null }, refund, { order_id, product_id });
 };
 
@@ -134,7 +143,7 @@ const refundClaimOf = (
   const currency = amount?.currency ?? null;
   const said = { ...props, reason, ...(currency !== null && { currency }), ...(refund_id !== null && { refund_id }) };
   return {
-    ...{ client_id, ...place, kind: "refund", decision: null, currency: null, moved: null },
+    ...{ client_id, ...place, kind: "refund", decision: null, currency: null, ...undated, moved: null },
     attributed: blank({
       ...{ event_id, client_id, t: "refund", ts, currency, value_minor: amount?.minor ?? null },
       ...{ ...about, props: JSON.stringify(said) },

@@ -2,11 +2,32 @@
 // by product, so that a claim reads and writes only the parts that it needs. The format of a value
 // stands first, with the decoder of all formats ever written.
 
+import { meetingId, UNNAMED_PRODUCT } from "../../domain/ids.ts";
 import type { Claim } from "../../schemas/generated.ts";
 import type { MemoryOf, Recorded } from "../../stream/flow.ts";
 import { partitionOf } from "../../stream/partitioner.ts";
-import { isLead, productKeyOf } from "./match-line.ts";
-import { emptyOrder, type Line, type OrderState, type Parts, type Refund, refundsIn } from "./order.ts";
+import { isLead, nameOf, productKeyOf } from "./match-line.ts";
+import { MERGE_WINDOW_MS } from "./merge-copy.ts";
+import {
+  type AwaitedTotal,
+  countClaims,
+  emptyOrder,
+  type Holder,
+  isClaimedAlike,
+  isTotal,
+  knownAtOf,
+  type Line,
+  MOST_LINES_REPLAYED,
+  noClaims,
+  type OrderState,
+  type Parts,
+  productOf,
+  type Refund,
+  refundsIn,
+} from "./order.ts";
+import { isStandingTotal } from "./spread.ts";
+import { totalWithLinesIn } from "./totals/total.ts";
+import { TOLERANCE_MINOR } from "./totals/worth.ts";
 
 /**
  * Format 1 stored only the open remainder of each refund. Format 3 marks orders that are stored in
@@ -21,18 +42,22 @@ const decoder = new TextDecoder();
  * The first line is JSON with everything except the rows; then each row follows on its own line.
  * Rows inside the JSON would have to be escaped again each time.
  */
-const encode = ({ lines, refunds, decisions, events, claimed_by, parts }: OrderState): Uint8Array => {
+export const encode = (order: OrderState): Uint8Array => {
+  const { lines, refunds, decisions, events, claimed_by, parts, words, withdrawn } = order;
   const isParted = parts !== null || lines.some(({ number }, n) => number !== n);
   const head = JSON.stringify({
     format: isParted ? FORMATS.parted : FORMATS.together,
-    parts: parts === null ? undefined : { ...parts, absent: [...parts.absent] },
+    parts: parts === null ? undefined : plainParts(parts),
     lines: lines.map((line, n) => ({
       ...line,
       number: line.number === n ? undefined : line.number,
       name: line.name ?? undefined,
       lead_id: line.lead_id ?? undefined,
+      dated: plainDated(line),
       value_minor: line.value_minor.toString(),
       has_currency: line.has_currency || undefined,
+      money_from: line.money_from ?? undefined,
+      amended_by: line.amended_by ?? undefined,
       refunded_minor: line.refunded_minor.toString(),
       settled_minor: line.settled_minor === 0n ? undefined : line.settled_minor.toString(),
       known_at: line.known_at ?? undefined,
@@ -40,22 +65,70 @@ const encode = ({ lines, refunds, decisions, events, claimed_by, parts }: OrderS
       copied: line.copied.length === 0 ? undefined : line.copied,
       row: undefined,
       is_decided: line.is_decided || undefined,
+      holders: line.holders.length === 0 ? undefined : line.holders,
       earns_nothing: line.earns_nothing || undefined,
+      held_for: line.held_for ?? undefined,
+      stands: line.stands || undefined,
+      total_from: line.total_from ?? undefined,
     })),
     refunds: refunds.map((refund) => ({
       ...refund,
       amount_minor: refund.amount_minor?.toString() ?? null,
+      source: refund.source ?? undefined,
+      twin_of: refund.twin_of ?? undefined,
+      is_twin: refund.is_twin || undefined,
+      was_twin: refund.was_twin ?? undefined,
       row: refund.row !== null,
     })),
-    decisions: decisions.length === 0 ? undefined : decisions,
+    decisions:
+      decisions.length === 0
+        ? undefined
+        : decisions.map((asked) => ({ ...asked, is_taken: asked.is_taken || undefined })),
     events: events.length === 0 ? undefined : events.map(({ event_id }) => event_id),
     claimed_by: claimed_by.length === 0 ? undefined : claimed_by,
+    withdrawn: withdrawn.length === 0 ? undefined : withdrawn,
+    words: words === null ? undefined : { base: words.base ?? undefined, written: words.written },
   });
   const rows = [...lines, ...events, ...refunds].flatMap(({ row }) => row ?? []);
-  return Buffer.from([head, ...rows].join("\n"));
+  // What is left are the claims of `words`.
+  return Buffer.from([head, ...rows, ...(words?.claims ?? [])].join("\n"));
+};
+
+const plainParts = (parts: Parts): object => ({
+  ...parts,
+  absent: [...parts.absent],
+  claims: parts.claims === null ? undefined : [...parts.claims],
+  totals: totalsAsText(parts),
+});
+
+const totalsAsText = ({ totals }: Parts) =>
+  totals.length === 0
+    ? undefined
+    : totals.map((one) => ({
+        ...one,
+        value_minor: one.value_minor.toString(),
+        lines_minor: one.lines_minor.toString(),
+      }));
+const totalFrom = ({ value_minor, lines_minor, ...total }: any): AwaitedTotal => ({
+  ...total,
+  value_minor: BigInt(value_minor),
+  lines_minor: BigInt(lines_minor),
+});
+
+/** Most sales are dated by their own event, which is written as 1. */
+const plainDated = ({ dated, at }: Line): readonly unknown[] | 1 | undefined => {
+  if (dated === null) return undefined;
+  const { by, because, event_at } = dated;
+  return by === "event" && because === null && event_at === at ? 1 : [by, because, event_at];
+};
+const datedFrom = ({ dated, at }: any): Line["dated"] => {
+  if (dated === undefined) return null;
+  const [by, because, event_at] = dated === 1 ? ["event", null, at] : dated;
+  return { by, because, event_at };
 };
 
 const noCopies: readonly string[] = [];
+const noHolders: readonly Holder[] = [];
 
 /**
  * Fills in the parsed object in place, because copying each line would add a fifth to the decoding
@@ -64,16 +137,23 @@ const noCopies: readonly string[] = [];
 const lineFrom = (line: any, row: string, n: number, format: number): Line => {
   line.number ??= n;
   line.name ??= null;
-  line.lead_id ??= null;
+  line.lead_id = meetingId(line.lead_id);
+  line.dated = datedFrom(line);
   line.value_minor = BigInt(line.value_minor);
   line.has_currency ??= false;
+  line.money_from ??= null;
+  line.amended_by ??= null;
   line.refunded_minor = BigInt(line.refunded_minor);
   line.settled_minor = format === FORMATS.first ? line.refunded_minor : BigInt(line.settled_minor ?? 0);
-  line.known_at ??= null;
+  line.known_at = knownAtOf(line.received_at, line.known_at ?? null);
   line.claimed_by ??= null;
   line.copied ??= noCopies;
   line.is_decided ??= false;
+  line.holders ??= noHolders;
   line.earns_nothing ??= false;
+  line.held_for ??= null;
+  line.stands ??= false;
+  line.total_from ??= null;
   line.row = row;
   return line;
 };
@@ -85,15 +165,29 @@ const lineFrom = (line: any, row: string, n: number, format: number): Line => {
 const refundFrom = ({ left_minor, amount_minor = left_minor, row, ...refund }: any, rows: string[]): Refund => ({
   line_event_id: null,
   received_at: 0,
-  refund_id: null,
+  source: null,
+  twin_of: null,
+  is_twin: false,
+  was_twin: null,
   ...refund,
+  // Stored before ids had one spelling.
+  refund_id: meetingId(refund.refund_id),
   amount_minor: amount_minor === null ? null : BigInt(amount_minor),
   row: row === true ? rows.shift()! : null,
 });
 
-const decode = (bytes: Uint8Array): OrderState => {
+const partsFrom = ({ absent, claims, totals = [], ...parts }: any): Parts => ({
+  refunds: 0,
+  spelled_otherwise: null,
+  ...parts,
+  absent: new Map(absent),
+  claims: claims === undefined ? null : new Map(claims),
+  totals: totals.map(totalFrom),
+});
+
+export const decode = (bytes: Uint8Array): OrderState => {
   const [head, ...rows] = decoder.decode(bytes).split("\n");
-  const { format, parts, lines, refunds, decisions = [], events = [], claimed_by } = JSON.parse(head!);
+  const { format, parts, lines, refunds, decisions = [], events = [], claimed_by, ...rest } = JSON.parse(head!);
   if (!Object.values<number>(FORMATS).includes(format))
     throw new Error(`an order was remembered in format ${format}, and only 1 to ${FORMATS.parted} are known`);
   const known: readonly Line[] = lines.map((line: unknown, n: number) => lineFrom(line, rows.shift()!, n, format));
@@ -101,10 +195,12 @@ const decode = (bytes: Uint8Array): OrderState => {
     lines: known,
     events: events.map((event_id: string) => ({ event_id, row: rows.shift()! })),
     refunds: refunds.map((refund: unknown) => refundFrom(refund, rows)),
-    decisions: decisions.map((asked: object) => ({ name: null, event_id: null, ...asked })),
+    decisions: decisions.map((asked: object) => ({ name: null, event_id: null, is_taken: false, ...asked })),
     claimed_by:
       claimed_by ?? (format === FORMATS.first ? [...new Set(known.flatMap(({ partner_id }) => partner_id ?? []))] : []),
-    parts: parts === undefined ? null : { refunds: 0, ...parts, absent: new Map(parts.absent) },
+    parts: parts === undefined ? null : partsFrom(parts),
+    withdrawn: rest.withdrawn ?? [],
+    words: rest.words === undefined ? null : { base: null, ...rest.words, claims: rows },
   };
 };
 
@@ -131,16 +227,41 @@ const isOfProduct = ({ product_key, line_event_id }: Refund): boolean => product
  * whenever a line changes, until the lines are complete. A reprocess may change who claims the
  * order.
  */
-const meetsAll = ({ data }: Recorded<Claim>, { has_refunds_of_all }: Parts): boolean => {
-  const { decision, kind, line_event_id, attributed } = data;
-  if (isLead(data) || has_refunds_of_all) return true;
+const meetsAll = ({ data }: Recorded<Claim>, { has_refunds_of_all, spelled_otherwise }: Parts): boolean => {
+  const { decision, kind, line_event_id } = data;
+  if (isLead(data) || has_refunds_of_all || spelled_otherwise === null) return true;
   if (decision !== null)
     return (
       decision.scope === "order" ||
-      (decision.scope === "line" && (decision.kind === "reprocess" || productKeyOf(data) === ""))
+      decision.withdraws === true ||
+      (decision.scope === "line" &&
+        (decision.kind === "reprocess" || decision.keep !== null || productOf(productKeyOf(data)) === ""))
     );
-  return kind === "refund" ? attributed.event.product_id === null || line_event_id !== null : productKeyOf(data) === "";
+  return productOf(productKeyOf(data)) === "" || (kind === "refund" && line_event_id !== null);
 };
+
+/**
+ * True if the claim may bring the lines to the worth of a total that they are merged with. Its line
+ * may be known, with any worth up to that of all lines.
+ */
+const mayMeetTotal = ({ data, receivedAt }: Recorded<Claim>, { totals, absent }: Parts): boolean => {
+  if (data.decision !== null || data.kind === "refund" || totals.length === 0) return false;
+  const { value_minor, currency } = data.attributed.event;
+  const name = nameOf(data);
+  return totals.some((total) => {
+    if (total.name !== name || Math.abs(receivedAt - total.received_at) > MERGE_WINDOW_MS) return false;
+    if (total.is_mixed || currency !== total.currency) return true;
+    const tolerance = TOLERANCE_MINOR * BigInt(1 + (absent.get(name) ?? 0));
+    return total.lines_minor + (value_minor ?? 0n) + tolerance >= total.value_minor;
+  });
+};
+
+/** True for the first row of a file in the order: a small order is remembered as it was before. */
+const beginsWords = ({ data }: Recorded<Claim>, { words, parts }: OrderState): boolean =>
+  words === null &&
+  data.decision === null &&
+  data.attributed.event.import_id !== null &&
+  [...parts!.absent.values()].reduce((sum, count) => sum + count, 0) <= MOST_LINES_REPLAYED;
 
 /**
  * The parts that a claim needs: those of its product, and of the total that it may be a copy of. An
@@ -148,8 +269,12 @@ const meetsAll = ({ data }: Recorded<Claim>, { has_refunds_of_all }: Parts): boo
  */
 const partsMet = (claim: Recorded<Claim>, head: OrderState, mostTogether: number): readonly number[] => {
   if (head.parts === null) return head.lines.length < mostTogether ? [] : ALL;
-  if (meetsAll(claim, head.parts)) return ALL;
-  return [...new Set([claim.data.attributed.event.product_id ?? "", ""].map(partOf))];
+  // What a file says of an order with a single line follows from that line.
+  const isAlone = [...head.parts.absent.values()].reduce((sum, count) => sum + count, 0) <= 1;
+  const isAsked = meetsAll(claim, head.parts) || mayMeetTotal(claim, head.parts) || beginsWords(claim, head);
+  if (isAlone || isAsked) return ALL;
+  const products = [productKeyOf(claim.data), "", UNNAMED_PRODUCT];
+  return [...new Set([...products.map(partOf), ...(head.parts.spelled_otherwise ?? ALL)])];
 };
 
 /** All keys that may hold data of the order. The first is its head. */
@@ -168,8 +293,43 @@ const assembled = (head: OrderState, parts: readonly Order[]): OrderState => {
   const lines = parts.flatMap((part) => part?.lines ?? []).sort((a, b) => a.number - b.number);
   const refunds = parts.flatMap((part) => part?.refunds ?? []);
   const absent = countByName(lines, head.parts.absent, -1);
-  return { ...head, lines, refunds, parts: { ...head.parts, absent, refunds: head.parts.refunds - refunds.length } };
+  // What is whole is counted again, also after a head that was stored without these counts.
+  const isWhole = [...absent.values()].every((count) => count === 0);
+  const claims = isWhole ? noClaims : countClaims(lines, head.parts.claims, -1);
+  const totals = head.parts.totals.map((total) => withLines(total, lines, -1n));
+  const left = { ...head.parts, absent, claims, totals, refunds: head.parts.refunds - refunds.length };
+  return { ...head, lines, refunds, parts: left };
 };
+
+/** Lines and refunds lie in the part of the product id as it was stored. */
+const partsSpelledOtherwise = ({ lines, refunds }: OrderState): readonly number[] => {
+  const products = [...lines, ...refunds.filter(isOfProduct)].map(({ product_key }) => product_key ?? "");
+  return [...new Set(products.filter((product) => productOf(product) !== product).map(partOf))];
+};
+
+/** A total with the worth of more lines, or of fewer. */
+const withLines = (total: AwaitedTotal, lines: readonly Line[], sign: 1n | -1n): AwaitedTotal => {
+  const own = lines.filter(({ name, product_key }) => name === total.name && !isTotal({ product_key }));
+  const added = own.reduce((sum, { value_minor }) => sum + sign * value_minor, 0n);
+  const is_mixed = total.is_mixed || own.some(({ currency }) => currency !== total.currency);
+  return { ...total, lines_minor: total.lines_minor + added, is_mixed };
+};
+
+/** The totals beside lines. The total itself is loaded with every claim. */
+const totalsOf = ({ lines, parts }: OrderState): readonly AwaitedTotal[] =>
+  lines
+    .filter((line) => isTotal(line) && !line.stands)
+    .filter(({ name }) => (parts?.absent.get(name) ?? 0) > 0 || totalWithLinesIn(lines, name) !== null)
+    .map(({ name, value_minor, currency, received_at }) => {
+      const known = parts?.totals.find((one) => one.name === name);
+      const [lines_minor, is_mixed] = [known?.lines_minor ?? 0n, known?.is_mixed ?? false];
+      return withLines({ name, value_minor, currency, received_at, lines_minor, is_mixed }, lines, 1n);
+    });
+const isSameTotal = (a: AwaitedTotal, b: AwaitedTotal | undefined): boolean =>
+  a.value_minor === b?.value_minor &&
+  a.currency === b.currency &&
+  a.lines_minor === b.lines_minor &&
+  a.is_mixed === b.is_mixed;
 
 /** The head holds everything that is in no part. */
 const headOf = (order: OrderState): OrderState => ({
@@ -179,16 +339,26 @@ const headOf = (order: OrderState): OrderState => ({
   parts: {
     absent: countByName(order.lines, order.parts?.absent ?? new Map(), 1),
     refunds: refundsIn(order),
-    has_refunds_of_all: order.refunds.some((refund) => !isOfProduct(refund)),
+    claims: countClaims(order.lines, order.parts === null ? noClaims : order.parts.claims, 1),
+    has_refunds_of_all: order.refunds.some((refund) => !isOfProduct(refund)) || order.lines.some(isStandingTotal),
+    spelled_otherwise: order.parts?.spelled_otherwise ?? partsSpelledOtherwise(order),
+    totals: totalsOf(order),
   },
 });
 const isSameHead = (before: OrderState, after: OrderState): boolean =>
+  (before.parts === null || before.parts.spelled_otherwise !== null) &&
+  before.words === after.words &&
+  before.withdrawn === after.withdrawn &&
   before.lines.length === after.lines.length &&
+  isClaimedAlike(before.lines, after.lines) &&
   before.decisions === after.decisions &&
   before.events === after.events &&
   before.claimed_by === after.claimed_by &&
   before.refunds.length === after.refunds.length &&
-  before.refunds.every(isOfProduct) === after.refunds.every(isOfProduct);
+  before.refunds.every(isOfProduct) === after.refunds.every(isOfProduct) &&
+  isSameList(totalsOf(before), totalsOf(after));
+const isSameList = (a: readonly AwaitedTotal[], b: readonly AwaitedTotal[]): boolean =>
+  a.length === b.length && a.every((total, n) => isSameTotal(total, b[n]));
 
 type Part = Pick<OrderState, "lines" | "refunds">;
 

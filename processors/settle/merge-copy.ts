@@ -12,11 +12,21 @@ import { inDigitsOf } from "./spread.ts";
 export const MERGE_WINDOW_MS = 48 * 3_600_000;
 
 /**
- * True if amount, currency and quantity of the copy are used: the first known amount counts, but a
- * server's replaces a pixel's.
+ * True if a partner reports what it is paid for. Such a report is believed of a sale that no other
+ * server has reported, and amends none. Before events said so, every file counts as a partner's.
  */
-const isMoneyTaken = (first: EventReceived, copy: EventReceived, hasServerMoney: boolean): boolean =>
-  copy.value_minor !== null && (first.value_minor === null || (!hasServerMoney && !copy.client_side));
+export const isOfPartner = ({ by_partner, source }: EventReceived): boolean => by_partner ?? source === "upload";
+
+/** True for the word of the client's own systems. */
+export const isOfClient = (event: EventReceived): boolean => !event.client_side && !isOfPartner(event);
+
+/**
+ * True if amount, currency and quantity of the copy are used: the first known amount counts, but a
+ * server's replaces a pixel's, and one of the client's own systems an earlier one of any server.
+ */
+const isMoneyTaken = (first: EventReceived, copy: EventReceived, { has_server_money, mayAmend }: MoneyKnown): boolean =>
+  copy.value_minor !== null &&
+  (first.value_minor === null || (has_server_money ? mayAmend && isOfClient(copy) : !copy.client_side));
 
 /** The money of a sale: the amount of one copy, in the first currency that any copy names. */
 export interface Money {
@@ -26,18 +36,25 @@ export interface Money {
   readonly has_currency: boolean;
 }
 
+/** What is known of the money of a line before a copy. */
+interface MoneyKnown {
+  readonly has_server_money: boolean;
+  readonly has_currency: boolean;
+  /** True if the copy may amend a server's amount, as far as its time and product say. */
+  readonly mayAmend: boolean;
+}
+
 /**
- * The default currency applies only until a copy names one. An amount that came without a currency
- * then gets the digits of the named currency.
+ * The default currency applies only until a copy names one, which a partner cannot for the amount
+ * of another server. An amount that came without a currency then gets the digits of the named one.
  */
-export const moneyOf = (
-  first: EventReceived,
-  copy: EventReceived,
-  known: { readonly has_server_money: boolean; readonly has_currency: boolean },
-): Money => {
-  const takesMoney = isMoneyTaken(first, copy, known.has_server_money);
+export const moneyOf = (first: EventReceived, copy: EventReceived, known: MoneyKnown): Money => {
+  const takesMoney = isMoneyTaken(first, copy, known);
   const [from, other] = takesMoney ? [copy, first] : [first, copy];
-  const isNamed = (event: EventReceived): boolean => (event === first && known.has_currency) || namesCurrency(event);
+  const isNamed = (event: EventReceived): boolean => {
+    if (event === copy && !takesMoney && known.has_server_money && isOfPartner(copy)) return false;
+    return (event === first && known.has_currency) || namesCurrency(event);
+  };
   if (isNamed(from) || !isNamed(other) || from.value_minor === null)
     return {
       takesMoney,
@@ -79,6 +96,18 @@ export const mergeCopy = (
     refunded_minor: first.refunded_minor,
   };
 };
+
+/** The first copy's row with the money of a later copy alone, as the next version. */
+export const withMoneyOf = (first: EventAttributed, copy: EventReceived, money: Money): EventAttributed => ({
+  ...first,
+  event: {
+    ...first.event,
+    value_minor: money.value_minor,
+    currency: money.currency,
+    quantity: copy.quantity ?? first.event.quantity,
+  },
+  version: first.version + 1,
+});
 
 /**
  * The row of a copy credits no partner, because only the first copy's credit was settled. A

@@ -2,15 +2,24 @@
 // held, and which copies are remembered.
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Claim, EventAttributed } from "../../schemas/generated.ts";
+import type { UnixMs } from "../../stream/flow.ts";
 import type { ChangedLine } from "./change-lines.ts";
 import { leadIdOf, productKeyOf } from "./match-line.ts";
-import { mergeCopy, moneyOf } from "./merge-copy.ts";
+import { isOfClient, isOfPartner, mergeCopy, moneyOf, withMoneyOf } from "./merge-copy.ts";
 import {
   DISPUTED,
+  happenedAt,
   isClaimedByAnother,
   isCredited,
+  isHeldByTotal,
+  isSameProduct,
+  isTotal,
+  isUnnamed,
+  isWithoutProduct,
   type Line,
   type OrderState,
+  ownReviewOf,
+  productOf,
   refundableId,
   rowOf,
   rowText,
@@ -31,7 +40,7 @@ const settledOf = (line: Line, valueMinor: bigint, currency: string): bigint => 
 
 /** Why a line must be held after this copy. Null if the reason for holding does not change. */
 const heldBy = (line: Line, first: EventAttributed, copy: EventAttributed, order: OrderState): string | null => {
-  if (line.is_decided || line.review !== null) return null;
+  if (line.is_decided || ownReviewOf(line) !== null) return null;
   if (isRejected(first) !== isRejected(copy)) return COPY_REJECTED;
   // Whichever copy came first: one that is under review holds the sale.
   if (copy.fraud.band === "review") return "fraud_review";
@@ -46,7 +55,7 @@ const heldBy = (line: Line, first: EventAttributed, copy: EventAttributed, order
  * copy that a refund names is kept, because otherwise the refund would give back what it took.
  */
 const MOST_COPIES = 20;
-const withCopy = (
+export const withCopy = (
   { copies, copied }: Line,
   eventId: string,
   { refunds }: OrderState,
@@ -57,43 +66,128 @@ const withCopy = (
   return { copies: copies + 1, copied: all.filter((id) => id !== forgotten) };
 };
 
+/** A further copy of a line, with its event time. */
+export interface Copy {
+  readonly row: EventAttributed;
+  readonly at: UnixMs;
+  /** The product that it names; empty if it names none. */
+  readonly product_key: string;
+}
+
+/** A partner's amount gives way to one of the client's own systems, whatever their times are. */
+const isMoneyOfPartner = ({ money_from }: Line, { event: first }: EventAttributed): boolean =>
+  money_from === null ? isOfPartner(first) : money_from.by_partner === true;
+
+/**
+ * True if the copy may amend the amount of a server: it is not older than the copy that brought it,
+ * and names the product of the line. The total of an order amends no line.
+ */
+const mayAmend = (line: Line, first: EventAttributed, copy: Copy): boolean => {
+  const isOlder = copy.at < (line.money_from?.at ?? happenedAt(line));
+  if (isUnnamed(copy) || (isOlder && !isMoneyOfPartner(line, first))) return false;
+  if (isTotal(line)) return true;
+  return !isTotal(copy) && (isUnnamed(line) || isSameProduct(line.product_key, copy.product_key));
+};
+
+/** The money after a copy. One of the same amount changes nothing, but is the newest word. */
+const moneyAfter = (line: Line, row: EventAttributed, copy: Copy) => {
+  const { event: first } = row;
+  const { event } = copy.row;
+  const money = moneyOf(first, event, { ...line, mayAmend: mayAmend(line, row, copy) });
+  const from = { event_id: event.event_id, at: copy.at, ...(isOfPartner(event) && { by_partner: true as const }) };
+  const isSame = money.value_minor === first.value_minor && money.currency === first.currency;
+  return {
+    money: line.has_server_money && isSame ? moneyOf(first, event, { ...line, mayAmend: false }) : money,
+    money_from: money.takesMoney ? from : line.money_from,
+    amended_by: money.takesMoney && !isSame ? event.event_id : line.amended_by,
+    isOther: money.takesMoney && !isSame,
+  };
+};
+
+/** The line with the money of its row after a copy. */
+const withMoney = (
+  line: Line,
+  row: EventAttributed,
+  { money, money_from, amended_by }: ReturnType<typeof moneyAfter>,
+  copy: Copy,
+) => {
+  const value_minor = saleValueOf(row);
+  const currency = row.event.currency ?? line.currency;
+  return {
+    ...line,
+    value_minor,
+    currency,
+    has_server_money: line.has_server_money || (money.takesMoney && !copy.row.event.client_side),
+    has_currency: line.has_currency || money.has_currency,
+    money_from,
+    amended_by,
+    settled_minor: settledOf(line, value_minor, currency),
+    // A refund of a line that had a value does not mean that the line, now worth nothing, was
+    // returned.
+    is_returned: line.is_returned && (value_minor > 0n || line.value_minor === 0n),
+  };
+};
+
+const isWorthOtherwise = (before: Line, after: Line): boolean =>
+  after.value_minor !== before.value_minor || after.currency !== before.currency;
+
+/** A copy brings another amount than a server before (docs/design/money.md, rule 35). */
+const AMENDED = "amended";
+
 /**
  * Merges a further copy, which never counts as a separate sale. It fills fields that the first copy
  * lacked. A credited line keeps its partner, and is held for a decision if the copy credits another
  * partner.
  */
-export const merged = (line: Line, copy: EventAttributed, order: OrderState): ChangedLine => {
+export const merged = (line: Line, copy: Copy, order: OrderState): ChangedLine => {
   const first = rowOf(line);
-  const money = moneyOf(first.event, copy.event, line);
-  const takesCredit = line.status === "open" && !line.is_decided && isCredited(copy);
-  const held = heldBy(line, first, copy, order);
-  const row = mergeCopy(first, copy, money, takesCredit);
-  const value = saleValueOf(row);
-  const currency = row.event.currency ?? line.currency;
+  const known = moneyAfter(line, first, copy);
+  const takesCredit = line.status === "open" && !line.is_decided && isCredited(copy.row);
+  const held = heldBy(line, first, copy.row, order);
+  const row = mergeCopy(first, copy.row, known.money, takesCredit);
+  const paid = withMoney(line, row, known, copy);
   /** The segment selects the contract, so filling in a missing segment changes money too. */
-  const isMoneyChanged =
-    value !== line.value_minor || currency !== line.currency || row.event.product_line !== first.event.product_line;
-  const settled = settledOf(line, value, currency);
+  const isMoneyChanged = isWorthOtherwise(line, paid) || row.event.product_line !== first.event.product_line;
   return {
     line: {
-      ...line,
-      value_minor: value,
-      currency,
-      has_server_money: line.has_server_money || (money.takesMoney && !copy.event.client_side),
-      has_currency: line.has_currency || money.has_currency,
-      settled_minor: settled,
-      // A refund of a line that had a value does not mean that the line, now worth nothing, was
-      // returned.
-      is_returned: line.is_returned && (value > 0n || line.value_minor === 0n),
-      claimed_by: line.claimed_by === null ? null : withClaim(line.claimed_by, copy),
-      review: held ?? line.review,
-      ...withCopy(line, refundableId(copy.event), order),
+      ...paid,
+      claimed_by: line.claimed_by === null ? null : withClaim(line.claimed_by, copy.row),
+      ...(isHeldByTotal(line) ? { held_for: held ?? line.held_for } : { review: held ?? line.review }),
+      ...withCopy(line, refundableId(copy.row.event), order),
       row: row === first ? line.row : rowText(row),
     },
     row,
     isRewritten: row !== first,
     takesCredit,
-    reason: isMoneyChanged ? "changed_money" : held,
+    reason:
+      known.isOther && line.has_server_money
+        ? AMENDED
+        : isMoneyChanged
+          ? "changed_money"
+          : line.review === null
+            ? held
+            : null,
+  };
+};
+
+/**
+ * A copy of the client's own systems that came too late to be merged still amends the money of its
+ * line, and nothing else. Null if it does not.
+ */
+export const amended = (line: Line, copy: Copy, order: OrderState): ChangedLine | null => {
+  const { event } = copy.row;
+  if (!isOfClient(event) || event.value_minor === null) return null;
+  const first = rowOf(line);
+  const known = moneyAfter(line, first, copy);
+  if (known.money_from === line.money_from) return null;
+  const row = known.isOther ? withMoneyOf(first, event, known.money) : first;
+  const paid = withMoney(line, row, known, copy);
+  return {
+    line: { ...paid, ...withCopy(line, refundableId(event), order), row: row === first ? line.row : rowText(row) },
+    row,
+    isRewritten: row !== first,
+    takesCredit: false,
+    reason: isWorthOtherwise(line, paid) ? AMENDED : null,
   };
 };
 
@@ -101,12 +195,15 @@ export const merged = (line: Line, copy: EventAttributed, order: OrderState): Ch
 export const counted = (order: OrderState, late: readonly Line[], eventId: string): readonly Line[] =>
   order.lines.map((line) => (late.includes(line) ? { ...line, ...withCopy(line, eventId, order) } : line));
 
+const namedBy = (line: Line, product: string): string =>
+  isWithoutProduct(line) && !line.stands && productOf(product) !== "" ? product : line.product_key;
+
 /** The total of an order becomes the line of its product, and a lead gets its client's id. */
 export const withIds = (touched: ChangedLine, claim: Claim): ChangedLine => ({
   ...touched,
   line: {
     ...touched.line,
-    product_key: touched.line.product_key === "" ? productKeyOf(claim) : touched.line.product_key,
+    product_key: namedBy(touched.line, productKeyOf(claim)),
     lead_id: touched.line.lead_id ?? leadIdOf(claim),
   },
 });

@@ -1,5 +1,6 @@
 // Reads the props that settle needs. Only copies, refunds and leads are parsed, because the props
 // of other events add nothing.
+import { meetingId } from "../../domain/ids.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { DEFAULT_CURRENCY } from "./order.ts";
 
@@ -18,6 +19,6 @@ export const propsIn = ({ props }: Pick<EventReceived, "props">): Readonly<Recor
 export const namesCurrency = (event: EventReceived): boolean =>
   event.currency !== null && (event.currency !== DEFAULT_CURRENCY || (propsIn(event).currency ?? "") !== "");
 
-/** An id as senders write it, as text or as a number. */
+/** An id that senders write as text or as a number. Null for a placeholder, which meets nothing. */
 export const idIn = (value: unknown): string | null =>
-  typeof value === "string" && value !== "" ? value : Number.isSafeInteger(value) ? String(value) : null;
+  meetingId(typeof value === "string" ? value : Number.isSafeInteger(value) ? String(value) : null);

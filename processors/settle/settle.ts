@@ -1,6 +1,7 @@
 // The life of one order: the first copy counts, further copies are merged, refunds take back, and
 // decisions have the last word.
 
+import { eventTimeOf } from "../../domain/money-time.ts";
 import type { Claim, Conversion, Decision, EventAttributed } from "../../schemas/generated.ts";
 import {
   type Emit,
@@ -15,26 +16,35 @@ import {
 import { type ChangedLine, changeLines, withRefunds } from "./change-lines.ts";
 import { type Changes, withoutPassing } from "./credit-line.ts";
 import { decideOrder, decideWaiting } from "./decisions/decide.ts";
-import { isLead, leadIdOf, meet, nameOf, productKeyOf } from "./match-line.ts";
+import { isHoldable, isLead, leadIdOf, type Meets, meet, nameOf, productKeyOf, timeOfEvent } from "./match-line.ts";
 import { MERGE_WINDOW_MS, rowOfCopy, withoutGoods } from "./merge-copy.ts";
-import { counted, merged, withIds } from "./merge-line.ts";
+import { amended, type Copy, counted, merged, withIds } from "./merge-line.ts";
 import {
   DEFAULT_CURRENCY,
   DISPUTED,
   isClaimedByAnother,
   isCredited,
+  isSameProduct,
+  isTotal,
+  isWithoutProduct,
   type Line,
   linesIn,
   type OrderState,
   outgrows,
+  productOf,
   refundableId,
   rowOf,
   rowText,
   saleValueOf,
+  TOTAL_AND_LINES,
+  type WaitingDecision,
   withClaim,
 } from "./order.ts";
 import { asTheirSales } from "./refund.ts";
-import { moveRefund, takeRefund } from "./refund-claim.ts";
+import { decideRefund, moveRefund, takeRefund } from "./refund-claim.ts";
+import { compared } from "./totals/total.ts";
+import { withdraw } from "./undo/withdraw.ts";
+import { wordsAfter } from "./undo/words.ts";
 
 type SettleOutputs = { readonly conversions: Conversion; readonly attributed: EventAttributed };
 type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
@@ -42,8 +52,6 @@ type Outcome = Emit<SettleOutputs, OrderState>;
 
 /** A real order has fewer lines, and a claim about all lines would take seconds. */
 export const MOST_LINES = 2_000;
-
-const TOTAL_AND_LINES = "order_total_and_lines";
 
 /** Conversions carry the time of their sale, so that commission finds the contract of that time. */
 const emitted = (rows: Rows, { records }: Changes, state: OrderState): Outcome =>
@@ -59,6 +67,11 @@ const emitted = (rows: Rows, { records }: Changes, state: OrderState): Outcome =
 const answered = (before: OrderState, written: Rows, changes: Changes, after: OrderState): Outcome => {
   const { rows, state } = withRefunds(before, after, written);
   return emitted(rows, changes, state);
+};
+
+const datedBy = ({ at, data }: Recorded<Claim>): Line["dated"] => {
+  const { dated_by: by, dated_because: because, attributed } = data;
+  return by === null ? null : { by, because, event_at: eventTimeOf({ at, data: attributed }) };
 };
 
 const opened = (
@@ -79,15 +92,22 @@ const opened = (
     received_at: claim.receivedAt,
     value_minor: saleValueOf(row),
     currency: row.event.currency ?? claim.data.currency ?? DEFAULT_CURRENCY,
+    dated: datedBy(claim),
     has_server_money: !row.event.client_side && row.event.value_minor !== null,
     has_currency: false,
+    money_from: null,
+    amended_by: null,
     refunded_minor: 0n,
     settled_minor: 0n,
     refund_reason: null,
     is_returned: false,
     claimed_by: withClaim([], row),
     review,
+    held_for: null,
+    stands: false,
+    total_from: null,
     is_decided: false,
+    holders: [],
     earns_nothing: false,
     conversion_id: null,
     conversion_version: 0,
@@ -99,79 +119,103 @@ const opened = (
 };
 
 /**
- * If an order has both a total and single lines, one of them would be paid twice. So the new line
- * is held, and the total too if it is recent.
+ * A line that should have named its product may be counted twice beside another one. So one of both
+ * is held, which is that one if it is recent.
  */
-const totalHeld = (total: Line | null, receivedAt: UnixMs): readonly ChangedLine[] =>
-  total === null || total.is_decided || total.review !== null || receivedAt - total.received_at > MERGE_WINDOW_MS
+const unnamedHeld = (line: Line | null, receivedAt: UnixMs): readonly ChangedLine[] =>
+  line === null || !isHoldable(line, receivedAt)
     ? []
     : [
         {
-          line: { ...total, review: TOTAL_AND_LINES },
-          row: rowOf(total),
+          line: { ...line, review: TOTAL_AND_LINES },
+          row: rowOf(line),
           isRewritten: false,
           takesCredit: false,
           reason: TOTAL_AND_LINES,
         },
       ];
 
+const reviewOf = (row: EventAttributed, order: OrderState, isUnsure: boolean): string | null => {
+  if (row.fraud.band === "review") return "fraud_review";
+  if (isUnsure) return TOTAL_AND_LINES;
+  return isClaimedByAnother(order, row) ? DISPUTED : null;
+};
+
 const firstCopy = (
   claim: Recorded<Claim>,
   order: OrderState,
-  total: Line | null,
+  { unnamed, isUnsure }: Extract<Meets, { readonly kind: "new" }>,
 ): Outcome | Reject<"order_too_large"> => {
   if (linesIn(order) >= MOST_LINES) return reject("order_too_large");
   const row = { ...claim.data.attributed, refunded_minor: 0n };
   const changes: Changes = { cause: claim, records: [] };
-  const review =
-    row.fraud.band === "review"
-      ? "fraud_review"
-      : total !== null
-        ? TOTAL_AND_LINES
-        : isClaimedByAnother(order, row)
-          ? DISPUTED
-          : null;
-  const first = {
-    line: opened(claim, row, { number: linesIn(order), review }),
-    row,
-    isRewritten: true,
-    takesCredit: isCredited(row),
-    reason: null,
-  };
-  const changed = changeLines(changes, order, [...totalHeld(total, claim.receivedAt), first]);
+  const line = opened(claim, row, { number: linesIn(order), review: reviewOf(row, order, isUnsure) });
+  const first = { line, row, isRewritten: true, takesCredit: isCredited(row), reason: null };
+  const all = [...unnamedHeld(unnamed, claim.receivedAt), first];
+  const { lines: known, touched, rows: merged } = compared(changes, order, all, line);
+  const changed = changeLines(changes, { lines: known, refunds: order.refunds, before: order }, touched);
   const settled = changed.find(({ event_id }) => event_id === claim.id)!;
   const { line: decided, rows, decisions } = decideWaiting(changes, settled, order.decisions, isLead(claim.data));
-  const lines = changed.map((line) => (line === settled ? decided : line));
-  const written = [row, ...rows].map((version) => ({ row: version, at: claim.at }));
+  const lines = changed.map((one) => (one === settled ? decided : one));
   const taken = asTheirSales(order.refunds, lines, null);
+  const written = [
+    ...rowsOf(touched),
+    ...merged,
+    ...rows.map((version) => ({ row: version, at: claim.at })),
+    ...taken.rows,
+  ];
   const claimed_by = withClaim(order.claimed_by, row);
   const left = { ...order, lines, refunds: taken.refunds, decisions, claimed_by };
-  return answered(order, [...written, ...taken.rows], withoutPassing(changes, decided), left);
+  return answered(order, written, withoutPassing(changes, decided), left);
+};
+
+const rowsOf = (touched: readonly ChangedLine[]): Rows =>
+  touched.flatMap(({ line, row, isRewritten }) => (isRewritten ? [{ row, at: line.at }] : []));
+
+/** A copy of several lines, or of a total that stands, says nothing of their money and goods. */
+const saidBy = (claim: Recorded<Claim>, copied: readonly Line[]): Copy => {
+  const { data } = claim;
+  const at = timeOfEvent(claim);
+  const product_key = productKeyOf(data);
+  const isOfTotal = copied[0]!.stands && isTotal(copied[0]!) && product_key !== "";
+  const { event, ...row } = data.attributed;
+  if (copied.length === 1 && !isOfTotal) return { row: data.attributed, at, product_key };
+  return { row: withoutGoods({ ...row, event: { ...event, product_id: null } }), at, product_key };
 };
 
 const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly Line[]): Outcome => {
   const changes: Changes = { cause: claim, records: [] };
   const copy = claim.data.attributed;
-  const copyRow = { row: rowOfCopy(copy, copied[0]!.event_id), at: claim.at };
   const inTime = copied.filter((line) => Math.abs(claim.receivedAt - line.received_at) <= MERGE_WINDOW_MS);
   const late = copied.filter((line) => !inTime.includes(line));
-  const said = copied.length > 1 ? withoutGoods(copy) : copy;
-  const touched = inTime.map((line) => withIds(merged(line, said, order), claim.data));
-  // Late copies are counted too. They add nothing to their line, but a refund that names one may
-  // have waited for it.
-  const counting = { lines: counted(order, late, refundableId(copy.event)), refunds: order.refunds, before: order };
-  const changed = changeLines(changes, counting, touched);
-  const product = productKeyOf(claim.data);
-  const isNamedNow = copied.length === 1 && copied[0]!.product_key !== product && product !== "";
-  const asked = isNamedNow ? order.decisions.filter(({ product_key }) => product_key === product) : [];
-  const settled = changed.find(({ event_id }) => event_id === copied[0]!.event_id)!;
-  const { line: decided, rows } = decideWaiting(changes, settled, asked, false);
+  const said = saidBy(claim, copied);
+  const own = [
+    ...inTime.map((line) => withIds(merged(line, said, order), claim.data)),
+    ...late.flatMap((line) => amended(line, said, order) ?? []),
+  ];
+  // Late copies are counted too. They add only a server's amount to their line, but a refund that
+  // names one may have waited for it.
+  const counting = { ...order, lines: counted(order, late, refundableId(copy.event)) };
+  const { lines: known, touched, rows: gone } = compared(changes, counting, own, null);
+  const changed = changeLines(changes, { lines: known, refunds: order.refunds, before: order }, touched);
+  const product = said.product_key;
+  const isNamedNow =
+    copied.length === 1 && isWithoutProduct(copied[0]!) && productOf(product) !== "" && !copied[0]!.stands;
+  const isAsked = ({ product_key, is_taken }: WaitingDecision): boolean =>
+    product_key !== null && isSameProduct(product_key, product) && !is_taken;
+  const asked = isNamedNow ? order.decisions.filter(isAsked) : [];
+  // If the copy merged its total into the lines, it is a copy of the first of them.
+  const { event_id: first } = copied[0]!;
+  const into = gone.find(({ row }) => row.event.event_id === first)?.row.merged_into ?? first;
+  const settled = changed.find(({ event_id }) => event_id === into)!;
+  const { line: decided, rows, decisions } = decideWaiting(changes, settled, asked, false);
   const lines = changed.map((line) => (line === settled ? decided : line));
   const taken = asTheirSales(order.refunds, lines, null);
   const written = [
-    ...touched.flatMap(({ line, row, isRewritten }) => (isRewritten ? [{ row, at: line.at }] : [])),
+    ...rowsOf(touched),
+    ...gone,
     ...rows.map((row) => ({ row, at: settled.at })),
-    copyRow,
+    { row: rowOfCopy(copy, settled.event_id), at: claim.at },
     ...taken.rows,
   ];
   return answered(order, written, withoutPassing(changes, decided), {
@@ -179,7 +223,8 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly 
     lines,
     refunds: taken.refunds,
     // An unchanged list keeps its identity, so that the head is not written again.
-    decisions: asked.length === 0 ? order.decisions : order.decisions.filter((one) => !asked.includes(one)),
+    decisions:
+      asked.length === 0 ? order.decisions : order.decisions.map((one) => decisions[asked.indexOf(one)] ?? one),
     claimed_by: inTime.length === 0 ? order.claimed_by : withClaim(order.claimed_by, copy),
   });
 };
@@ -193,6 +238,14 @@ const refundClaim = (claim: Recorded<Claim>, order: OrderState): Outcome => {
 const decisionClaim = (claim: Recorded<Claim>, decision: Decision, order: OrderState): Outcome => {
   const changes: Changes = { cause: claim, records: [], decisionId: decision.decision_id };
   const isWhole = decision.scope === "order";
+  if (decision.withdraws === true) {
+    const { rows, state } = withdraw(changes, order, settledBy);
+    return answered(order, rows, changes, state);
+  }
+  if (decision.scope === "line" && claim.data.attributed.event.t === "refund") {
+    const decided = decideRefund(changes, decision, order);
+    return answered(order, decided.rows, changes, decided.state);
+  }
   const { rows, state } = decideOrder(
     changes,
     {
@@ -200,17 +253,18 @@ const decisionClaim = (claim: Recorded<Claim>, decision: Decision, order: OrderS
       product_key: isWhole ? null : productKeyOf(claim.data),
       name: isWhole ? null : nameOf(claim.data),
       event_id: isWhole ? null : claim.data.attributed.event.event_id,
+      is_taken: false,
     },
     order,
   );
-  return emitted(rows, changes, state);
+  return decision.keep == null ? emitted(rows, changes, state) : answered(order, rows, changes, state);
 };
 
 const settledBy = (claim: Recorded<Claim>, order: OrderState): Outcome | Reject<"order_too_large"> => {
   if (claim.data.decision !== null) return decisionClaim(claim, claim.data.decision, order);
   if (claim.data.kind === "refund") return refundClaim(claim, order);
   const met = meet(claim, order);
-  if (met.kind === "new") return firstCopy(claim, order, met.total);
+  if (met.kind === "new") return firstCopy(claim, order, met);
   return secondCopy(claim, order, met.kind === "copy" ? [met.line] : met.lines);
 };
 
@@ -222,5 +276,9 @@ const settledBy = (claim: Recorded<Claim>, order: OrderState): Outcome | Reject<
  */
 export const settle: Processor<Claim, SettleOutputs, OrderState, null, "order_too_large"> = (claim, order) => {
   const outcome = settledBy(claim, order);
-  return outcome.kind === "emit" && outgrows(order, outcome.state) ? reject("order_too_large") : outcome;
+  if (outcome.kind !== "emit") return outcome;
+  if (outgrows(order, outcome.state)) return reject("order_too_large");
+  if (claim.data.decision?.withdraws === true) return outcome;
+  const words = wordsAfter(claim, order, outcome, settledBy);
+  return words === outcome.state.words ? outcome : { ...outcome, state: { ...outcome.state, words } };
 };

@@ -7,7 +7,10 @@ import {
   COMPLETE_AFTER_MS,
   DEFAULT_CURRENCY,
   firstReceiptOf,
+  isSameProduct,
+  isTotal,
   type Line,
+  productOf,
   type Refund,
   refundableIdOf,
 } from "./order.ts";
@@ -41,7 +44,8 @@ export interface Spread {
   readonly excess: ReadonlyMap<string, bigint>;
 }
 
-const byReceipt = (a: Refund, b: Refund): number => a.received_at - b.received_at || (a.event_id < b.event_id ? -1 : 1);
+export const byReceipt = (a: Refund, b: Refund): number =>
+  a.received_at - b.received_at || (a.event_id < b.event_id ? -1 : 1);
 const textOf = ({ product_key, name, event_id }: Line): string => `${product_key}\n${name ?? ""}\n${event_id}`;
 const byProduct = (shares: readonly Share[]): readonly Share[] =>
   shares
@@ -51,26 +55,42 @@ const byProduct = (shares: readonly Share[]): readonly Share[] =>
 
 export const isOfLine = ({ product_key, line_event_id }: Refund): boolean =>
   product_key !== null || line_event_id !== null;
-/** True if the event created the line or is a copy of it. */
-const isOfEvent = (line: Line, eventId: string): boolean =>
-  line.event_id === eventId || line.copied.includes(eventId) || refundableIdOf(line) === eventId;
+/** True if the event created the line. */
+const isOwnEvent = (line: Line, eventId: string): boolean =>
+  line.event_id === eventId || refundableIdOf(line) === eventId;
 export const namesLine = (refund: Refund, line: Line): boolean =>
   refund.line_event_id !== null
-    ? isOfEvent(line, refund.line_event_id)
-    : refund.product_key === null || refund.product_key === line.product_key;
+    ? isOwnEvent(line, refund.line_event_id) || line.copied.includes(refund.line_event_id)
+    : refund.product_key === null || isSameProduct(refund.product_key, line.product_key) || isStandingTotal(line);
+
+/** It has taken the place of the lines of all products. */
+export const isStandingTotal = (line: Line): boolean => line.stands && isTotal(line);
 
 /**
- * Returns a function that finds the lines a refund names. Indexed, because a large order has many
- * lines and refunds.
+ * False for a refund of a part, without an amount, of a total that stands: what the part was worth
+ * is not remembered, and it is not the whole order.
+ */
+export const isMeasured = ({ amount_minor, product_key, line_event_id }: Refund, line: Line): boolean => {
+  if (!isStandingTotal(line) || amount_minor !== null) return true;
+  return line_event_id === null ? product_key === null : isOwnEvent(line, line_event_id);
+};
+
+/**
+ * Returns a function that finds the lines a refund names and can take from. Indexed, because a
+ * large order has many lines and refunds.
  */
 export const linesNamed = (all: readonly Line[]): ((refund: Refund) => readonly Line[]) => {
-  const products = indexOf(all, (line) => [line.product_key]);
+  const products = indexOf(all, (line) => [productOf(line.product_key)]);
+  const standing = all.filter(isStandingTotal);
   // Few refunds name an event.
   let events: ReadonlyMap<string, readonly Line[]> | undefined;
-  return ({ product_key, line_event_id }) => {
-    if (line_event_id === null) return product_key === null ? all : (products.get(product_key) ?? []);
+  return (refund) => {
+    const { product_key, line_event_id } = refund;
+    if (line_event_id === null && product_key === null) return all;
+    if (line_event_id === null)
+      return products.get(productOf(product_key!)) ?? standing.filter((line) => isMeasured(refund, line));
     events ??= indexOf(all, (line) => [line.event_id, refundableIdOf(line), ...line.copied]);
-    return events.get(line_event_id) ?? [];
+    return events.get(line_event_id)?.filter((line) => isMeasured(refund, line)) ?? [];
   };
 };
 
@@ -103,7 +123,7 @@ export const copiesAmong = (
   const taken = new Map<string, Refund>();
   const copies = new Map<Refund, Refund>();
   for (const refund of [...refunds].sort(byReceipt)) {
-    if (refund.refund_id === null || !isOfLine(refund)) continue;
+    if (refund.refund_id === null || refund.twin_of !== null || !isOfLine(refund)) continue;
     const parts = named(refund).map(({ event_id }) => `${event_id} ${refund.refund_id}`);
     const first = parts.map((part) => taken.get(part)).find((one) => one !== undefined);
     if (first !== undefined) copies.set(refund, first);
@@ -238,7 +258,7 @@ export const spread = (lines: readonly Line[], refunds: readonly Refund[]): Spre
   const named = linesNamed(all.map(({ line }) => line));
   const namedBy = (refund: Refund): readonly Share[] => named(refund).map((line) => byLine.get(line)!);
   const copies = copiesAmong(refunds, named);
-  const counting = refunds.filter((refund) => !copies.has(refund)).sort(byReceipt);
+  const counting = refunds.filter((one) => one.twin_of === null && !copies.has(one)).sort(byReceipt);
   const early = counting.filter(({ received_at }) => received_at <= closes);
   for (const refund of early.filter(isOfLine)) spreading.share([refund], namedBy(refund));
   spreading.share(
@@ -261,6 +281,7 @@ export const spreadLast = (
   refunds: readonly Refund[],
   last: Refund,
 ): readonly Line[] | null => {
+  if (lines.some(isStandingTotal)) return null;
   const isLast = refunds.every(
     (one) =>
       one === last ||
@@ -283,10 +304,12 @@ const isWorthAsBefore = (was: Line, line: Line): boolean =>
 
 /**
  * True if the refunds take the same shares of `lines` as of `before`: no value and no name has
- * changed, and added lines arrived after all refunds and are named by none.
+ * changed, no line is gone, and added lines arrived after all refunds and are named by none.
  */
 export const isSpreadAlike = (before: readonly Line[], lines: readonly Line[], refunds: readonly Refund[]): boolean => {
   const isNamed = (line: Line): boolean => refunds.some((refund) => isOfLine(refund) && namesLine(refund, line));
+  // A total, or its lines, may have left the order with their share.
+  if (lines.length < before.length) return false;
   return lines.every((line, n) => {
     const was = before[n];
     if (was === line) return true;

@@ -2,15 +2,26 @@
 // that exceed it for good.
 
 import type { UnixMs } from "../../stream/flow.ts";
-import { COMPLETE_AFTER_MS, firstReceiptOf, type Line, type OrderState, type Refund } from "./order.ts";
-import { namesLine, spread } from "./spread.ts";
+import {
+  COMPLETE_AFTER_MS,
+  firstReceiptOf,
+  isSameProduct,
+  isWithoutProduct,
+  type Line,
+  type OrderState,
+  productOf,
+  type Refund,
+} from "./order.ts";
+import { isHeld } from "./refund-claim.ts";
+import { isMeasured, namesLine, spread } from "./spread.ts";
 
 export interface WaitingItem {
   /**
-   * refund and decision: their line does not exist yet. held: waits for a person. void: the excess
-   * of refunds, which waits for nothing.
+   * refund and decision: their line does not exist yet. refund_twice: another source has reported a
+   * refund alike, and a person has to tell whether both are one. held: waits for a person. void:
+   * the excess of refunds, which waits for nothing.
    */
-  readonly kind: "refund" | "decision" | "held" | "void";
+  readonly kind: "refund" | "refund_twice" | "decision" | "held" | "void";
   /**
    * The id of the refund, of the decision, or of the event that created the line. Null for the
    * excess of all refunds together.
@@ -25,9 +36,10 @@ export interface WaitingItem {
 }
 
 const reasonOf = (refund: Refund, lines: readonly Line[]): string => {
-  if (refund.line_event_id !== null && !lines.some((line) => namesLine(refund, line))) return "no_such_event";
+  const named = lines.filter((line) => namesLine(refund, line));
+  if (refund.line_event_id !== null && named.length === 0) return "no_such_event";
   if (lines.length === 0) return "no_sale";
-  return lines.some((line) => namesLine(refund, line)) ? "other_currency" : "no_such_line";
+  return named.some((line) => isMeasured(refund, line)) ? "other_currency" : "no_such_line";
 };
 
 const held = (line: Line): readonly WaitingItem[] =>
@@ -38,7 +50,7 @@ const held = (line: Line): readonly WaitingItem[] =>
           kind: "held",
           id: line.event_id,
           reason: line.review,
-          product_id: line.product_key === "" ? null : line.product_key,
+          product_id: isWithoutProduct(line) ? null : line.product_key,
           partner_id: line.partner_id,
           amount_minor: line.value_minor - line.refunded_minor,
           currency: line.currency,
@@ -56,7 +68,7 @@ export const waitingOf = ({ lines, refunds, decisions }: OrderState, now: UnixMs
         (line) =>
           product_key === null ||
           line.event_id === event_id ||
-          (line.product_key === product_key && line.name === name),
+          (isSameProduct(line.product_key, product_key) && line.name === name),
       ),
   );
   return [
@@ -72,12 +84,18 @@ export const waitingOf = ({ lines, refunds, decisions }: OrderState, now: UnixMs
         since: refund.received_at === 0 && lines.length > 0 ? first : refund.received_at,
       }),
     ),
+    ...refunds.filter(isHeld).map(
+      ({ event_id, product_key, amount_minor, currency, received_at }): WaitingItem => ({
+        ...{ kind: "refund_twice", id: event_id, reason: "refund_twice", product_id: product_key, partner_id: null },
+        ...{ amount_minor, currency, since: received_at },
+      }),
+    ),
     ...unfound.map(
       ({ decision, product_key }): WaitingItem => ({
         kind: "decision",
         id: decision.decision_id,
         reason: lines.length === 0 ? "no_sale" : "no_such_line",
-        product_id: product_key,
+        product_id: productOf(product_key) || null,
         partner_id: decision.partner_id,
         amount_minor: null,
         currency: null,

@@ -1,6 +1,8 @@
 // Expressions for the fields that a condition may ask for, over the columns of the store
 // (domain/conditions/fields.ts reads the same fields from an event).
+
 import { pathOf, queryNameOf } from "../../domain/conditions/fields.ts";
+import { lowerLetters, upperLetters, whiteSpace } from "../../domain/conditions/props.ts";
 import { urlForm } from "../../domain/conditions/url-parts.ts";
 import { bind, type Condition } from "../../infra/clickhouse/query.ts";
 import { literal, piece, plainPiece } from "../../infra/clickhouse/sql-fragments.ts";
@@ -61,7 +63,7 @@ const known: Readonly<Record<string, TextValue>> = {
 export const textValueOf = (field: string): TextValue => {
   const value = Object.hasOwn(known, field) ? known[field] : undefined;
   if (value !== undefined) return value;
-  if (field === "coupon") return inProps(["coupon"]);
+  if (field === "coupon") return coupon;
   const name = queryNameOf(field);
   if (name === undefined) throw new RangeError(`the store has no field ${field}`);
   return queryValue(name);
@@ -103,3 +105,12 @@ const inProps = (path: readonly string[]): AnyValue => {
     truth: piece`JSONExtractBool(${found})`,
   };
 };
+
+/** As domain/conditions/comparison.ts compares codes. */
+const asCode = (text: Condition): Condition => {
+  const [leading, trailing] = [literal(`^${whiteSpace}+`), literal(`${whiteSpace}+$`)];
+  const trimmed = piece`replaceRegexpOne(replaceRegexpOne(${text}, ${leading}, ''), ${trailing}, '')`;
+  return piece`translateUTF8(${trimmed}, ${literal(upperLetters)}, ${literal(lowerLetters)})`;
+};
+const sentCoupon = inProps(["coupon"]);
+const coupon: TextValue = { ...sentCoupon, text: asCode(sentCoupon.text) };

@@ -3,7 +3,7 @@
 
 import { boundOf, dateForm, decimalOf, firstDayFrom, type ValueSpan } from "../../domain/conditions/comparison.ts";
 import { type Leaf, walk } from "../../domain/conditions/condition.ts";
-import { kindOf } from "../../domain/conditions/fields.ts";
+import { comparedValueOf, kindOf } from "../../domain/conditions/fields.ts";
 import { codesByDigits } from "../../domain/money.ts";
 import type { Condition as RuleCondition } from "../../domain/reference/reference.ts";
 import { bind, type Condition } from "../../infra/clickhouse/query.ts";
@@ -29,8 +29,9 @@ const joined = (parts: readonly Condition[], by: string): Condition => ({
   values: parts.flatMap(({ values }) => values),
 });
 
-const leafOf = (leaf: Leaf): Condition => {
-  const kind = kindOf(leaf.field);
+const leafOf = (asked: Leaf): Condition => {
+  const kind = kindOf(asked.field);
+  const leaf = { ...asked, value: comparedValueOf(asked) } as Leaf;
   if (kind === "money") return moneyLeaf(leaf);
   return kind === "any" ? anyLeaf(leaf, anyValueOf(leaf.field)) : textLeaf(leaf, textValueOf(leaf.field));
 };

@@ -286,6 +286,7 @@ export const eventOf = (row: Row<"event">): EventReceived => ({
   warnings: row.warnings,
   batch_id: row.batch_id,
   personal_form: 1,
+  by_partner: null,
   across: [],
 });
 

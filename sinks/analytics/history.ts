@@ -136,6 +136,6 @@ const matchingHistory = async (
   return rows.map((row) => ({
     ...rowParts(row),
     received_at: row.received_at,
-    event: { ...eventOf(row), personal_form: PERSONAL_FORM },
+    event: { ...eventOf(row), personal_form: PERSONAL_FORM, by_partner: null },
   }));
 };

@@ -67,6 +67,7 @@ const shownOfVersion = [
   "t",
   "custom_name",
   "source",
+  "client_side",
   "did",
   "ts",
   "received_at",
@@ -137,16 +138,57 @@ export const ownersOf = (clickhouse: Clickhouse, scope: ClientScope, eventIds: r
 export const newestOfEvents = (clickhouse: Clickhouse, scope: ClientScope, eventIds: readonly string[]) =>
   readRows(clickhouse, scope, {
     from: "events",
-    columns: pickColumns(
-      eventReads,
-      ...(["client_id", "event_id", "sender_event_id", "t", "custom_name", "source", "did", "order_id"] as const),
-      ...(["product_id", "dedup_key", "lead_key", "sale_hash", "merged_into"] as const),
-    ),
+    columns: {
+      ...pickColumns(
+        eventReads,
+        ...(["client_id", "event_id", "sender_event_id", "t", "custom_name", "source", "client_side", "did"] as const),
+        ...(["order_id", "product_id", "dedup_key", "lead_key", "sale_hash", "warnings", "merged_into"] as const),
+        "credit_reason",
+      ),
+      // Of other events they are not needed, and may be large.
+      props: text("if(t = 'refund', props, '{}')"),
+    },
     where: [cond`event_id in ${bind("Array(UUID)", eventIds)}`],
     // The row that counts comes last, because merges may not have dropped the older ones yet.
     orderBy: ["rank", "stored_at"],
   });
 export type StoredEvent = Awaited<ReturnType<typeof newestOfEvents>>[number];
+
+/** More of one call have been sent by a stranger, who earns nothing, so they come last. */
+const MOST_OF_PAGES = 10_000;
+
+/**
+ * The events of pages that may earn, by their sender's ids: what earned comes first, then what is
+ * worth most. Their own ids cannot be computed, so this reads the ids of every such event of the
+ * clients, as far as `times` does not bound it.
+ */
+export const eventsOfPages = (
+  clickhouse: Clickhouse,
+  scope: ClientScope,
+  senderIds: readonly string[],
+  times?: Times,
+) =>
+  readRows(clickhouse, scope, {
+    from: "events",
+    columns: {
+      ...{ client_id: count("client_id"), event_id: text("event_id"), sender_event_id: text("sender_event_id") },
+      ...{ first: unixMs("min(ts)"), last: unixMs("max(ts)") },
+    },
+    where: [
+      cond`t in ('purchase', 'install', 'lead_submit', 'custom') and client_side`,
+      cond`sender_event_id in ${bind("Array(String)", senderIds)}`,
+      ...(times === undefined ? [] : [between(times)]),
+    ],
+    groupBy: ["client_id", "event_id", "sender_event_id"],
+    orderBy: [
+      "max(credit_status = 'attributed') desc",
+      "max(t <> 'custom') desc",
+      "max(value_minor) desc nulls last",
+      "min(received_at)",
+      "event_id",
+    ],
+    limit: MOST_OF_PAGES,
+  });
 
 /** The second copies of the sale that an event reported. */
 export const copiesOf = (clickhouse: Clickhouse, scope: ClientScope, eventId: string) =>

@@ -97,4 +97,7 @@ export const contentOf = (data: Conversion): readonly unknown[] => [
   ...(data.device === null ? [] : [data.device]),
   ...(data.known_at === null ? [] : [data.known_at]),
   ...(data.recalculates === true ? [] : [data.recalculates]),
+  ...(data.hold_from === null ? [] : [data.hold_from]),
+  ...(data.dated_by === null ? [] : [data.dated_by]),
+  ...(data.dated_because === null ? [] : [data.dated_because]),
 ];

@@ -1,4 +1,5 @@
 // Turns the identity links that an event proves into rows.
+import { eventTimeOf } from "../../domain/money-time.ts";
 import { unlinkedBy } from "../../domain/personal/unlink.ts";
 import type { Credit, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
@@ -8,10 +9,9 @@ import type { IdentityLinkRow } from "./table.ts";
  * One row for each link; nearly every event has none. A click id counts only if attribute verified
  * its MAC (then the credit has the time of the click), so invented ids link no devices.
  */
-export const identityLinkRows = ({
-  at,
-  data: { event, enrichment, credit },
-}: Recorded<EventAttributed>): readonly IdentityLinkRow[] => {
+export const identityLinkRows = (recorded: Recorded<EventAttributed>): readonly IdentityLinkRow[] => {
+  const { event, enrichment, credit } = recorded.data;
+  const at = eventTimeOf(recorded);
   const unlink = unlinkedBy(event);
   if (unlink !== null) return [unlinkedRow(event, unlink, at)];
   const { edges } = enrichment;

@@ -57,8 +57,8 @@ const conversionsOf = (rows: readonly LedgerRow[]): readonly WrittenRow<typeof t
   [...new Set(rows.map(({ conversion_id }) => conversion_id))].map((conversion_id) => ({ conversion_id }));
 const touched = { conversion_id: text };
 
-/** An entry that another line of the order caused comes after the line's own one. */
-const BY_OWN_FIRST = "reason is not distinct from 'order_line_left'";
+/** An entry that another line or sale caused comes after the line's own one. */
+const BY_OWN_FIRST = "coalesce(reason, '') in ('order_line_left', 'first_sale_moved')";
 
 /**
  * The entries of each touched conversion. `first` is the first of them. The query names only the

@@ -1,6 +1,7 @@
 // Turns a sale or a refund into a row, attributed or not.
+import { UNNAMED_PRODUCT } from "../../domain/ids.ts";
 import { refundedEventOf } from "../../domain/refunds.ts";
-import type { EventAttributed } from "../../schemas/generated.ts";
+import type { EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { creditOf } from "../shared-columns.ts";
 import type { SaleRow } from "./table.ts";
@@ -21,7 +22,7 @@ export const saleRows = ({ at, data }: Recorded<EventAttributed>): readonly Sale
       version,
       t: event.t,
       order_id: event.order_id ?? refundedEventOf(event),
-      product_id: event.product_id,
+      product_id: productOf(event),
       segment: event.product_line,
       quantity: event.quantity,
       value_minor: event.value_minor?.toString() ?? null,
@@ -33,4 +34,9 @@ export const saleRows = ({ at, data }: Recorded<EventAttributed>): readonly Sale
     },
   ];
 };
+/**
+ * Only a sale that names no product is one of the whole order. So is a refund with a placeholder.
+ */
+const productOf = ({ t, product_id, warnings }: EventReceived): string | null =>
+  t === "refund" || !warnings.includes("weak_product_id") ? product_id : (product_id ?? UNNAMED_PRODUCT);
 const none: readonly SaleRow[] = [];

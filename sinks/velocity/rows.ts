@@ -1,4 +1,5 @@
 // Turns an event into members of the sets that hints are counted from.
+import { eventTimeOf } from "../../domain/money-time.ts";
 import { unlinkedBy } from "../../domain/personal/unlink.ts";
 import { addressOfVisitor } from "../../domain/personal/visitor.ts";
 import type { EventAttributed, EventReceived } from "../../schemas/generated.ts";
@@ -12,8 +13,10 @@ const conversions: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "l
  * person. A click id counts only if attribute verified its MAC (then the credit has the time of the
  * click), so invented ids fill no set.
  */
-export const velocityRows = ({ at, data }: Recorded<EventAttributed>): readonly VelocityRow[] => {
-  const { event, enrichment, credit } = data;
+export const velocityRows = (recorded: Recorded<EventAttributed>): readonly VelocityRow[] => {
+  const { event, enrichment, credit } = recorded.data;
+  // Scoring counts by the time of the event, not by that of its money.
+  const at = eventTimeOf(recorded);
   const unlink = unlinkedBy(event);
   if (unlink !== null) return [unlinkedRow(event, unlink)];
   const isConversion = conversions.has(event.t);

@@ -4,6 +4,7 @@ import type { LoadedMemory, Memory, MemoryWrite, Version } from "./memory.ts";
 interface StageMemory {
   readonly versions: Map<string, Version[]>;
   readonly outcomes: Map<string, Uint8Array>;
+  readonly partitions: Map<string, number>;
   readonly truncated: Map<string, number>;
   readonly marks: Map<string, number>;
 }
@@ -14,7 +15,13 @@ export const inMemory = (driver: "fast" | "durable"): Memory => {
   const of = (stage: string): StageMemory => {
     const known = stages.get(stage);
     if (known !== undefined) return known;
-    const made = { versions: new Map(), outcomes: new Map(), truncated: new Map(), marks: new Map() };
+    const made: StageMemory = {
+      versions: new Map(),
+      outcomes: new Map(),
+      partitions: new Map(),
+      truncated: new Map(),
+      marks: new Map(),
+    };
     stages.set(stage, made);
     return made;
   };
@@ -30,6 +37,7 @@ export const inMemory = (driver: "fast" | "durable"): Memory => {
       return {
         versions: picked(memory.versions, keys),
         outcomes: picked(memory.outcomes, eventIds),
+        partitions: picked(memory.partitions, eventIds),
         truncated: picked(memory.truncated, keys),
         mark: memory.marks.get(`${topic}/${partition}`) ?? null,
       };
@@ -56,7 +64,10 @@ const keep = (
         [...versions, change].sort((a, b) => a.offset - b.offset),
       );
   }
-  for (const { eventId, bytes } of outcomes) memory.outcomes.set(eventId, bytes);
+  for (const { eventId, position, bytes } of outcomes) {
+    memory.outcomes.set(eventId, bytes);
+    memory.partitions.set(eventId, position.partition);
+  }
   for (const { key, eventIds, before } of forgets) {
     memory.versions.set(
       key,

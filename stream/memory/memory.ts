@@ -34,6 +34,8 @@ export interface LoadedMemory {
   readonly versions: ReadonlyMap<string, readonly Version[]>;
   /** Recorded outcomes by event id. Empty in fast memory. */
   readonly outcomes: ReadonlyMap<string, Uint8Array>;
+  /** The partitions on which the events of these outcomes were decided. */
+  readonly partitions?: ReadonlyMap<string, number>;
   /**
    * The highest offset by key whose versions were deleted. Older events see less than they first
    * did. Empty in durable memory.

@@ -16,6 +16,8 @@ export interface Recall {
   readonly learn: (keys: readonly string[], loaded: LoadedMemory) => void;
   /** The outcome of an event that was decided before, in an earlier batch or in this one. */
   readonly decided: (eventId: string) => Uint8Array | undefined;
+  /** The partition on which it was decided in an earlier batch. */
+  readonly decidedOn: (eventId: string) => number | undefined;
   readonly decide: (event: Recorded<unknown>, outcome: Uint8Array) => void;
   /**
    * Returns what must be stored. `encode` turns a value into bytes; it also receives the event that
@@ -53,12 +55,14 @@ const newest = (loaded: LoadedMemory, { decode }: Codec): Recall => {
       changed.set(key, { event, version });
       values.set(key, value);
     },
-    lacks: (keys) => keys.filter((key) => !later.has(key)),
+    // What another event of the batch names itself, or has just set, is here already.
+    lacks: (keys) => keys.filter((key) => !later.has(key) && !versions.has(key) && !values.has(key)),
     learn: (keys, { versions: more }) => {
       for (const key of keys) later.add(key);
       for (const [key, found] of more) versions.set(key, found);
     },
     decided: (eventId) => loaded.outcomes.get(eventId) ?? outcomes.get(eventId)?.bytes,
+    decidedOn: (eventId) => loaded.partitions?.get(eventId),
     decide: ({ id, position }, bytes) => outcomes.set(id, { eventId: id, position, bytes }),
     noted: (encode) => ({
       changes: [...changed].map(([key, { event, version }]): Change => {
@@ -127,6 +131,7 @@ const byPosition = (loaded: LoadedMemory, { decode, encode }: Codec): Recall => 
     lacks: () => [],
     learn: () => undefined,
     decided: () => undefined,
+    decidedOn: () => undefined,
     decide: () => undefined,
     noted: () => ({
       changes,

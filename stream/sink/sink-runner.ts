@@ -69,11 +69,12 @@ const heartbeat = async (parts: readonly Part[]): Promise<void> => {
  */
 const write = async (turn: Turn, parts: readonly Part[]): Promise<WrittenBatch> => {
   const { read, withheld, letters } = await readAll(turn, parts);
+  const unreadable = letters.length;
   const counts: WriteCounts[] = [];
   for (const sink of turn.sinks) {
     const written = await writeSink(turn, sink, read, withheld);
     letters.push(...written.letters);
-    counts.push(written.counts);
+    counts.push(counts.length === 0 && unreadable > 0 ? { ...written.counts, unreadable } : written.counts);
   }
   return { letters, counts };
 };

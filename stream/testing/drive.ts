@@ -17,8 +17,9 @@ import type { Memories } from "../memory/memory.ts";
 import type { OutputMessage, ProcessBatch } from "../messages.ts";
 import type { BatchCounts, RunnerPorts } from "../ports.ts";
 import { runner } from "../runner.ts";
+import { topicsWrittenBy } from "../topology.ts";
 import type { Wire } from "../wire.ts";
-import { type InMemoryLog, inMemoryLog, type LoggedMessage } from "./in-memory-log.ts";
+import { type InMemoryLog, inMemoryLog, type LoggedMessage, wholeOf } from "./in-memory-log.ts";
 
 /** An event as an edge would publish it. */
 interface SentEvent<T> {
@@ -44,8 +45,10 @@ export interface TopologyDriver {
   readonly wire: Wire;
   /** The counts of the runners, one entry a batch. */
   readonly counts: readonly BatchCounts[];
-  /** Reads the chain that begins with this stage again from its first message. */
+  /** Reads the chain that begins with this stage again from its first message, as a new worker. */
   readonly rewind: (stage: string) => Promise<void>;
+  /** Replaces the workers of all chains, which go on where they had committed. */
+  readonly restart: () => void;
 }
 
 export interface DriveSettings {
@@ -58,6 +61,8 @@ export interface DriveSettings {
   readonly hosting?: readonly (readonly string[])[];
   /** The number of messages in a batch. */
   readonly batch?: number;
+  /** The order in which the partitions of a topic are read, e.g. reversed. */
+  readonly inOrder?: (partitions: readonly number[]) => readonly number[];
 }
 
 const nothingKnown: Read = async ({ view }) => {
@@ -67,14 +72,16 @@ const nothingKnown: Read = async ({ view }) => {
 /** A chain with its next offset for each partition. */
 interface Group {
   readonly hosted: Chain;
-  readonly process: ProcessBatch;
+  process: ProcessBatch;
   readonly next: number[];
+  /** Unlike `next`, it stays while memory is rebuilt. */
+  readonly committed: Map<number, number>;
 }
 
 /** Processes one batch. Returns false when nothing is left to read. */
 const step = async (
   log: InMemoryLog,
-  { hosted: { reads }, process, next }: Group,
+  { hosted: { reads }, process, next, committed }: Group,
   partition: number,
   most: number,
 ): Promise<boolean> => {
@@ -86,6 +93,7 @@ const step = async (
     {
       commit: async (offset) => {
         next[partition] = offset;
+        committed.set(partition, offset);
       },
       heartbeat: async () => undefined,
       isCurrent: () => isCurrent,
@@ -101,11 +109,16 @@ const step = async (
 };
 
 /** Runs every group until nothing is left to read. */
-const runAll = async (log: InMemoryLog, groups: readonly Group[], most: number): Promise<void> => {
+const runAll = async (
+  log: InMemoryLog,
+  groups: readonly Group[],
+  { batch = 100, inOrder = (partitions) => partitions }: DriveSettings,
+): Promise<void> => {
   for (let isMoving = true; isMoving; ) {
     isMoving = false;
     for (const group of groups)
-      for (const partition of group.next.keys()) if (await step(log, group, partition, most)) isMoving = true;
+      for (const partition of inOrder([...group.next.keys()]))
+        if (await step(log, group, partition, batch)) isMoving = true;
   }
 };
 
@@ -113,7 +126,7 @@ const runAll = async (log: InMemoryLog, groups: readonly Group[], most: number):
 const portsOf = (
   { deadLetters }: Topology,
   { memories }: DriveSettings,
-  own: Pick<RunnerPorts, "wire" | "read" | "produce" | "count">,
+  own: Pick<RunnerPorts, "wire" | "read" | "produce" | "count" | "whole">,
 ): RunnerPorts => ({
   ...own,
   memories: memories ?? { fast: inMemory("fast"), durable: inMemory("durable") },
@@ -141,7 +154,7 @@ const recordsOf = <T>(log: InMemoryLog, wire: Wire, topic: Topic<T>): readonly R
 export const drive = (topology: Topology, settings: DriveSettings): TopologyDriver => {
   const stages = topology.nodes.filter((node) => node.is === "stage");
   const sinks = topology.nodes.filter((node) => node.is === "sink").filter(writesRows);
-  const ofStages = stages.flatMap((node) => [node.from, ...Object.values(node.to)]);
+  const ofStages = stages.flatMap((node) => [node.from, ...topicsWrittenBy(node)]);
   const topics = [...new Set([...ofStages, ...sinks.map(({ from }) => from)])];
   const wire = settings.wire(topics);
   const log = inMemoryLog(Object.fromEntries(topics.map(({ name, partitions }) => [name, partitions])));
@@ -153,13 +166,25 @@ export const drive = (topology: Topology, settings: DriveSettings): TopologyDriv
     read: (view, asOf) => read(view, asOf),
     produce: async (messages) => log.append(messages),
     count: (counted) => counts.push(counted),
+    whole: wholeOf(log),
   });
+  const started = (hosted: Chain, committed: Group["committed"]): ProcessBatch =>
+    runner(hosted, { ...ports, committed: async () => new Map(committed) });
+  const restarted = (group: Group): void => {
+    group.process = started(group.hosted, group.committed);
+  };
   const groups = (settings.hosting ?? stages.map(({ name }) => [name])).map((names): Group => {
     const hosted = chain(topology, names);
-    return { hosted, process: runner(hosted, ports), next: Array.from({ length: hosted.reads.partitions }, () => 0) };
+    const committed = new Map<number, number>();
+    return {
+      hosted,
+      process: started(hosted, committed),
+      next: Array.from({ length: hosted.reads.partitions }, () => 0),
+      committed,
+    };
   });
 
-  const run = (): Promise<void> => runAll(log, groups, settings.batch ?? 100);
+  const run = (): Promise<void> => runAll(log, groups, settings);
 
   const decoded = <T>(topic: Topic<T>): readonly Recorded<T>[] => recordsOf(log, wire, topic);
 
@@ -180,10 +205,13 @@ export const drive = (topology: Topology, settings: DriveSettings): TopologyDriv
     },
     wire,
     counts,
+    restart: () => groups.forEach(restarted),
     rewind: async (stage) => {
       const group = groups.find(({ hosted }) => hosted.name === stage);
       if (group === undefined) throw new Error(`no chain begins with ${stage}`);
       group.next.fill(0);
+      group.committed.clear();
+      restarted(group);
       await run();
     },
   };

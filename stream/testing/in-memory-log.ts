@@ -3,6 +3,7 @@
 
 import type { OutputMessage, PlacedMessage } from "../messages.ts";
 import { partitionOf } from "../partitioner.ts";
+import type { WholeReader } from "../ports.ts";
 
 /** A message with its position, and its rank among the messages of all topics. */
 export interface LoggedMessage extends PlacedMessage {
@@ -53,3 +54,17 @@ export const inMemoryLog = (partitionCounts: Readonly<Record<string, number>>): 
     topics: () => [...topics.keys()],
   };
 };
+
+const all = { from: 0, until: Number.POSITIVE_INFINITY };
+const none = { from: 0, until: 0 };
+
+/** Reads a topic as the worker's port does. */
+export const wholeOf =
+  (log: InMemoryLog): WholeReader =>
+  async (topic, onBatch, _, ranges) => {
+    for (let partition = 0; partition < log.partitions(topic); partition++) {
+      const { from, until } = ranges === undefined ? all : (ranges.get(partition) ?? none);
+      const messages = log.read(topic, partition, from, until - from);
+      if (messages.length > 0) await onBatch({ topic, partition, messages });
+    }
+  };

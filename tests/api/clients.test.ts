@@ -31,6 +31,7 @@ describe("a client", () => {
       currency: "MXN",
       attribution: { click_window_days: 30, install_window_days: 7, identity_link: false },
       hold_days: { purchase: 30, lead_submit: 0 },
+      late_hours: 72,
       fraud: { review: 40, reject: 70 },
       fallback_url: null,
       retention_months: 24,

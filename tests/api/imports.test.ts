@@ -4,13 +4,14 @@ import { createHash, randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
+import { againEventId } from "../../domain/ids.ts";
 import { type SubjectKind, subjectsOf } from "../../domain/personal/suppression.ts";
 import { openObjects } from "../../infra/objects/open.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { storeFile } from "../../modules/intake/imports/import-file.ts";
 import { beginUpload, failImport, queueUpload } from "../../modules/intake/imports/imports.ts";
-import { claimRows } from "../../modules/intake/imports/run/claimed-rows.ts";
+import { claimRows, freeUndone, readIdsAgain } from "../../modules/intake/imports/run/claimed-rows.ts";
 import { suppress } from "../../modules/privacy/suppressions.ts";
 import { apiSuite } from "../support/api-suite.ts";
 import { startUpload } from "../support/upload-process.ts";
@@ -189,6 +190,35 @@ test("rows that an import took and never counted are free for another file when 
   await failImport(pool, taken(other, 0n), "as a test has it");
   const { rows } = await owner.query("select 1 from import_rows where event_id = $1", [event_id]);
   expect(rows).toEqual([]);
+});
+
+test("a row of an undone import is another event in the next file, one among all files at once", async () => {
+  const [row_id, other_row] = [randomUUID(), randomUUID()];
+  const [first, second, third] = [await underWay("a\n"), await underWay("b\n"), await underWay("c\n")];
+  const claimed = (import_id: string, event_id: string) => {
+    const taken = { import_id, fence: 0n, client_id: client, partner_id: partner, source: "put" as const };
+    const none = { mapping: null, parts: 1, checkpoint: null, sha256: null };
+    return claimRows(pool, { ...taken, ...none }, [{ row_id, event_id, line: 2 }]);
+  };
+  const again = async () => (await readIdsAgain(pool, client, [row_id, other_row])).get(row_id);
+  const free = (import_id: string, event_id: string) => freeUndone(pool, { import_id, client_id: client }, [event_id]);
+  expect(await claimed(first, row_id)).toEqual(["new"]);
+  expect(await again()).toBeUndefined();
+  await free(first, row_id);
+  await free(first, row_id);
+  const next = againEventId(row_id, 1);
+  expect(await again()).toBe(next);
+  // Both read the same id; one of them owns it, also after its process died.
+  expect(await claimed(second, next)).toEqual(["new"]);
+  expect(await claimed(third, next)).toEqual(["under_way"]);
+  expect(await claimed(second, next)).toEqual(["new"]);
+  expect(await again()).toBe(next);
+  await free(second, next);
+  expect(await again()).toBe(againEventId(row_id, 2));
+  await owner.query(
+    "update imports set status = 'failed', lease_until = null, finished_at = now() where import_id = any ($1)",
+    [[first, second, third]],
+  );
 });
 
 test("an erasure takes the rejected rows of its subject, for readers at once; all go after 30 days", async () => {

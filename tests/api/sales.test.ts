@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sentEventId } from "../../domain/ids.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { createToken } from "../../modules/access/tokens/tokens.ts";
+import { report } from "../../modules/figures/reports/report.ts";
 import { orderOfRef, orderRef } from "../../modules/money/orders/order-ref.ts";
 import { order as memory } from "../../processors/settle/memory.ts";
 import { emptyOrder } from "../../processors/settle/order.ts";
@@ -130,6 +131,20 @@ describe("sales without a partner", () => {
     });
   });
 
+  test("whose money their receipt dates have what their events say too", async () => {
+    const client = await newClient();
+    const order = fresh("o");
+    const event = { order_id: order, ts: now - 150 * 24 * hour };
+    const event_id = await sold(client, order, { event, credit: { candidates: [lost] } });
+    const { body } = await read(`/api/sales/unattributed?client_id=${client}`);
+    expect(body.data).toMatchObject([
+      {
+        ...{ event_id, source: "batch", occurred_at: new Date(now - hour).toISOString() },
+        best_candidate: { partner_id: 21, why_lost: "partner_inactive" },
+      },
+    ]);
+  });
+
   test("are filtered by reason and by value in the digits of their currency, and sorted by value", async () => {
     const client = await newClient();
     for (const [n, value_minor] of [150n, 5_00n, 900_00n].entries()) {
@@ -243,7 +258,9 @@ describe("an order", () => {
     const copy = await sold(hidden, `${order}-again`, { event: refund, merged_into: first, at: now });
     const { body } = await read(`/api/orders/${order}/details`);
     expect(body).toMatchObject({ currency: "MXN", gross: "100.00", refunded: "0.00", net: "100.00" });
-    expect(body.other_currencies).toEqual([{ currency: "JPY", gross: "500", refunded: "500", net: "0" }]);
+    expect(body.other_currencies).toEqual([
+      { currency: "JPY", gross: "500", refunded: "500", net: "0", disputed_total: false },
+    ]);
     expect(body.lines.map(({ value, currency }: any) => [value, currency])).toEqual([
       ["100.00", "MXN"],
       ["500", "JPY"],
@@ -252,6 +269,26 @@ describe("an order", () => {
       [first, "500", null],
       [copy, "500", first],
     ]);
+  });
+
+  test.each([
+    ["larger total", 150_00n, [100_00n], ["150.00", "40.00", "110.00"]],
+    ["smaller total", 80_00n, [60_00n, 40_00n], ["100.00", "40.00", "60.00"]],
+    ["total that was given back wholly, and more", 30_00n, [20_00n], ["30.00", "30.00", "0.00"]],
+  ])("with lines and a %s counts once, as the larger, and says that it does", async (_, total, values, sums) => {
+    const [order, client] = [fresh("o"), await newClient()];
+    const event = { t: "ext_purchase", order_id: order, product_id: null, value_minor: total };
+    await sold(client, `${order}-total`, { event, refunded_minor: total < 40_00n ? total : 20_00n });
+    for (const [n, value_minor] of values.entries()) {
+      const line = { order_id: order, product_id: `sku${n}`, value_minor };
+      await sold(client, `${order}-${n}`, { event: line, refunded_minor: n === 0 ? 20_00n : 0n, at: now });
+    }
+    const { body } = await read(`/api/orders/${order}/details`);
+    expect([body.gross, body.refunded, body.net, body.disputed_total, body.lines.length]).toEqual([
+      ...[...sums, true, values.length + 1],
+    ]);
+    const { rows } = await report(pool, client, "month");
+    expect(rows).toMatchObject([{ orders: 1, disputed_total: 1, revenue: sums[0], refunded: sums[1] }]);
   });
 
   test("has its custom sales, which no table of sales has, also when it has nothing else", async () => {

@@ -62,3 +62,49 @@ test("what a mail holds runs nothing and ends no frame", () => {
   expect(written).toContain('<iframe sandbox="" srcdoc="');
   expect(written).toContain("default-src 'none'");
 });
+
+test("the mail of an alert is read as it was written, whichever encoding it travelled in", async () => {
+  const into = mkdtempSync(join(folder, "alerts-"));
+  const port = await freePort();
+  const server = await serveMail({ port, folder: into });
+  const mailer = openMailer(`smtp://127.0.0.1:${port}/?from=t@demo.example&to=o@demo.example`)!;
+  const reasons = ["plain", "Peña = señal perdida", `a line of ${"many words ".repeat(20)}`, "日本語のログ"];
+  try {
+    for (const reason of reasons)
+      await mailer.send({
+        ...({ service: "clickhouse", status: "down", severity: "critical", incident_id: "i-1" } as const),
+        ...{ reason, timestamp: "2026-01-08T12:00:00Z" },
+      });
+  } finally {
+    mailer.close();
+    await server.close();
+  }
+  const kept = readdirSync(into)
+    .filter((file) => file.endsWith(".eml"))
+    .sort();
+  const texts = kept.map((file) => readMail(readFileSync(join(into, file), "utf8")).text);
+  for (const [n, reason] of reasons.entries())
+    expect(texts[n]).toMatch(
+      new RegExp(`^clickhouse is down\\.\n\nReason: {4}${reason}\n[^]*All alerts: npx tributary alerts\\s*$`),
+    );
+});
+
+test("a part ends at its boundary, not at a line of dashes, and its headers come in any order", () => {
+  const raw = [
+    'Content-Type: multipart/alternative; boundary="b-1"',
+    "",
+    "--b-1",
+    "Content-Transfer-Encoding: quoted-printable",
+    "Content-Type: text/plain; charset=utf-8",
+    "",
+    "caf=C3=A9",
+    "-- ",
+    "the keeper",
+    "--b-1",
+    "Content-Type: text/html",
+    "",
+    "<p>caf</p>",
+    "--b-1--",
+  ].join("\r\n");
+  expect(readMail(raw)).toMatchObject({ text: "café\n-- \nthe keeper", html: "<p>caf</p>" });
+});

@@ -7,6 +7,7 @@ import { strayWords } from "../../apps/cli/stray-words.ts";
 import { UsageError } from "../../infra/runtime/command-errors.ts";
 import { RefusalError } from "../../modules/base/refusal.ts";
 import { refuseCredited } from "../../modules/money/decisions/assign.ts";
+import { refuseKeep } from "../../modules/money/decisions/reattribute.ts";
 
 const refusedAs = async (...words: readonly string[]): Promise<string> => {
   const program = new Command("tributary").exitOverride().configureOutput({ writeErr: () => undefined });
@@ -55,4 +56,13 @@ test("an order whose every line is credited to others is not assigned, and what 
   // The same order twice, and an order whose sale is still to come.
   expect(() => refuseCredited([credited, credited], 6)).not.toThrow();
   expect(() => refuseCredited([], 7)).not.toThrow();
+});
+
+test("a release of a total and lines that differ says which stands, and nothing else does", () => {
+  const [disputed, held] = [{ lines: [{ review: "disputed_total" }] }, { lines: [{ review: "fraud_review" }] }];
+  expect(() => refuseKeep({ review: "release" }, [held, disputed])).toThrow("say which of both stands");
+  expect(() => refuseKeep({ review: "release", keep: "lines" }, [disputed])).not.toThrow();
+  expect(() => refuseKeep({ review: "release" }, [held])).not.toThrow();
+  expect(() => refuseKeep({ review: "reject" }, [disputed])).not.toThrow();
+  expect(() => refuseKeep({ review: "reject", keep: "total" }, [disputed])).toThrow("it is part of a release");
 });

@@ -31,7 +31,7 @@ const sales = fc
     isPixel: fc.boolean(),
     coupon: coupons,
     hasClick: fc.boolean(),
-    revenue: fc.constantFrom("100.00", "33.33", "0.05"),
+    revenue: fc.constantFrom("100.00", "33.33", "0.05", "0.00"),
     hour: hours,
   })
   .map(
@@ -53,13 +53,14 @@ const sales = fc
 const refunds = fc
   .record({
     order: fc.constantFrom("o1", "o2", "o3"),
+    product: fc.constantFrom(undefined, "a", "b"),
     amount: fc.constantFrom(undefined, "10.00", "33.33"),
     hour: hours,
   })
-  .map(({ order, amount, hour }) => () => ({
+  .map(({ order, product, amount, hour }) => () => ({
     event: refund(
       { event_id: `refund-${++made}`, ts: noon },
-      { order_id: order, ...(amount !== undefined && { amount }) },
+      { order_id: order, product_id: product, ...(amount !== undefined && { amount }) },
     ),
     receivedAt: noon + hour * hourMs,
     isClientSide: false,

@@ -6,6 +6,7 @@ import { closedMonthsOf, isClosed } from "../../modules/money/reprocess/differen
 import { defaultLimits, stages } from "../../modules/money/reprocess/ports.ts";
 import { decisionOnOrder } from "../../processors/settle/decision-claim.ts";
 import type { DecisionKind } from "../../schemas/generated.ts";
+import { partitionOf } from "../../stream/partitioner.ts";
 import { topics } from "../../topics.ts";
 import {
   campaign,
@@ -224,6 +225,37 @@ describe("a sale that was reported twice", () => {
   });
 });
 
+describe("a sale whose event id another order bears too", () => {
+  const orderOn = (partition: number, but?: string): string =>
+    Array.from({ length: 40 }, (_, n) => `o${n}`).find(
+      (name) =>
+        name !== but && partitionOf(Buffer.from(`${clientId}:o:${name}`), topics.claims.partitions) === partition,
+    )!;
+  // Some of these devices lie on a partition that is read before that of the sale.
+  test.each([0, 3].flatMap((partition) => ["d1", "d2", "d3", "d4"].map((did) => [partition, did] as const)))(
+    "is compared as it came first, whatever is read first (the other order on %i by %s)",
+    async (partition, did) => {
+      const first = orderOn(3);
+      const second = orderOn(partition, first);
+      const { difference } = await sold(
+        order(first, { event_id: "p1" }),
+        order(second, { event_id: "p1", did }, {}),
+        order("o99"),
+      );
+      const found = await difference(after);
+      expect(
+        found.changes.map(({ order_id, before: was, after: is }) => [order_id, was.partner_id, is.partner_id]).sort(),
+      ).toEqual(
+        [
+          [first, wrong, good],
+          ["o99", wrong, good],
+        ].sort(),
+      );
+      expect(found.lines).toMatchObject({ lines: 2, not_settled: 0 });
+    },
+  );
+});
+
 describe("what a person has decided", () => {
   test("stands, and is counted", async () => {
     const { send, difference } = await sold(order("o1"), order("o2"));
@@ -247,6 +279,54 @@ describe("what a person has decided", () => {
     await send(topics.claims, decided("reattribute", "o1", 21));
     await write(found);
     expect(earnings()).toEqual({ "21 2026-6 MXN": 10_00n });
+  });
+});
+
+describe("what was decided before its sale came", () => {
+  const flags = [{ code: "flood", weight: 50, evidence: "of clicks" }];
+  const botScores = { ua: "Googlebot/2.1 (+http://www.google.com/bot.html)", svc_click_id: clickBefore(hourMs) };
+  /** The decision waits for the sale, outside of the window of the sale. */
+  const waited = async (decision: ReturnType<typeof decided>, ...sales: readonly Written[]): Promise<Reprocessed> => {
+    const made = reprocessed(before);
+    await made.send(topics.claims, decision);
+    for (const event of sales) await made.post([event], { receivedAt: noon + 2 * hourMs });
+    return made;
+  };
+
+  test("a finding still holds the sale", async () => {
+    const flag = decided("flag", "o1", null);
+    const found = { ...flag.data, decision: { ...flag.data.decision!, flags, review_from: 50 } };
+    const { difference, conversions } = await waited({ ...flag, data: found }, order("o1"));
+    expect(conversions().map(({ review }) => review)).toEqual(["fraud_review"]);
+    for (const stage of ["attribute", "score"] as const)
+      expect((await difference(before, { stage })).changes).toEqual([]);
+  });
+
+  test("a release of a sale that no partner had yet still stands", async () => {
+    const { difference, conversions } = await waited(
+      decided("release", "o1", null),
+      order("o1", { ...botScores, svc_click_id: undefined }, {}),
+      order("o1", { event_id: "copy", did: "copy" }),
+    );
+    expect(conversions().map(({ review }) => review)).toEqual([null]);
+    expect((await difference(before)).changes).toEqual([]);
+  });
+
+  test("a decision about another line waits for its own line again", async () => {
+    const takesBack = decided("take_back", "o1", null);
+    const ofB = { ...takesBack.data.attributed, event: { ...takesBack.data.attributed.event, product_id: "b" } };
+    const onB = {
+      ...takesBack.data,
+      attributed: ofB,
+      decision: { ...takesBack.data.decision!, scope: "line" as const },
+    };
+    const made = await waited({ ...takesBack, data: onB }, order("o1", {}, { coupon: "TEN", product_id: "a" }));
+    await made.post([order("o1", { event_id: "late", did: "late" }, { coupon: "TEN", product_id: "b" })], {
+      receivedAt: noon + 100 * hourMs,
+    });
+    for (const from of [noon - hourMs, noon + 90 * hourMs])
+      expect((await made.difference(before, { from, to: noon + 110 * hourMs })).changes).toEqual([]);
+    expect(made.earnings()).toEqual({ [`${wrong} 2026-6 MXN`]: 10_00n });
   });
 });
 

@@ -1,6 +1,6 @@
 // `tributary status` reports processes, the keeper's probes, and the process that started them.
 import { expect, test } from "vitest";
-import { type StatusParts, statusText } from "../../apps/cli/commands/running/status.ts";
+import { addressIn, type StatusParts, statusText } from "../../apps/cli/commands/running/status.ts";
 import type { ProbeRow } from "../../modules/running/repair/probe-states.ts";
 
 const NOW = Date.UTC(2026, 10, 22, 12);
@@ -36,22 +36,33 @@ test("a log that hangs is said by its process, by the keeper and by the last lin
   const text = statusText(known, NOW);
   expect(text).toMatch(/^kafka .* paused$/m);
   expect(text).toContain("keeper: event_log failing since 2026-11-22T11:59:00.000Z: no answer");
-  expect(lastOf(known)).toBe("ready, but not well: kafka (paused), event_log (failing)");
+  expect(lastOf(known)).toBe("not well: kafka (paused), event_log (failing)");
 });
 
 test("a starter that is gone, a keeper that is silent and a database that is away are named", () => {
   const gone = { ...well, processes: null };
   expect(statusText(gone, NOW)).toContain("starter: gone (npm start does not answer)");
-  expect(lastOf(gone)).toBe("ready, but not well: the starter");
+  expect(lastOf(gone)).toBe("not well: the starter");
   const silent = { ...well, probes: [probe("event_log", { checked_at: NOW - 400_000 })] };
   expect(statusText(silent, NOW)).toContain("keeper: no probe for 400 s, so no keeper works");
-  expect(lastOf(silent)).toBe("ready, but not well: the keeper");
+  expect(lastOf(silent)).toBe("not well: the keeper");
   const away = { ...well, probes: null, path: null };
   expect(statusText(away, NOW)).toContain("keeper: what it knows is in Postgres, which does not answer");
-  expect(lastOf(away)).toBe("ready, but not well: Postgres");
+  expect(lastOf(away)).toBe("not well: Postgres");
 });
 
 test("a process that died is not well either", () => {
   const known = { ...well, run: { ...well.run, apps: { api: { url: "http://127.0.0.1:1", pid: 2 ** 22 - 1 } } } };
-  expect(lastOf(known)).toBe("ready, but not well: api (gone)");
+  expect(lastOf(known)).toBe("not well: api (gone)");
+});
+
+test("an address is printed by itself, and a process without one is answered with those that have it", () => {
+  const apps = {
+    ingest: { url: "http://127.0.0.1:1", ops_url: "http://127.0.0.1:2", pid: 1 },
+    keeper: { ops_url: "http://127.0.0.1:3", pid: 2 },
+  };
+  expect(addressIn({ apps }, "ingest", "url")).toBe("http://127.0.0.1:1");
+  expect(addressIn({ apps }, "keeper", "ops_url")).toBe("http://127.0.0.1:3");
+  for (const name of ["keeper", "nothing", "toString"])
+    expect(() => addressIn({ apps }, name, "url")).toThrow(`${name} has no such address here; these have one: ingest`);
 });

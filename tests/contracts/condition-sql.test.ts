@@ -48,6 +48,12 @@ const words = [
   "-",
   "mobile",
   "shop.example",
+  " A",
+  "a\u00a0\n",
+  "Ñ",
+  "ΣЖ",
+  "σж ",
+  "\u0130",
 ];
 const numbers = [
   0,

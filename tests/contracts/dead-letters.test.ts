@@ -1,8 +1,11 @@
 // The index of dead letters in Postgres: the same life as in memory, separate tenants, two keepers
 // that never take the same letter, and a recovered store that wakes the letters it had refused.
+import { readFileSync } from "node:fs";
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { uuidOf } from "../../domain/ids.ts";
+import { filterOf } from "../../apps/cli/commands/log/dead-letters/options.ts";
+import { lettersOfOrder } from "../../apps/cli/commands/money/letters-of-order.ts";
+import { sentEventId, uuidOf } from "../../domain/ids.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { type Failure, type Letter, letterIdOf } from "../../modules/log/dead-letters/letter.ts";
@@ -27,6 +30,7 @@ import {
   listLetters,
   makeDue,
 } from "../../modules/log/dead-letters/letter-reads.ts";
+import { lettersAbout } from "../../modules/money/explain/letters-about.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { inMemoryLetters } from "../support/in-memory-letters.ts";
 
@@ -53,12 +57,14 @@ const failure = (n: number, over: Partial<Failure> = {}): Failure => ({
   kind: "s2s",
   root: uuid(n),
   subject: uuid(1_000 + n),
+  subject_of_before: null,
   stage: "analytics",
   code: "refused_by_store",
   message: "no 'quotes' \"and\" \\ ünïcode",
   source: { topic: "events.attributed", partition: 1, offset: 2 ** 40 + n },
   kept: { topic: "s2s.dlq", partition: 0, offset: n },
   event_id: `e${n}`,
+  order_id: null,
   client_id: 7,
   sender: null,
   is_stranger: false,
@@ -386,4 +392,74 @@ test("pages follow each other without a gap, newest first, and filters narrow th
   expect(
     (await all({ event_id: "e3", stage: "analytics", kind: "s2s", client_id: 7, states: ["waiting"] })).length,
   ).toBe(1);
+});
+
+test("an explanation finds the letters of its events that have not come through, and of no other client", async () => {
+  await index(failure(1), failure(2), failure(3), failure(4, { event_id: "e1", client_id: 8 }));
+  await discardOpen(pool, { event_id: "e2" }, { actor: "a person", reason: "garbage", now });
+  const found = await lettersAbout(
+    pool,
+    ["e1", "e2", "e9"].map((event_id) => ({ client_id: 7, event_id })),
+  );
+  expect(found.map(({ event_id, state, code }) => [event_id, state, code]).sort()).toEqual([
+    ["e1", "waiting", "refused_by_store"],
+    ["e2", "discarded", "refused_by_store"],
+  ]);
+  await database.adminPool.query(
+    "update dead_letters set state = 'reprocessed', closed_at = now(), next_attempt_at = null where event_id = 'e1'",
+  );
+  expect(await lettersAbout(pool, [{ client_id: 7, event_id: "e1" }])).toEqual([]);
+  expect(await lettersAbout(pool, [])).toEqual([]);
+});
+
+describe("an order", () => {
+  const taken = (n: number, order_id: string | null, over: Partial<Failure> = {}) => {
+    const first = "event id p1 is that of a purchase of order o1, 100.00 MXN";
+    const own = `this is a lead_submit of order ${order_id ?? "none"}, 90.00 MXN`;
+    const message = `${first}; ${own}: send it under an id of its own`;
+    return failure(n, {
+      event_id: sentEventId(7, "p1"),
+      order_id,
+      stage: "settle",
+      code: "id_conflict",
+      message,
+      ...over,
+    });
+  };
+  const ordersOf = (letters: readonly Letter[]) => letters.map(({ order_id }) => order_id).sort();
+  const asked = async (options: object) => ordersOf(await all(await filterOf(pool, [], options)));
+
+  test("is found by its letters, and so is the event id that several of them share", async () => {
+    await index(taken(1, "o2"), taken(2, "o3"), taken(3, "o4"), taken(4, "o3", { client_id: 8 }), failure(5));
+    expect([await asked({ order: "o2" }), await asked({ order: " o3\u200b" })]).toEqual([["o2"], ["o3", "o3"]]);
+    expect(await asked({ event: sentEventId(7, "p1") })).toEqual(["o2", "o3", "o3", "o4"]);
+    expect(await asked({ order: "o1" })).toEqual([]);
+  });
+
+  test("of which nothing is stored is explained by its letters, without a look into the log", async () => {
+    await index(taken(1, "o2"), taken(2, "o3"), taken(3, "o3", { client_id: 8 }));
+    const { letters, isWhole } = await lettersOfOrder(pool, [7], "o3 ");
+    expect([letters.map(({ letter_id, code }) => [letter_id, code]), isWhole]).toEqual([
+      [[letterIdOf(taken(2, "o3")), "id_conflict"]],
+      true,
+    ]);
+  });
+
+  test("of a letter of before is the one of its first failure", async () => {
+    const same = { subject: uuid(99) };
+    await index(taken(1, "o,2", same), taken(2, "o3", same), taken(3, null), failure(4));
+    await database.adminPool.query("update dead_letters set order_id = null");
+    const [, ...update] = readFileSync("migrations/postgres/313_orders_of_dead_letters.sql", "utf8").split("\n\n");
+    await database.adminPool.query(update.join(""));
+    expect((await all()).map(({ order_id }) => order_id).sort()).toEqual([null, null, "o,2"].sort());
+  });
+
+  test("shares no letter of before with another order under its event id", async () => {
+    const ofBefore = { subject: uuid(99) };
+    const ofNow = (n: number) => ({ subject: uuid(n), subject_of_before: uuid(99) });
+    await index(taken(1, "o2", ofBefore));
+    await index(taken(2, "o3", ofNow(3)), taken(4, "o2", ofNow(2)));
+    expect(ordersOf(await all())).toEqual(["o2", "o3"]);
+    expect(await failuresOf(pool, letterIdOf(taken(1, "o2")))).toHaveLength(2);
+  });
 });

@@ -184,6 +184,62 @@ test("a later event of the person stays, and each erasure is in the audit withou
   expect(rows.some(({ row }) => /ana@|phone"/.test(row))).toBe(false);
 });
 
+test("a stranger's view under the id of another's order takes nothing from it", async () => {
+  await world.plantEvents("laptop", "ben@example.com", "order-ben");
+  const before = linesWith(await world.everything(), world.did("laptop"));
+  expect(before.length).toBeGreaterThan(5);
+  await world.plantViewsUnderIdsOf("laptop", "stranger");
+  expect(linesWith(await world.everything(), world.did("stranger")).length).toBeGreaterThan(3);
+  const report = await erase("did", "stranger");
+  expect(left(report)).toEqual([]);
+  const after = await world.everything();
+  expect(linesWith(after, world.did("stranger"))).toEqual([]);
+  expect(linesWith(after, world.did("laptop"))).toEqual(before);
+});
+
+test("what comes in the meantime changes no count of what was erased, and what was on its way goes too", async () => {
+  await world.plant();
+  const edges = ({ places }: ErasureReport) => places.find(({ place }) => place === "`identity_edges`")!;
+  const coming = async () => {
+    // An event of before, of a worker that did not know the list yet, and new ones.
+    await world.plantEvents("second-phone", "ana@example.com", "order-on-its-way");
+    await world.plantEvents("phone", "ana@example.com", "order-new", noon + 2 * dayMs);
+  };
+  const report = await erase("email", "ana@example.com", { untilKnown: coming });
+  expect(edges(report)).toMatchObject({ found: 3, erased: 3 });
+  const choices = report.places.find(({ place }) => place.includes("consent_changes"))!;
+  expect(choices).toMatchObject({ found: 1, erased: 1 });
+  const { rows } = await database.adminPool.query(
+    "select did from identity_edges where client_id = $1 and identifier = $2",
+    [world.client, world.hashOf("ana@example.com")],
+  );
+  expect(rows).toEqual([{ did: world.did("phone") }]);
+});
+
+test("a stranger's lead under a device that a server uses does not make that device his", async () => {
+  // The server's order and views of customer 17, then a page's lead with the stranger's address.
+  await world.plantEvents("customer17", null, "order-17", noon, { client_side: false });
+  await world.plantEvents("customer17", "stranger@example.com", "order-made-up", noon + 1_000);
+  // A phone of the stranger's own, and one that the server itself says is his.
+  await world.plantEvents("own-phone", "stranger@example.com", "order-own");
+  await world.plantEvents("own-tablet", "stranger@example.com", "order-tablet", noon, { client_side: false });
+  const sums = await world.money();
+  const ofCustomer = async () =>
+    linesWith(await world.everything(), world.did("customer17")).filter((line) => line.includes("order-17"));
+  const before = await ofCustomer();
+  expect(before.length).toBeGreaterThan(1);
+  const report = await erase("email", "stranger@example.com");
+  expect([report.devices, report.shared_devices]).toEqual([2, 1]);
+  const claimed = report.device_uses.filter(({ is_claimed }) => is_claimed);
+  expect(claimed).toEqual([{ did: world.did("customer17"), events: 16, sales: 8, is_claimed: true }]);
+  expect(await ofCustomer()).toEqual(before);
+  const after = await world.everything();
+  expect(
+    linesWith(after, world.hashOf("stranger@example.com"), world.did("own-phone"), world.did("own-tablet")),
+  ).toEqual([]);
+  expect(await world.money()).toEqual(sums);
+});
+
 test("a placeholder that many share and what is malformed are refused", () => {
   for (const [kind, value] of [
     ["email", "ana"],

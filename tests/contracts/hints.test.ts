@@ -28,7 +28,7 @@ const fresh = () => {
 const seen = (store: ReturnType<typeof redisStore>, events: readonly EventAttributed[], at = noon) =>
   store.within({ tenants: [], token: "" }, (write) =>
     velocity.write(
-      events.flatMap((data) => velocityRows(recorded(topics.eventsAttributed, data, { at }))),
+      events.flatMap((data) => velocityRows(recorded(topics.eventsAttributed, data, { at, receivedAt: at }))),
       write,
     ),
   );
@@ -67,7 +67,7 @@ test(
   async () => {
     const { store, hints } = fresh();
     await seen(store, [sale(1), sale(2), sale(2), sale(3, { client_id: 8 }), sale(4, { ip: "9.9.9.9" })]);
-    await seen(store, [sale(5)], noon + hourMs);
+    await seen(store, [sale(5, { ts: noon + hourMs })], noon + hourMs);
     const answers = await hints.lookUp([
       asked(),
       asked({ event_id: "sale 1" }),

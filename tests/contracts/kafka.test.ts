@@ -501,7 +501,7 @@ describe("a group", () => {
       },
     });
     await until(() => answers.length === 1);
-    await until(() => consumer.silentMs() > 2_500);
+    await until(() => consumer.silentMs() > 2_000);
     speak();
     // The consumer joins again by itself and gets the batch again.
     await until(async () => (await committedSum(group, topic)) === 5);
@@ -509,6 +509,22 @@ describe("a group", () => {
     expect(answers).toEqual([true, false]);
     expect(refused).toMatchObject([{ name: "MembershipLost" }]);
     expect(crashes).toEqual([]);
+  });
+
+  test("a member whose work waits for something that never answers ends, and says since when", async () => {
+    const topic = await fill(5);
+    const { stop, crashes } = await consuming({
+      group: newGroup(),
+      topics: [topic],
+      reading: { ...stageReading, sessionTimeoutMs: 1_500 },
+      onBatch: async (_, control) => {
+        await control.heartbeat();
+        await new Promise(() => undefined);
+      },
+    });
+    await until(() => crashes.length > 0);
+    expect(crashes).toMatchObject([{ name: "NoProgress", message: expect.stringContaining("last was a heartbeat") }]);
+    await stop();
   });
 
   test("a member whose fold takes longer than its session stays one, for the fold pauses for heartbeats", async () => {

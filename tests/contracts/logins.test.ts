@@ -1,5 +1,6 @@
 // Each app has one login: the roles that it may take on, the refusal of all others, and every right
 // that it has, as itself or by a role.
+import { readFileSync } from "node:fs";
 import type { PoolClient } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type AppLogin, appLogins, groupRoles } from "../../infra/postgres/logins.ts";
@@ -55,8 +56,12 @@ describe.each(Object.keys(appLogins) as AppLogin[])("the login of %s", (app) => 
  * Rights to tables that a login has as itself and by the roles that it may take on: `table right`,
  * and the columns where it has the right to some of them.
  */
-const rightsOf = async (login: string, rights: readonly string[]): Promise<readonly string[]> => {
-  const { rows } = await database.adminPool.query<{ held: string }>(
+const rightsOf = async (
+  login: string,
+  rights: readonly string[],
+  db: Pick<PoolClient, "query"> = database.adminPool,
+): Promise<readonly string[]> => {
+  const { rows } = await db.query<{ held: string }>(
     `with roles as (select oid from pg_roles where pg_has_role($1, oid, 'SET')),
       whole as (
         select distinct c.oid, "right" from pg_class c, roles r, unnest($2::text[]) as "right"
@@ -83,8 +88,15 @@ describe("an edge writes what it takes and no more", () => {
     ...["secret_holders DELETE", "secret_holders INSERT", "secret_holders UPDATE"],
   ];
   const quotas = ["intake_usage INSERT", "intake_usage UPDATE (bytes, events, measured_at, refused, refused_at)"];
+  const begun = "client_id, created_by, filename, import_id, partner_id, source, status";
+  const worked = [
+    ...["accepted", "bytes", "checkpoint", "duplicate", "error", "error_codes", "errors_erase_at", "errors_removed_at"],
+    ...["fence", "file_removed_at", "file_sums", "finished_at", "heartbeat_at", "lease_until", "leased_by", "parts"],
+    ...["rejected", "same_file_as", "sha256", "started_at", "status", "stored_sums", "total"],
+  ].join(", ");
   const files = [
-    ...["import_rows DELETE", "import_rows INSERT", "imports INSERT", "imports UPDATE", "outbox INSERT"],
+    ...["import_rows DELETE", "import_rows INSERT", "outbox INSERT"],
+    ...[`imports INSERT (${begun})`, `imports UPDATE (${worked})`],
     ...["upload_parts INSERT", "upload_parts UPDATE (stored_at)"],
   ];
   const pages = [
@@ -101,7 +113,7 @@ describe("an edge writes what it takes and no more", () => {
   ];
   const written: Readonly<Record<string, readonly string[]>> = {
     // As pixel and upload hosts of the release before, which log in as this one.
-    ingest: [...host, ...quotas, ...files, ...pages, "recordings UPDATE", ...requests],
+    ingest: [...host, ...quotas, ...files, ...pages, visits, ...requests],
     links: [...host, ...quotas],
     pixel: [...host, ...quotas, ...pages, ...senders, visits],
     upload: [...host, ...files],
@@ -109,6 +121,32 @@ describe("an edge writes what it takes and no more", () => {
   test.each(Object.entries(written))("%s", async (app, expected) => {
     const { role } = appLogins[app as AppLogin];
     expect(await rightsOf(role, ["INSERT", "UPDATE", "DELETE", "TRUNCATE"])).toEqual([...expected].sort());
+  });
+
+  test("one release later ingest takes files and works none off, and stores nothing of pages", async () => {
+    const [, later] = /### One release later[\s\S]*?```sql\n([\s\S]*?)```/.exec(
+      readFileSync("docs/security.md", "utf8"),
+    )!;
+    const tx = await database.adminPool.connect();
+    try {
+      await tx.query("begin");
+      await tx.query(later!);
+      const queued = "bytes, error, finished_at, parts, same_file_as, sha256, status";
+      expect(await rightsOf(appLogins.ingest.role, ["INSERT", "UPDATE", "DELETE", "TRUNCATE"], tx)).toEqual(
+        [...host, ...quotas, `imports INSERT (${begun})`, `imports UPDATE (${queued})`, ...requests].sort(),
+      );
+      const read = await rightsOf(appLogins.ingest.role, ["SELECT"], tx);
+      expect(read).toContain("imports SELECT");
+      for (const table of [...["recordings", "recording_keys", "client_secrets"], ...["import_rows", "upload_parts"]])
+        expect(read.filter((held) => held.startsWith(`${table} `))).toEqual([]);
+      for (const app of ["pixel", "upload"] as const)
+        expect(await rightsOf(appLogins[app].role, ["UPDATE", "DELETE"], tx)).toEqual(
+          written[app]!.filter((held) => /UPDATE|DELETE/.test(held)).sort(),
+        );
+    } finally {
+      await tx.query("rollback");
+      tx.release();
+    }
   });
 
   test("links, pixel and upload read no secret, token, money or letter", async () => {
@@ -134,14 +172,18 @@ describe("an edge writes what it takes and no more", () => {
     expect(await beside("upload")).toEqual(["import_rows", "imports", "upload_parts", "uploads"]);
   });
 
-  test("a pixel host makes the vault of a client's recordings, and can neither replace nor remove it", async () => {
+  test.each([
+    ["a pixel host", "pixel", "tributary_pixel"],
+    ["one of the release before", "ingest", "tributary_edge"],
+  ] as const)("%s makes the vault of a client's recordings, and can neither replace nor remove it", async (...of) => {
+    const [, login, role] = of;
     const { adminPool } = database;
     await adminPool.query(`insert into client_secrets (client_id, hmac_secret) values (7, repeat('x', 40))
       on conflict (client_id) do update set recording_vault = null`);
     const saved = async (from: string, to: string) => {
       await adminPool.query(`update client_secrets set recording_vault = ${from} where client_id = 7`);
-      return asLogin(appLogins.pixel.role, async (tx) => {
-        await tx.query("set local role tributary_pixel; set local app.clients = '7'");
+      return asLogin(appLogins[login].role, async (tx) => {
+        await tx.query(`set local role ${role}; set local app.clients = '7'`);
         return (await tx.query(`update client_secrets set recording_vault = ${to} where client_id = 7`)).rowCount;
       });
     };
@@ -177,8 +219,30 @@ describe("an edge writes what it takes and no more", () => {
     // Nothing of leads, and no secret of a client.
     expect(await read("ingest")).toEqual([
       ...["client_secrets.recording_vault", "payment_processors.sealed", "recording_keys.sealed"],
-      ...["sources.pull_secret", "sources.secret", "sources.vault"],
+      ...["sources.secret", "sources.vault"],
     ]);
+  });
+
+  test.each([
+    ["upload", "tributary_upload"],
+    ["ingest", "tributary_edge"],
+  ] as const)("%s works an open import off, and notes of an ended one only what was removed", async (app, role) => {
+    await database.adminPool.query(`
+      insert into imports (import_id, client_id, partner_id, filename, source, status, created_by, finished_at)
+      select 'imp_' || gen_random_uuid(), 7, 1, 'a.csv', 'put', status, 'test', ended
+      from (values ('queued', null), ('completed', clock_timestamp())) as given (status, ended)`);
+    const changed = (set: string, status: string) =>
+      asLogin(appLogins[app].role, async (tx) => {
+        await tx.query(`set local role ${role}`);
+        return (await tx.query(`update imports set ${set} where status = '${status}'`)).rowCount;
+      });
+    expect(await changed("status = 'failed', finished_at = clock_timestamp(), error = 'x'", "queued")).toBe(1);
+    expect(await changed("file_removed_at = clock_timestamp(), errors_erase_at = null", "completed")).toBe(1);
+    for (const set of ["status = 'queued', finished_at = null", "accepted = 9, total = 9", "sha256 = null"])
+      await expect(changed(set, "completed"), set).rejects.toThrow(/has ended/);
+    for (const set of ["partner_id = 2", "client_id = 8", "mapping = '{}'", "created_by = 'x'", "undone_at = now()"])
+      await expect(changed(set, "queued"), set).rejects.toThrow(/permission denied/);
+    await database.adminPool.query("delete from imports where client_id = 7");
   });
 
   test("of what is announced, audited and asked for, only its own kind", async () => {
@@ -269,6 +333,8 @@ test("an edge knows tokens and the vault of recordings alone, and makes neither 
     "update dead_letters set state = 'discarded'",
     "select hmac_secret from client_secrets",
     "select lead_vault from client_secrets",
+    "select pull_secret from sources",
+    "select * from sources",
     "update client_secrets set hmac_secret = 'x'",
   ])
     await expect(edge(statement), statement).rejects.toThrow(/permission denied/);

@@ -52,15 +52,16 @@ interface File {
 const atWork = async ({ parts, piece, sha256, checkpoint }: File) => {
   const id = `imp_${randomUUID()}`;
   const write = async (tx: pg.PoolClient): Promise<void> => {
-    await tx.query(sql`insert into import_rows (client_id, event_id, import_id, line)
-      values (${clientId}, ${randomUUID()}, ${id}, 2)`);
     await tx.query(sql`
       insert into imports (import_id, client_id, partner_id, filename, source, status, created_by, parts, bytes, sha256,
         checkpoint)
       values (${id}, ${clientId}, 1, 'long.csv', 'v3', 'queued', 'test', ${parts}, ${parts * PART_BYTES}::bigint,
         ${sha256 ?? null}, ${checkpoint === undefined ? null : JSON.stringify(checkpoint)}::jsonb)`);
+    await tx.query("set local role tributary_upload");
+    await tx.query(sql`insert into import_rows (client_id, event_id, import_id, line)
+      values (${clientId}, ${randomUUID()}, ${id}, 2)`);
   };
-  await transaction(pool, [clientId], write, { role: "tributary_upload" });
+  await transaction(pool, [clientId], write);
   let read = 0;
   const objects = {
     ...inMemoryObjects(),

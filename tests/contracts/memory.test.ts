@@ -164,6 +164,19 @@ const behavesAsDurable = (memory: Memory): void => {
     ]);
   });
 
+  test("an outcome says on which partition its event was decided, whichever asks", async () => {
+    const { place, remember } = fresh(memory);
+    const on = (partition: number) => ({ ...position(0), partition });
+    await remember({ outcomes: [0, 7].map((n) => ({ ...outcome(`e${n}`, "done"), position: on(n) })) });
+    const { partitions } = await memory.load({ ...place, partition: 3, keys: [], eventIds: ["e0", "e7", "none"] });
+    expect(partitions).toEqual(
+      new Map([
+        ["e0", 0],
+        ["e7", 7],
+      ]),
+    );
+  });
+
   test("an outcome that has appeared since the load refuses the batch, and leaves nothing of it", async () => {
     const { load, remember } = fresh(memory);
     await remember({ outcomes: [outcome("e", "first")] });

@@ -8,7 +8,7 @@ import { transaction } from "../../infra/postgres/sql.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { announceUsage } from "../../modules/intake/quotas/announce.ts";
 import { openQuotas, type QuotaSide, type Quotas, STRANGERS } from "../../modules/intake/quotas/quotas.ts";
-import { setPlan } from "../../modules/intake/quotas/set-plan.ts";
+import { type NewPlan, setPlan } from "../../modules/intake/quotas/set-plan.ts";
 import { readPlans, readUsage } from "../../modules/intake/quotas/usage.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
@@ -27,8 +27,8 @@ beforeEach(async () => {
   await set("standard", { events_a_day: 2_400, bytes_a_day: 24_000_000, burst_hours: 6 });
 });
 
-const set = (plan: string, change: object) =>
-  inWork(pool, operatorAct("ops@cli"), (work) => setPlan(work, { plan, ...change }));
+const set = (plan: string, change: object, how?: NewPlan) =>
+  inWork(pool, operatorAct("ops@cli"), (work) => setPlan(work, { plan, ...change }, how));
 const open = (): Quotas => {
   const quotas = openQuotas(pool, {
     role: "tributary_edge",
@@ -106,7 +106,7 @@ test("a plan that is raised acts with the next write, also when a client gets an
   await quotas.flush();
   expect(quotas.spend(sales(1, { clientId }))).toBe(false);
   // No row is that of this plan yet, so the usual one holds.
-  await set("small", { events_a_day: 24_000 });
+  await set("small", { events_a_day: 24_000 }, { isNew: true });
   await quotas.flush();
   expect(quotas.spend(sales(1, { clientId }))).toBe(true);
   expect((await usage()).filter(({ slug }) => slug === "lamps")).toMatchObject([
@@ -114,6 +114,31 @@ test("a plan that is raised acts with the next write, also when a client gets an
   ]);
   await writeReference(pool, "test", { clients: [{ client_id: clientId, plan: "enterprise" }] });
   expect((await usage()).find(({ slug }) => slug === "lamps")).toMatchObject({ most_events: 125_000_000 });
+});
+
+test("a plan that is raised acts in an idle process too, before its next request", async () => {
+  let now = 0;
+  const idle = openQuotas(pool, { role: "tributary_edge", now: () => now });
+  opened.push(idle);
+  idle.spend(sales(601));
+  await idle.flush();
+  expect(idle.spend(sales(1))).toBe(false);
+  await idle.flush();
+  await set("standard", { events_a_day: 24_000 });
+  now += 12 * 60_000;
+  // Its own clock asks every two seconds, and no request does.
+  await idle.flush();
+  expect([idle.spend(views(1)), idle.spend(sales(1))]).toEqual([true, true]);
+});
+
+test("a process without a spent quota asks nothing while it is idle", async () => {
+  const idle = open();
+  idle.spend(sales(10));
+  await idle.flush();
+  await database.adminPool.query("alter table intake_usage rename to away");
+  await idle.flush();
+  await database.adminPool.query("alter table away rename to intake_usage");
+  expect(failed).toBeUndefined();
 });
 
 test("while Postgres is away each process counts alone, and writes it when it is back", async () => {
@@ -184,8 +209,23 @@ test("80 and 100 % are mailed once a rise to admins, whichever keeper looks", as
 test("a plan out of its bounds is refused with the field", async () => {
   await expect(set("standard", { burst_hours: 25 })).rejects.toMatchObject({ refusals: [{ path: "/burst_hours" }] });
   await expect(set("standard", { events_a_day: 0 })).rejects.toMatchObject({ refusals: [{ path: "/events_a_day" }] });
-  await expect(set("", {})).rejects.toMatchObject({ refusals: [{ path: "/plan" }] });
+  await expect(set("", {}, { isNew: true })).rejects.toMatchObject({ refusals: [{ path: "/plan" }] });
   expect((await transaction(pool, null, readPlans)).map(({ plan }) => plan)).toEqual(
     expect.arrayContaining(["standard", "enterprise", "strangers"]),
   );
+});
+
+test("a name that no plan has makes none unless it is said to be new, and the error names the plans", async () => {
+  const events_a_day = 5;
+  await expect(set("enterprize", { events_a_day })).rejects.toMatchObject({
+    refusals: [{ path: "/plan", code: "unknown_plan", message: expect.stringMatching(/--new.*standard.*enterprise/) }],
+  });
+  const plans = async () => (await transaction(pool, null, readPlans)).map(({ plan }) => plan);
+  expect(await plans()).not.toContain("enterprize");
+  await set("festival", { events_a_day }, { isNew: true });
+  expect(await plans()).toContain("festival");
+  await set("festival", { events_a_day: 6 });
+  await expect(set("festival", { events_a_day }, { isNew: true })).rejects.toMatchObject({
+    refusals: [{ path: "/plan", code: "already_there" }],
+  });
 });

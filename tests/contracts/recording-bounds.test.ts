@@ -3,14 +3,13 @@
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { networkOf, senderOf } from "../../infra/http/sender.ts";
-import { newClientSecret, saveClientSecret } from "../../modules/access/secrets/client-secrets.ts";
-import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { type Chunk, chunkIn } from "../../modules/intake/recordings/chunk.ts";
 import { purgeRecordings } from "../../modules/intake/recordings/purge-recordings.ts";
 import { type NotTaken, recordingLimits, storeChunk } from "../../modules/intake/recordings/recording-store.ts";
-import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
+import type { FreshDatabase } from "../support/fresh-database.ts";
 import { inMemoryObjects } from "../support/in-memory-objects.ts";
 import { keyring } from "../support/pixel-host.ts";
+import { newVisit, recordingClients } from "../support/recording-clients.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -20,15 +19,10 @@ let OTHER = 0;
 let database: FreshDatabase;
 let pool: pg.Pool;
 let now = Date.UTC(2026, 10, 1, 12);
-let visits = 0;
 beforeAll(async () => {
-  database = await freshDatabase();
-  pool = database.pool({ max: 6 });
-  const made = await writeReference(pool, "test", {
-    clients: [-1, -2].map((client_id) => ({ client_id, slug: `shop${client_id}`, name: "Shop" })),
-  });
-  [CLIENT, OTHER] = [made.idOf("clients", -1), made.idOf("clients", -2)];
-  for (const client of [CLIENT, OTHER]) await saveClientSecret(pool, client, newClientSecret(), keyring);
+  const made = await recordingClients();
+  ({ database, pool } = made);
+  [CLIENT, OTHER] = made.clients;
 });
 afterAll(() => database.drop());
 beforeEach(async () => {
@@ -37,7 +31,8 @@ beforeEach(async () => {
   await purgeRecordings({ pool, objects }, now);
 });
 
-interface Sent {
+/** What a browser sends of a visit, and from where. */
+interface ChunkPost {
   readonly address: string;
   readonly hasTicket?: boolean;
   readonly sid?: string;
@@ -54,11 +49,7 @@ const chunkOf = (cid: number, sid: string, seq: number): Chunk =>
       }),
     ),
   );
-const newSid = (): string => {
-  visits += 1;
-  return `visit-${String(visits).padStart(6, "0")}`;
-};
-const send = ({ address, hasTicket = true, sid = newSid(), seq = 0, client = CLIENT, limits = {} }: Sent) =>
+const send = ({ address, hasTicket = true, sid = newVisit(), seq = 0, client = CLIENT, limits = {} }: ChunkPost) =>
   storeChunk(
     { pool, objects, keyring, limits: { ...recordingLimits, ...limits } },
     {
@@ -112,7 +103,7 @@ describe("an address", () => {
   });
 
   test("goes on with a visit that it began, without a ticket and from another network", async () => {
-    const sid = newSid();
+    const sid = newVisit();
     expect(await send({ address, sid })).toBeUndefined();
     await inTurn(29, () => send({ address }));
     expect(await send({ address, sid, seq: 1, hasTicket: false })).toBeUndefined();
@@ -121,7 +112,7 @@ describe("an address", () => {
   });
 
   test("is counted once for a visit whose first chunks come at once", async () => {
-    const sid = newSid();
+    const sid = newVisit();
     expect(await tally(times(6, (seq) => send({ address, sid, seq })))).toEqual({ taken: 6 });
     expect((await sendersKept()).map(({ visits: count }) => count)).toEqual([1, 1]);
   });

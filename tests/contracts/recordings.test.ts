@@ -4,9 +4,8 @@ import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { transaction } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
-import { newClientSecret, resealClientSecrets, saveClientSecret } from "../../modules/access/secrets/client-secrets.ts";
+import { resealClientSecrets } from "../../modules/access/secrets/client-secrets.ts";
 import { fingerprintOf } from "../../modules/access/secrets/installation-secrets.ts";
-import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { type Chunk, chunkIn } from "../../modules/intake/recordings/chunk.ts";
 import { purgeRecordings } from "../../modules/intake/recordings/purge-recordings.ts";
 import { clientsOfRecording, openRecording } from "../../modules/intake/recordings/recording-reads.ts";
@@ -14,9 +13,10 @@ import { type RecordingLimits, recordingLimits, storeChunk } from "../../modules
 import { suppress } from "../../modules/privacy/suppressions.ts";
 import { identityEdges } from "../../sinks/identity/table.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
-import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
+import type { FreshDatabase } from "../support/fresh-database.ts";
 import { inMemoryObjects } from "../support/in-memory-objects.ts";
 import { keyring } from "../support/pixel-host.ts";
+import { newVisit, recordingClients } from "../support/recording-clients.ts";
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
@@ -28,15 +28,10 @@ let database: FreshDatabase;
 let pool: pg.Pool;
 let objects: ReturnType<typeof inMemoryObjects>;
 let now = Date.UTC(2026, 10, 1);
-let visits = 0;
 beforeAll(async () => {
-  database = await freshDatabase();
-  pool = database.pool({ max: 6 });
-  const made = await writeReference(pool, "test", {
-    clients: [-1, -2].map((client_id) => ({ client_id, slug: `shop${client_id}`, name: "Shop" })),
-  });
-  [CLIENT, OTHER] = [made.idOf("clients", -1), made.idOf("clients", -2)];
-  for (const client of [CLIENT, OTHER]) await saveClientSecret(pool, client, newClientSecret(), keyring);
+  const made = await recordingClients();
+  ({ database, pool } = made);
+  [CLIENT, OTHER] = made.clients;
 });
 afterAll(() => database.drop());
 beforeEach(async () => {
@@ -46,10 +41,6 @@ beforeEach(async () => {
   await purgeRecordings({ pool, objects }, now);
 });
 
-const newVisit = (): string => {
-  visits += 1;
-  return `visit-${String(visits).padStart(6, "0")}`;
-};
 const PAGE = "0123456789abcdef";
 const chunkOf = (sid: string, over: object = {}): Chunk =>
   chunkIn(

@@ -102,6 +102,7 @@ describe("a saved change", () => {
       install_window_days: 7,
       identity_link: false,
       hold_days: { purchase: 30, lead_submit: 0 },
+      late_hours: 72,
       fraud_review: 40,
       fraud_reject: 70,
       consent_default: 255,
@@ -789,6 +790,19 @@ describe("a change is refused", () => {
     expect(problems).toHaveLength(1);
     expect(problems[0]).toMatch(message);
   });
+});
+
+test("a referral code that differs by case alone is refused beside one of its client, and only there", async () => {
+  const [one, other] = [await writeReference(pool, "test", shop()), await writeReference(pool, "test", shop())];
+  const [client, partner] = [one.idOf("clients", -1), one.idOf("partners", -1)];
+  await writeReference(pool, "test", { partners: [{ partner_id: partner, referral_code: "alike" }] });
+  const partnerOf = (clientId: number, referral_code: string) => ({
+    partners: [{ partner_id: -1, name: "X", email: "x@shop.example", client_ids: [clientId], referral_code }],
+  });
+  expect(await refusal(partnerOf(client, "Alike"))).toEqual([
+    "partners[0].referral_code: Alike belongs to another of the partners, as alike: choose another",
+  ]);
+  await writeReference(pool, "test", partnerOf(other.idOf("clients", -1), "ALIKE"));
 });
 
 /** On a busy machine a change may take too long; then it is not saved, and is tried again. */

@@ -39,8 +39,11 @@ const expectedOf = (history: History): Readonly<Record<string, string>> => {
   }
   const sold = reportsOf(history);
   const said = [...new Set([...Object.keys(sold), ...earned.keys()])].map((key): [string, string] => {
-    const { orders = 0, revenue = 0n, refunded = 0n } = sold[key] ?? {};
-    return [key, `${orders} orders, ${revenue} sold, ${refunded} back, ${earned.get(key) ?? 0n} earned`];
+    const { orders = 0, disputed = 0, revenue = 0n, refunded = 0n } = sold[key] ?? {};
+    return [
+      key,
+      `${orders} orders, ${disputed} disputed, ${revenue} sold, ${refunded} back, ${earned.get(key) ?? 0n} earned`,
+    ];
   });
   const isEmpty = (words: string): boolean => words.startsWith("0 orders") && words.endsWith(" 0 earned");
   return Object.fromEntries(said.filter(([, words]) => !isEmpty(words)));
@@ -52,8 +55,9 @@ const saidBy = async (history: History, n: number): Promise<Readonly<Record<stri
     for (const row of (await report(pool, clientIdOf(n, id), "month")).rows) {
       const [year, month] = row.month.split("-");
       const [revenue, refunded, commission] = [row.revenue, row.refunded, row.commission].map(minor);
+      const disputed = row.disputed_total ?? 0;
       said[`${id} ${year}-${Number(month)} ${row.currency}`] =
-        `${row.orders} orders, ${revenue} sold, ${refunded} back, ${commission} earned`;
+        `${row.orders} orders, ${disputed} disputed, ${revenue} sold, ${refunded} back, ${commission} earned`;
     }
   return said;
 };

@@ -3,9 +3,11 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { transaction } from "../../infra/postgres/sql.ts";
 import { type Keyring, keyringOf } from "../../infra/runtime/keyring.ts";
 import {
   clientSecretOf,
+  makeVaultWithin,
   newClientSecret,
   resealClientSecrets,
   saveClientSecret,
@@ -133,6 +135,23 @@ describe("the secret of a client", () => {
     expect(await resealClientSecrets(pool, during)).toBe(0);
     expect(await sealedCounts(pool)).toEqual(new Map([[f2, 3]]));
     for (const client of clients) expect(await signatureOf(client, after)).toBe(signatures.get(client));
+  });
+
+  test("counts with its vaults, in what is left to seal as in what was sealed", async () => {
+    const [client] = clients;
+    for (const vault of ["lead_vault", "recording_vault"] as const)
+      await transaction(pool, [client!], (tx) => makeVaultWithin(tx, { clientId: client!, vault }, during), {
+        role: "tributary_secrets",
+      });
+    const back = { ...during, newest: first };
+    for (const [keyring, older] of [
+      [back, f2],
+      [during, f1],
+    ] as const) {
+      const left = (await sealedCounts(pool)).get(older);
+      expect(left).toBe(5);
+      expect(await resealClientSecrets(pool, keyring)).toBe(left);
+    }
   });
 
   test("cannot be read by a list that has lost the secret it was sealed under", async () => {

@@ -53,7 +53,7 @@ test("refunds, decisions and held lines are listed with their age and reason, an
   expect((await listed()).map(({ kind }) => kind)).toEqual(["held", "held", "refund", "decision"]);
 
   const counts = await countWaiting(pool, later, () => false);
-  expect(counts.map(({ kind }) => kind)).toEqual(["refund", "decision", "held", "void"]);
+  expect(counts.map(({ kind }) => kind)).toEqual(["refund", "refund_twice", "decision", "held", "void"]);
   expect(counts.find(({ kind }) => kind === "refund")!.count).toBeGreaterThanOrEqual(1);
   expect(counts.find(({ kind }) => kind === "held")!.seconds).toBeGreaterThanOrEqual(72 * 3_600);
 });

@@ -1,4 +1,5 @@
 // Every `tributary` command on a page exists, with the options that the page shows.
+import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { beforeAll, expect, test } from "vitest";
 import { commandFiles } from "../../apps/cli/commands.ts";
@@ -45,4 +46,11 @@ test("the pages name commands and options that there are", async () => {
     if (problem !== null) wrong.push(`${page}: ${text}: ${problem}`);
   }
   expect(wrong).toEqual([]);
+});
+
+test("no runbook needs a program that a machine may not have", () => {
+  const typed = pagesOf()
+    .filter((page) => /runbooks|operate/.test(page))
+    .flatMap((page) => (/\bjq\b/.test(readFileSync(page, "utf8")) ? [page] : []));
+  expect(typed).toEqual([]);
 });

@@ -1,6 +1,15 @@
 // The lines of docs/operate.md that point a Prometheus of this machine at a running `npm start`.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -23,10 +32,19 @@ test("Prometheus asks every app that run.json names, and has the rules and the t
     const file = /--config\.file=(\S+)/.exec(start!)![1]!;
     const { global, rule_files, scrape_configs } = JSON.parse(readFileSync(join(folder, file), "utf8"));
     expect(scrape_configs).toEqual([
-      { job_name: "tributary", static_configs: [{ targets: ["127.0.0.1:30002", "127.0.0.1:30004"] }] },
+      {
+        job_name: "tributary",
+        static_configs: [
+          { labels: { process: "ingest" }, targets: ["127.0.0.1:30002"] },
+          { labels: { process: "api" }, targets: ["127.0.0.1:30004"] },
+        ],
+      },
     ]);
     expect(rule_files.map(existsSync)).toEqual([true]);
-    expect(global).toEqual(parse(readFileSync("ops/prometheus/prometheus.yml", "utf8")).global);
+    expect(global).toEqual({
+      ...parse(readFileSync("ops/prometheus/prometheus.yml", "utf8")).global,
+      external_labels: { docs: `file://${realpathSync(folder)}` },
+    });
     expect(start).toContain("--web.listen-address=127.0.0.1:");
   } finally {
     rmSync(folder, { recursive: true });

@@ -164,9 +164,11 @@ describe("a backfill", () => {
   test("is a dry run by default, and says what would move", async () => {
     first = await saved(partners[0]!);
     const before = [await versions(), await earned()];
-    const { status, body } = await post(`/api/rules/${first}/backfill`, {});
+    const { status, body } = await post(`/api/rules/${first}/backfill`, { trigger_recalc: true });
     expect([status, body.dry_run, body.matched, body.job_id, body.rule_id]).toEqual([200, true, 34, null, first]);
     expect(Number(body.commission_delta)).toBeGreaterThan(0);
+    const free = (await post(`/api/rules/${first}/backfill`, {})).body;
+    expect([free.matched, free.commission_delta, free.affected_periods], "it moves no money").toEqual([34, "0.00", []]);
     expect(body.affected_periods).toMatchObject([{ partner_id: partners[0], closed: false }]);
     expect([await versions(), await earned()]).toEqual(before);
     for (const wrong of [{ dry_run: "false" }, { trigger_recalc: 0 }, { from: "2020-01-01" }, { unknown: 1 }])
@@ -204,7 +206,8 @@ describe("a backfill", () => {
         body: JSON.stringify(body),
       });
     await until("the token is known", 30_000, async () => expect((await asked({})).status).toBe(200));
-    expect(await (await asked({})).json()).toEqual((await post(`/api/rules/${first}/backfill`, {})).body);
+    for (const same of [{}, { trigger_recalc: true }])
+      expect(await (await asked(same)).json()).toEqual((await post(`/api/rules/${first}/backfill`, same)).body);
     for (const [body, pointer] of [
       [{ dry_run: "false" }, "/dry_run"],
       [{ x: 1 }, "/x"],
@@ -234,6 +237,7 @@ describe("a backfill", () => {
     const job = await ended(body.job_id);
     expect(job).toMatchObject({ status: "completed", progress: { done: 39, total: 39 } });
     expect(job.result).toMatchObject({ matched: 34, decisions: 34, applied: 34, overtaken: 0, left_to_recalc: 0 });
+    expect([job.result.commission_delta, job.result.affected_periods], "as the dry run says").toEqual(["0.00", []]);
     const rows = await versions();
     expect(rows.filter(({ version }) => version === 2)).toHaveLength(34);
     expect(rows.every(({ version, partner_id }) => (version === 2) === (partner_id === partners[0]))).toBe(true);
@@ -244,7 +248,7 @@ describe("a backfill", () => {
     const other = await post(`/api/rules/${first}/backfill`, { dry_run: false, event_types: ["purchase"] });
     expect((await ended(other.body.job_id)).result).toMatchObject({ matched: 30, decisions: 0 });
 
-    const dry = (await post(`/api/rules/${first}/backfill`, {})).body;
+    const dry = (await post(`/api/rules/${first}/backfill`, { trigger_recalc: true })).body;
     const paid = await post(`/api/rules/${first}/backfill`, { dry_run: false, trigger_recalc: true });
     expect((await ended(paid.body.job_id)).result).toMatchObject({
       decisions: 30,
@@ -271,13 +275,18 @@ describe("a backfill", () => {
 });
 
 test("a sale of a closed month is credited where no money moves, and left where it would", async () => {
+  // A time so far back counts where the client takes late events.
+  const pool = openPool(product.stack.env.POSTGRES_URL!, { max: 1 });
+  const { recorded_at } = await writeReference(pool, "test", { clients: [{ client_id: shop.id, late_hours: 2_000 }] });
+  await pool.end();
+  await until("it is in force", 30_000, () => expect(Date.now()).toBeGreaterThan(recorded_at));
   const old = Date.now() - 75 * 86_400_000;
   await shop.send([{ ...shop.purchase("OLD-1", "ABRIL"), ts: old }]);
   await product.quiet(60_000);
   const day = new Date(old).toISOString().slice(0, 10);
   const days = { from: new Date(old - 86_400_000).toISOString().slice(0, 10), to: day };
   const before = await earned();
-  const dry = (await post(`/api/rules/${first}/backfill`, days)).body;
+  const dry = (await post(`/api/rules/${first}/backfill`, { ...days, trigger_recalc: true })).body;
   expect([dry.matched, dry.affected_periods]).toMatchObject([1, [{ partner_id: partners[0], closed: true }]]);
   const paid = await post(`/api/rules/${first}/backfill`, { ...days, dry_run: false, trigger_recalc: true });
   expect((await ended(paid.body.job_id)).result).toMatchObject({ matched: 1, decisions: 0, left_in_closed_months: 1 });

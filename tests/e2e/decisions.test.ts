@@ -553,7 +553,8 @@ describe("the platform API", () => {
     expect(await refused("assign", { order_id: "none", partner_id })).toEqual([404, "not_found"]);
     expect(await refused("assign", { event_id: "none", partner_id })).toEqual([404, "not_found"]);
     expect(await refused("refund", { order_id: "none" })).toEqual([404, "not_found"]);
-    expect(await refused("refund", { order_id: "API-1", product_id: "none" })).toEqual([404, "not_found"]);
+    expect(await refused("refund", { order_id: "API-1", product_id: "other" })).toEqual([404, "not_found"]);
+    expect(await refused("refund", { order_id: "API-1", product_id: "none" })).toEqual([400, "placeholder"]);
     expect(await refused("refund", { order_id: "API-1", amount: "0" })).toEqual([400, "bad_amount"]);
     expect(await refused("refund", { order_id: "API-1", currency: "MXN" })).toEqual([400, "required"]);
     expect(await refused("refund", { event_id: "purchase-API-1", product_id: "maceta" })).toEqual([400, "one_of"]);

@@ -168,7 +168,48 @@ test("a decision stands in the explanation, with who made it and why", async () 
   expect((await product.tributary(...decide, "--yes").done).code).toBe(0);
   const { decisions } = await json("explained");
   expect(decisions).toMatchObject([{ kind: "take_back", reason: "a test order", by: expect.stringContaining("@cli") }]);
-  expect((await explain("explained")).stdout).toMatch(/take_back.* by .*@cli: a test order/);
+  const { stdout } = await explain("explained");
+  expect(stdout).toMatch(/take_back.* by .*@cli: a test order/);
+  expect(stdout).toMatch(/Version 1, before that: attributed, click\n[\s\S]*lower_precedence: one before it/);
+});
+
+test("what was decided first stays, though a person decided since and the store has merged it away", async () => {
+  await until("the decision is stored", 30_000, async () =>
+    expect((await json("explained")).versions[0].credit_status).toBe("unattributed"),
+  );
+  await product.clickhouse("optimize table events final");
+  const { versions, first_credit } = await json("explained");
+  expect([versions.length, versions[0].candidates]).toEqual([1, expect.anything()]);
+  expect(first_credit).toMatchObject({ credit: { status: "attributed", method: "click" }, value_minor: "100000" });
+  expect(first_credit.credit.candidates.map(({ method, outcome }: any) => [method, outcome])).toEqual([
+    ["click", "won"],
+    ["rule", "lower_precedence"],
+  ]);
+});
+
+test("an order that lies in the dead letters is said to, by its event and by its own name", async () => {
+  await product.rows("alter table product_sales add constraint lost check (order_id <> 'lost') not valid");
+  try {
+    expect((await send([{ ...sale("sale-of-lost", {}), props: { ...sale("lost", {}).props } }])).accepted).toBe(1);
+    const { letters } = await until("the letter is there", 60_000, async () => {
+      const shown = await json("sale-of-lost");
+      if (shown.letters.length < 1) throw new Error("no letter");
+      return shown;
+    });
+    expect(letters).toMatchObject([{ state: "waiting", stage: "product-sales", code: "refused_by_store" }]);
+    expect((await explain("sale-of-lost")).stdout).toMatch(/^Not all of it has come through[\s\S]*dl_\w+ +waiting/m);
+    const order = await explain("lost", "--order", "--client", client.slug);
+    expect([order.code, order.stdout]).toEqual([1, expect.stringContaining(letters[0].letter_id)]);
+    expect(order.stderr).toContain(`no order lost is stored for ${client.slug}: it lies in the dead letters`);
+    expect((await json("explained")).letters).toEqual([]);
+  } finally {
+    await product.rows("alter table product_sales drop constraint lost");
+  }
+  expect((await product.tributary("dlq", "retry", "--stage", "product-sales", "--yes").done).code).toBe(0);
+  await until("it has come through", 60_000, async () => {
+    const shown = await json("lost", "--order");
+    if (shown.letters.length > 0) throw new Error(shown.letters[0].state);
+  });
 });
 
 test("an id that was never sent and an unknown client are refused, with what to do", async () => {

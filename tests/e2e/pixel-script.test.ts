@@ -442,7 +442,8 @@ describe("a hostile page", () => {
     });
     await openContext();
     await page.goto(visit.site);
-    await page.waitForFunction("window.svc && window.svc.v === 1", undefined, { polling: 50 }).catch(() => undefined);
+    // Not waitForFunction: it polls by the page's timers, and its failure is an error of the page.
+    await expect.poll(() => page.evaluate("window.svc && window.svc.v"), { timeout: 20_000 }).toBe(1);
     await page.click("button");
     await page.evaluate(`svc("event", "purchase", { order_id: "T-9", revenue: 5, product_id: "p", quantity: 1 })`);
     expect((await visit.until("purchase")).props).toMatchObject({ order_id: "T-9", revenue: 5 });

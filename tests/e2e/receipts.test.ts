@@ -7,7 +7,7 @@ import { type Product, until } from "../support/e2e-product.ts";
 import { joinProduct } from "../support/joined-product.ts";
 
 let product: Product;
-let client: { readonly id: number; readonly token: string };
+let client: { readonly id: number; readonly slug: string; readonly token: string };
 beforeAll(async () => {
   product = await joinProduct("receipts");
   client = product.client("casa-verde");
@@ -31,10 +31,10 @@ const view = (more: object = {}) => event("page_view", { url: "https://www.casa-
 const purchase = (order: string, more: object = {}) =>
   event("purchase", { order_id: order, revenue: "100.00", currency: "MXN", product_id: "lamp", quantity: 1 }, more);
 
-const send = async (events: readonly object[]): Promise<string> => {
+const send = async (events: readonly object[], token = client.token): Promise<string> => {
   const answer = await fetch(`${product.ingestUrl}/ingest/batch`, {
     method: "POST",
-    headers: { authorization: `Bearer ${client.token}`, "content-type": "application/json" },
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body: JSON.stringify({ events }),
   });
   expect(answer.status).toBe(200);
@@ -139,6 +139,23 @@ test("what is accepted and not yet through is in flight", async () => {
     product.stack.kill("worker-chain", "SIGCONT");
   }
   expect((await settled(batch)).events).toEqual({ ...counts, stored: 2, unattributed: 2 });
+});
+
+test("an event of a page is found in its own batch, also under the id of a server's", async () => {
+  const made = await product.tributary("tokens", "create", "--client", client.slug, "--client-side", "--json").done;
+  const { token } = JSON.parse(made.stdout);
+  const [sale, seen] = [purchase("of-a-server"), view()];
+  const ofServer = await send([sale]);
+  await settled(ofServer);
+  const ofPage = await send([{ ...sale, props: { ...sale.props, order_id: "of-a-page" } }, seen], token);
+  expect((await settled(ofPage)).events).toEqual({ ...counts, stored: 2, unattributed: 2 });
+  const event = { event_id: sale.event_id, fate: "unattributed", merged_into: null };
+  expect((await receipt(`${ofPage}?event_id=${sale.event_id}`)).event).toMatchObject(event);
+  expect((await receipt(`${ofServer}?event_id=${sale.event_id}`)).event).toMatchObject(event);
+  expect((await receipt(`${ofPage}?event_id=${seen.event_id}`)).event).toMatchObject({ fate: "unattributed" });
+  const again = await send([{ ...sale, props: { ...sale.props, order_id: "of-a-page" } }], token);
+  expect((await settled(again)).events).toEqual({ ...counts, duplicate: 1 });
+  expect((await receipt(`${again}?event_id=${sale.event_id}`)).event).toMatchObject({ fate: "duplicate" });
 });
 
 describe("who asks for something else", () => {

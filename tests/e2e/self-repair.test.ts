@@ -187,7 +187,7 @@ test("a log that hangs is restarted once; the alarm is in the mailbox, and statu
   await hang("kafka");
   const said = (await tributary("status")).stdout;
   expect(said).toMatch(/^kafka .* paused$/m);
-  expect(said.trimEnd().split("\n").at(-1)).toMatch(/^ready, but not well: .*kafka \(paused\)/);
+  expect(said.trimEnd().split("\n").at(-1)).toMatch(/^not well: .*kafka \(paused\)/);
   const mails = () => running.mails().filter((mail) => /^Message-ID:\s+<inc_event_log_/im.test(mail));
   await until("the alarm is in the mailbox", 60_000, async () => expect(mails()).toHaveLength(1));
   expect(mails()[0]).toMatch(/^Subject: \[Tributary\] event_log is down/m);

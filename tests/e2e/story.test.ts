@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, onTestFailed, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
@@ -106,6 +106,7 @@ const loginsIn = async (url: string): Promise<readonly string[]> => {
 
 test("--once tells the story, prints what came out, and leaves nothing running", async () => {
   const running = start("--once");
+  showOnFailure(running.stdout);
   let seen: ReadonlyMap<number, string> = new Map();
   await until("its apps run", 60_000, () => {
     seen = descendants(running.child.pid!);
@@ -146,9 +147,17 @@ const secondStory = async ({ apps, services, demo }: any): Promise<string> => {
   return lines.join("\n");
 };
 
+/** Shows the output of a stack and the log of its edge, because their folder goes with the test. */
+const showOnFailure = (stdout: () => string): void =>
+  onTestFailed(() => {
+    const log = join(home, "logs", "ingest.log");
+    console.error(`${stdout()}\n${existsSync(log) ? readFileSync(log, "utf8").slice(-4_000) : "no log of ingest"}`);
+  });
+
 test("the next start finds it, a second story comes out the same, and Ctrl-C stops it all and nothing else, though " +
   "its window is closed", async () => {
   const running = start("--no-demo");
+  showOnFailure(running.stdout);
   const stranger = spawn("sleep", ["120"], { stdio: "ignore" });
   started.push(stranger);
   const run = join(home, "run.json");

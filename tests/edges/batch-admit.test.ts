@@ -151,7 +151,7 @@ describe("a record of the log", () => {
       props: '{"order_id":"A-1","revenue":1299.5,"product_id":"SKU","quantity":2,"product_line":"VD","currency":"usd"}',
       warnings: [],
       batch_id: null,
-      personal_form: 2,
+      personal_form: 3,
       across: [],
     });
   });

@@ -38,6 +38,7 @@ const well: HealthPorts = {
     lastResortEvents: 0,
     oldestSec: 0,
     byKind: { clicks: 0, pixel: 0, s2s: 0 },
+    spoolProblem: null,
   }),
   admin: logAt(100),
   hosts: async () => () => ({ group: "tributary.all", topic: "events.raw", nodes: ["analytics"], isRecorded: true }),
@@ -57,6 +58,24 @@ describe("it is degraded, and the report names why", () => {
   test.each<[string, Partial<HealthPorts>, object]>([
     ["object storage takes no object", { objects: away }, { recovery: { health_check: { wal_ok: false } } }],
     ["the archive is behind", { admin: logAt(99) }, { recovery: { health_check: { wal_ok: false } } }],
+    [
+      "the spool cannot be read",
+      {
+        path: () => ({
+          ...well.path(),
+          ...{ path: "standby", active: true, spooledEvents: null, oldestSec: null, byKind: null, spoolProblem: "EIO" },
+        }),
+      },
+      {
+        failover: { active: true, path: "standby", spooled_events: null, oldest_sec: null },
+        dlq_depth: { clicks: null, pixel: null, s2s: null },
+      },
+    ],
+    [
+      "object storage was not read yet",
+      { path: () => ({ ...well.path(), lastResortEvents: null, oldestSec: null }) },
+      { failover: { active: false, last_resort_events: null } },
+    ],
     ["who hosts what is not known", { hosts: away }, { buffer_events: null }],
     ["dead letters are not known", { letters: away }, { dlq_depth: { clicks: null, pixel: null, s2s: null } }],
     ["a dead letter is open", { letters: async () => ({ clicks: 1 }) }, { dlq_depth: { clicks: 1 } }],

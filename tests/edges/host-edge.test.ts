@@ -46,7 +46,7 @@ test("what is accepted is stored slice by slice, and every refusal is counted an
   let seen = 0;
   const body = numbers.accepts({ events: Array.from({ length: 2_100 }, (_, n) => n) });
   const taken = await numbers.take(body, arrival, null, () => (seen += 1));
-  await Promise.all(taken.stored);
+  await taken.stored;
   expect(stored).toEqual([
     ["pixel", 857],
     ["pixel", 857],
@@ -69,7 +69,8 @@ test("a slice of heavy events ends after 10 ms of work, and others get their tur
     if (slices.length < 3) setImmediate(look);
   };
   setImmediate(look);
-  await numbers.take({ events: Array.from({ length: 20 }, () => 1) }, arrival, null);
+  const taken = await numbers.take({ events: Array.from({ length: 20 }, () => 1) }, arrival, null);
+  await taken.stored;
   expect(slices).toEqual([4, 4, 4, 4, 4]);
   expect(turns.slice(0, 2)).toEqual([1, 2]);
 });
@@ -80,6 +81,7 @@ test("an event whose record would be too large for the log is refused alone", as
   let seen = 0;
   const texts = ["short", "large".repeat(300_000), "huge!".repeat(8_000_000), "again"];
   const taken = await numbers.take({ events: texts }, arrival, null, () => (seen += 1));
+  await taken.stored;
   expect([stored, seen, taken.accepted, taken.refused.get("event_too_large")]).toEqual([[2], 2, 2, 2]);
   expect(taken.errors).toMatchObject([
     { index: 1, refused: { kind: "refused", id: "large", refusal: { code: "event_too_large", retryable: false } } },
@@ -89,9 +91,26 @@ test("an event whose record would be too large for the log is refused alone", as
 
 test("a slice of which nothing is accepted is not stored, and one that no place takes rejects", async () => {
   const numbers = hosted(() => Promise.reject(new Error("full")));
-  expect((await numbers.take({ events: [0, 7] }, arrival, null)).stored).toEqual([]);
-  const [kept] = (await numbers.take({ events: [1] }, arrival, null)).stored;
-  await expect(kept).rejects.toThrow("full");
+  await (await numbers.take({ events: [0, 7] }, arrival, null)).stored;
+  await expect((await numbers.take({ events: [1] }, arrival, null)).stored).rejects.toThrow("full");
+});
+
+test("a slice waits until the one before it is stored, and is not stored behind one that no place takes", async () => {
+  const begun: number[] = [];
+  const waiting: { resolve: () => void; reject: (error: Error) => void }[] = [];
+  const numbers = hosted((messages) => {
+    begun.push(messages.length);
+    return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
+  });
+  const body = { events: Array.from({ length: 3_000 }, () => 1) };
+  const taken = await numbers.take(body, arrival, null);
+  expect([taken.accepted, begun]).toEqual([3_000, [1_000]]);
+  waiting[0]!.resolve();
+  await new Promise(setImmediate);
+  expect(begun).toEqual([1_000, 1_000]);
+  waiting[1]!.reject(new Error("full"));
+  await expect(taken.stored).rejects.toThrow("full");
+  expect(begun).toEqual([1_000, 1_000]);
 });
 
 test("what we give ourselves becomes one record of the edge's topic, the same each time", () => {

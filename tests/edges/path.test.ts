@@ -89,7 +89,7 @@ test("an edge that never pauses gets back to the log, and no event is overtaken"
       await store(`${next}`);
     }
   });
-  await until("some are on the disk", () => path.state().spooledEvents > 500);
+  await until("some are on the disk", () => path.state().spooledEvents! > 500);
   world.isUp = true;
   await until("it is back", () => !path.state().active);
   const atReturn = log.length;
@@ -132,7 +132,7 @@ test(
     const { log, logged, world, path, store, stop } = await edge({ folder });
     world.isUp = false;
     await store("a");
-    expect(path.state()).toMatchObject({ path: "both_down", lastResortEvents: 1, spooledEvents: 0 });
+    expect(path.state()).toMatchObject({ path: "both_down", lastResortEvents: 1, spooledEvents: null });
     path.expectRoom();
     rmSync(join(folder, "objects"), { recursive: true });
     writeFileSync(join(folder, "objects"), "");
@@ -141,7 +141,7 @@ test(
     expect(refusal.retryAfterSec).toBe(2);
     expect(() => path.expectRoom()).toThrow(Unavailable);
     expect(logged.filter((event) => event !== "drain.waits")).toEqual([
-      "spool.not_written",
+      "spool.not_read",
       "failover.began",
       "last_resort.not_written",
     ]);
@@ -160,6 +160,45 @@ test("a full disk sends events to object storage, and while that holds some the 
   world.isUp = true;
   await until("all is drained", () => !path.state().active);
   expect(log).toEqual(serial(0, 12));
+  await stop();
+});
+
+test("while the spool of before cannot be read nothing overtakes it, and what waits is unknown", async () => {
+  const folder = join(workshop, "unread");
+  const before = await edge({ folder });
+  before.world.isUp = false;
+  for (const text of serial(0, 5)) await before.store(text);
+  await before.stop();
+  const world = { isReadable: false };
+  const after = await edge({
+    folder,
+    openSpool: () =>
+      world.isReadable ? openSpool({ folder: join(folder, "spool"), schemas: {} }) : Promise.reject(new Error("EIO")),
+  });
+  const unknown = { spooledEvents: null, oldestSec: null, byKind: null, spoolProblem: "EIO" };
+  expect(after.path.state()).toMatchObject({ path: "standby", active: true, ...unknown });
+  for (const text of serial(5, 10)) await after.store(text);
+  await until("it has tried again", () => after.logged.includes("spool.not_read"));
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  expect(after.log).toEqual([]);
+  expect(after.path.state()).toMatchObject({ path: "both_down", lastResortEvents: 5, ...unknown });
+  world.isReadable = true;
+  await until("all is in the log", () => after.log.length === 10);
+  expect(after.log).toEqual(serial(0, 10));
+  await until("it is back", () => !after.path.state().active);
+  await after.stop();
+});
+
+test("object storage that could not be read yet holds an unknown number, and stops no event", async () => {
+  const folder = join(workshop, "unlooked");
+  const lastResort = openLastResort({ objects: fsObjects(join(folder, "objects")), instance: "edge", schemas: {} });
+  const { log, path, store, stop } = await edge({
+    folder,
+    lastResort: { ...lastResort, look: () => Promise.reject(new Error("no answer")) },
+  });
+  await store("0");
+  expect(log).toEqual(["0"]);
+  expect(path.state()).toMatchObject({ path: "primary", spooledEvents: 0, lastResortEvents: null, oldestSec: null });
   await stop();
 });
 
@@ -257,6 +296,7 @@ test(
           lastResortEvents: 0,
           oldestSec: 0,
           byKind: { clicks: 0, pixel: 0, s2s: 7 },
+          spoolProblem: null,
         };
       },
       probe: async () => {

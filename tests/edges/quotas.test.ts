@@ -67,11 +67,12 @@ describe("the pixel", () => {
     expect(host.events.map(({ t }) => t)).toEqual(["page_view", "purchase"]);
   });
 
-  test("answers an image with the image, and a recording with 429", async () => {
+  test("answers an image with the image, of status 429, and a recording with 429", async () => {
     const { host, post } = await openPixel({ settings: { replay_enabled: true, replay_sample_rate: 100 } });
     room = moneyAlone;
     const image = await fetch(`${host.url}/e?t=page_view&cid=7&url=https%3A%2F%2Fshop.example%2F`);
-    expect([image.status, image.headers.get("content-type")]).toEqual([200, "image/gif"]);
+    expect([image.status, image.headers.get("content-type")]).toEqual([429, "image/gif"]);
+    expect([image.headers.get("retry-after"), (await image.arrayBuffer()).byteLength]).toEqual(["5", 43]);
     const event = {
       type: 4,
       timestamp: 1_700_000_000_000,
@@ -106,6 +107,18 @@ test("a visitor of a link reaches the shop with the click id, recorded or not", 
   ]);
   expect(spent).toMatchObject([{ clientId, side: "open", movesMoney: true }, { clientId }]);
   expect(host.stored).toHaveLength(1);
+});
+
+test("a visit of a link counts with all that is stored of it: address, referrer and browser", async () => {
+  const host = await openLinkHost({ reference: () => referenceWith({}), clock: () => noon, spend });
+  closing.push(host.close);
+  const headers = { "user-agent": "u".repeat(900), referer: `https://pages.example/${"r".repeat(6_000)}` };
+  const query = `utm_source=${"s".repeat(50)}`;
+  await fetch(`${host.url}/c/promo?${query}`, { redirect: "manual", headers });
+  const shown = new URL(host.url).host.length + "/c/promo".length + query.length + 900 + headers.referer.length;
+  expect(spent).toMatchObject([{ events: 1, bytes: shown }]);
+  const { ua, ref } = host.stored[0]!;
+  expect([ua?.length, ref?.length]).toEqual([900, headers.referer.length]);
 });
 
 describe("the ingest host", () => {

@@ -1,19 +1,11 @@
 // Failover of the edges: whatever happens to the log, an edge or a disk, every event answered with
 // 200 is in the log afterwards, with its own id and in the order of its device.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import {
-  appendFileSync,
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  writeFileSync,
-} from "node:fs";
+import { appendFileSync, chmodSync, closeSync, mkdirSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { holderIn } from "../../infra/runtime/lock.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
 import { apps } from "../../modules/running/installation/product.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
@@ -289,32 +281,36 @@ test("an edge that is killed within 50 ms of its answer has stored what it answe
 
 /** The limited disks of docs/design/laws.md, "Faults". */
 const DISK = "512k";
-const limited = (folders: readonly string[], node: readonly string[]): readonly string[] => [
-  "unshare",
-  "-m",
-  "sh",
-  "-c",
-  `${folders.map((folder) => `mount -t tmpfs -o size=${DISK} tmpfs '${folder}' && `).join("")}exec "$@"`,
-  "sh",
-  ...node,
-];
+/** Small disks in the place of these folders, for every process that starts with these words. */
+const limited = async (folders: readonly string[]): Promise<readonly string[]> => {
+  const mounts = folders.map((folder) => `mount -t tmpfs -o size=${DISK} tmpfs '${folder}' && `).join("");
+  const holder = spawn("unshare", ["-m", "sh", "-c", `${mounts}echo mounted && exec sleep 600`], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  spawnedHere.push(holder);
+  await new Promise((resolve, reject) => {
+    holder.stdout.once("data", resolve);
+    holder.once("exit", () => reject(new Error("the disks are not mounted")));
+  });
+  return ["nsenter", "-t", String(holder.pid), "-m", "-w"];
+};
 const isPermitted = spawnSync("unshare", ["-m", "sh", "-c", "mount -t tmpfs -o size=64k tmpfs /mnt"]).status === 0;
 
 const disk = isPermitted
   ? `a tmpfs of ${DISK}`
-  : "NOT PROVEN with ENOSPC, no tmpfs may be mounted here: a file stands where the folder would be";
-test(`a full disk (${disk}) ` +
-  "sends events to object storage, and when that is full too senders get 503", async () => {
+  : "NOT PROVEN with ENOSPC, no tmpfs may be mounted here: the folder is not writable";
+test(`a full disk (${disk}) sends events to object storage, when that is full too senders get 503, and an ` +
+  "edge that is killed there knows what waits when it starts again", async () => {
   const name = "ingest-full";
   const objects = join(product.stack.home, "objects-full");
   mkdirSync(objects, { recursive: true });
-  if (isPermitted) mkdirSync(homeOf(name), { recursive: true });
-  else writeFileSync(homeOf(name), "");
-  const folders = [homeOf(name), objects];
-  const full = await edgeApart(name, { OBJECT_STORE_URL: pathToFileURL(objects).href }, (node) =>
-    isPermitted ? limited(folders, node) : node,
-  );
+  mkdirSync(homeOf(name), { recursive: true });
+  const before = isPermitted ? await limited([homeOf(name), objects]) : [];
+  const begun = () =>
+    edgeApart(name, { OBJECT_STORE_URL: pathToFileURL(objects).href }, (node) => [...before, ...node]);
+  let full = await begun();
   await full.ready();
+  if (!isPermitted) chmodSync(homeOf(name), 0o500);
   let from = 0;
   const paths: string[] = [];
   const statuses: number[] = [];
@@ -326,7 +322,21 @@ test(`a full disk (${disk}) ` +
       from += 200;
       if (from === 200) paths.push((await failoverOf(full.url)).path);
     }
-    paths.push((await failoverOf(full.url)).path);
+    const known = await failoverOf(full.url);
+    paths.push(known.path);
+    full.child.kill("SIGKILL");
+    expect(await full.died).toBe("SIGKILL");
+    // The last pages too: nothing that takes room can be written any more.
+    const filler = join(homeOf(name), "filler");
+    if (isPermitted) spawnSync(before[0]!, [...before.slice(1), "sh", "-c", `cat /dev/zero > '${filler}'`]);
+    full = await begun();
+    await full.ready();
+    const { spooled_events, last_resort_events } = await failoverOf(full.url);
+    expect({ spooled_events, last_resort_events }).toEqual({
+      spooled_events: known.spooled_events,
+      last_resort_events: known.last_resort_events,
+    });
+    expect(spooled_events).toBeGreaterThan(isPermitted ? 0 : -1);
   });
   expect(paths).toEqual(isPermitted ? ["standby", "both_down"] : ["both_down", "both_down"]);
   if (isPermitted) {
@@ -341,5 +351,5 @@ test(`a full disk (${disk}) ` +
   expect(await failoverOf(full.url)).toMatchObject({ active: false, path: "primary" });
   full.child.kill("SIGTERM");
   await full.died;
-  expect(existsSync(join(homeOf(name), "lock.json"))).toBe(false);
+  expect(holderIn(join(homeOf(name), "lock.json"))).toBeUndefined();
 }, 120_000);

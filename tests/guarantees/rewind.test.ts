@@ -173,12 +173,12 @@ test("going back over another revision is refused and names what is for that", a
   expect(known.map(({ stage }) => stage)).toEqual(["attribute", "commission", "enrich", "score", "settle"]);
   await product.rows(
     "insert into stage_revisions (stage, topic, partition, revision, began, instance) values " +
-      "('score', 'events.raw', 0, 1, 2, 'test')",
+      "('score', 'events.raw', 0, 2, 2, 'test')",
   );
   const refused = await product.tributary("rewind", "enrich", "--to", "earliest", "--yes").done;
   expect(refused.code, said(refused)).toBe(3);
   expect(refused.stderr).toMatch(
-    /score decides events\.raw\/0 with revision 1 from offset 2 on.*tributary reprocess --stage score/,
+    /score decides events\.raw\/0 with revision 2 from offset 2 on.*tributary reprocess --stage score/,
   );
   const fused = await product.tributary("rewind", "product-sales", "--to", "-1h").done;
   expect([fused.code, fused.stderr.includes("tributary rewind analytics")], said(fused)).toEqual([3, true]);

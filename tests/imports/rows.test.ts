@@ -48,6 +48,12 @@ test("a row is a purchase with the credit of the partner who sent it", async () 
   });
 });
 
+test("a row says whether a partner or a manager of the client has sent its file", async () => {
+  const row = `${head}\no-1,10,p-1,1,2026-11-19T10:00:00Z`;
+  expect((await event(row)).by_partner).toBe(true);
+  expect((await event(row, { isPartners: false })).by_partner).toBe(false);
+});
+
 test("the line of an order is one event, whatever else a row of it says; each product is a line", async () => {
   const id = async (row: string, more?: Partial<UploadFacts>) => (await event(`${head}\n${row}`, more)).event_id;
   const first = await id("o-1,10,p-1,1,2026-11-19");

@@ -1,12 +1,15 @@
 // The content of an alert and the form of its mail: no line break of a sender reaches a header.
+import { existsSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { SMTPServer } from "smtp-server";
 import { expect, test } from "vitest";
 import { readAlert } from "../../modules/base/alerts/alert.ts";
 import { openDelivery } from "../../modules/base/alerts/delivery.ts";
+import { guideOf } from "../../modules/base/alerts/guide.ts";
 import { mailOf, openMailer } from "../../modules/base/alerts/mail.ts";
 import { sendToApi } from "../../modules/base/alerts/send-to-api.ts";
+import { probeNames } from "../../modules/running/repair/incident.ts";
 import { restartOf, wordsOf } from "../../modules/running/repair/restarts.ts";
 
 const body = {
@@ -87,6 +90,22 @@ test("a mail says what, since when and how grave; sent again it has the same id"
     mailOf({ ...alertOf(body), status: "recovered", duration: "other", incident_id: "inc_1" }).messageId,
   );
   expect(up.messageId).not.toBe(down.messageId);
+});
+
+test("a mail about a store of ours says what stands still and what to type, and one about its return does not", () => {
+  for (const service of [...probeNames, "ingest"]) {
+    const guide = guideOf(service)!;
+    const down = mailOf({ ...alertOf(body), service, incident_id: "inc_1" });
+    expect(down.text).toContain(`${service} (${guide.name}) is down.`);
+    for (const line of [`Effect:    ${guide.effect}`, `Type:      ${guide.command}`, `Then read: ${guide.page}`])
+      expect(down.text.split("\n")).toContain(line);
+    expect(existsSync(guide.page), guide.page).toBe(true);
+    expect(mailOf({ ...alertOf(body), service, status: "recovered", incident_id: "inc_1" }).text).not.toContain(
+      "Effect",
+    );
+  }
+  // A component of another system has any name.
+  expect(mailOf({ ...alertOf(body), service: "constructor", incident_id: "inc_1" }).text).not.toContain("Effect");
 });
 
 test("a mail server without an address to write to is refused at the start", () => {

@@ -84,6 +84,8 @@ test("a primary that is dead, or keeps events on its disk, is primary_down with 
   await keeper.round();
   expect(keeper.states()).toEqual(["operational", "primary_down", "operational", "primary_down"]);
   expect(keeper.records.at(-1)!.reason).toContain(`${primary.url} does not answer: `);
+  // What waits on the disk of a dead edge is not known.
+  expect(keeper.records.at(-1)!.waiting_events).toBe(null);
   expect(keeper.alerts).toEqual([]);
 });
 

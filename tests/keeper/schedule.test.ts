@@ -10,14 +10,15 @@ const until = async (isSo: () => boolean): Promise<void> => {
 const keeping = (schedule: Partial<Schedule> & Pick<Schedule, "work">) => {
   const logs: string[] = [];
   const counts: { readonly done: number; readonly isFailed: boolean }[] = [];
-  const backlog: number[] = [];
+  const backlog: (number | null)[] = [];
   const kept = keepDoing(
     { name: "work", pauseMs: 1, ...schedule },
     {
       log: { warn: (event) => void logs.push(`warn ${event}`), error: (event) => void logs.push(`error ${event}`) },
       metrics: {
+        expect: () => undefined,
         countRun: ({ done, isFailed }) => void counts.push({ done, isFailed }),
-        setBacklog: (_, { count }) => void backlog.push(count),
+        setBacklog: (_, waiting) => void backlog.push(waiting?.count ?? null),
       },
     },
   );
@@ -131,4 +132,15 @@ test("a rest is as long as it may be, which is asked behind each run", async () 
   const took = performance.now() - startedAt;
   expect(took).toBeGreaterThanOrEqual(50 + 100 + 3 * 19);
   expect(took, "not twenty seconds").toBeLessThan(5_000);
+});
+
+test("what waits is shown after a failed run too, and unknown is not zero", async () => {
+  const failing = async () => {
+    throw new Error("the log is away");
+  };
+  const readable = keeping({ pauseMs: 60_000, work: failing, waiting: async () => ({ count: 5, seconds: 400 }) });
+  await expect.poll(() => readable.backlog).toEqual([5]);
+  const unreadable = keeping({ pauseMs: 60_000, work: failing, waiting: failing });
+  await expect.poll(() => unreadable.backlog).toEqual([null]);
+  for (const { stop } of [readable, unreadable]) await stop();
 });

@@ -299,14 +299,27 @@ export const bugs: readonly Bug[] = [
     test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
   },
   {
+    number: "rule 31",
+    says: "nothing records that another order had the id when the second one came",
+    laws: ["R15"],
+    edits: [
+      {
+        file: "stream/fold.ts",
+        find: "partition === event.position.partition) return;",
+        plant: "partition >= 0) return;",
+      },
+    ],
+    test: { files: ["tests/processors/taken-ids.test.ts"], named: "what had been written is written again" },
+  },
+  {
     number: "rule 6",
     says: "another partner claims another product of the order, and nothing is held",
     laws: ["M7"],
     edits: [
       {
         file: "processors/settle/settle.ts",
-        find: ": isClaimedByAnother(order, row)",
-        plant: ": order.lines.length > 100 && isClaimedByAnother(order, row)",
+        find: "return isClaimedByAnother(order, row) ? DISPUTED : null;",
+        plant: "return order.lines.length > 100 && isClaimedByAnother(order, row) ? DISPUTED : null;",
       },
     ],
     test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
@@ -383,8 +396,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: "processors/settle/settle.ts",
-        find: "copied.length > 1 ? withoutGoods(copy) : copy",
-        plant: "copied.length > 1_000 ? withoutGoods(copy) : copy",
+        find: "if (copied.length === 1 && !isOfTotal) return",
+        plant: "if (copied.length < 1_000 && !isOfTotal) return",
       },
     ],
     test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
@@ -398,6 +411,136 @@ export const bugs: readonly Bug[] = [
         file: "processors/settle/spread.ts",
         find: "return askedIn(asked) - before;",
         plant: "return before < 0n ? before : amount;",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 24",
+    says: "a backfill that moves no money closes a conversion that earns",
+    laws: ["M7"],
+    edits: [
+      {
+        file: "processors/settle/decisions/reprocess.ts",
+        find: "  !line.earns_nothing &&",
+        plant: "  line.earns_nothing &&",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 27",
+    says: "a page's clock dates the money of an hour before its receipt",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "domain/money-time.ts",
+        find: "const CLIENT_CLOCK_MS = 10 * 60_000;",
+        plant: "const CLIENT_CLOCK_MS = 61 * 60_000;",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 28",
+    says: "lines come to a total that is three minor units a line away",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/settle/totals/worth.ts",
+        find: "export const TOLERANCE_MINOR = 2n;",
+        plant: "export const TOLERANCE_MINOR = 3n;",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 30",
+    says: "a copy under review after a clean one holds nothing",
+    laws: ["M7"],
+    edits: [
+      {
+        file: "processors/settle/merge-line.ts",
+        find: 'if (copy.fraud.band === "review") return "fraud_review";',
+        plant: 'if (copy.fraud.band === "review" && copy === first) return "fraud_review";',
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 32",
+    says: "a sale that comes late and is the first one ends the months of none",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/commission/customer/first-sale.ts",
+        find: "(one) => losesBy(one, since)",
+        plant: '(one) => one.conversion_id === "" && losesBy(one, since)',
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 34",
+    says: "a line that leaves its order takes the amounts of the order with it",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/commission/orders/order-move.ts",
+        find: "of movedBy(before.lines, gone)) {",
+        plant: "of movedBy(before.lines, gone).slice(100)) {",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 35",
+    says: "an older amount of a server replaces a newer one",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/settle/merge-line.ts",
+        find: "if (isUnnamed(copy) || (isOlder && !isMoneyOfPartner(line, first))) return false;",
+        plant: "if (isUnnamed(copy)) return false;",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 35: partner",
+    says: "a partner's file amends the amount that a server of the client has sent",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/settle/merge-copy.ts",
+        find: 'by_partner ?? source === "upload";',
+        plant: "by_partner === true;",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 37",
+    says: "a line that was wholly given back still holds the claim of another partner",
+    laws: ["M7"],
+    edits: [
+      {
+        file: "processors/settle/order.ts",
+        find: "if (value_minor === 0n || is_returned) return [];",
+        plant: "if (value_minor === 0n) return [];",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 39",
+    says: "two sources report refunds of one amount five days apart, and one is held",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/settle/refund.ts",
+        find: "const TWINS_WITHIN_MS = 48 * 3_600_000;",
+        plant: "const TWINS_WITHIN_MS = 120 * 3_600_000;",
       },
     ],
     test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },

@@ -55,6 +55,8 @@ const dockerfile = readFileSync("Dockerfile", "utf8");
 const optionsOf = (words: readonly string[]) => new Map(words.map((word) => [word.split("=")[0]!, word] as const));
 const source = (file: string) => readFileSync(file, "utf8");
 
+const exporters = ["kafka-exporter", "postgres-exporter", "redis-exporter"];
+
 describe("docker-compose.yml", () => {
   test("has the servers of the embedded stack without a profile, the apps and the tools behind one", () => {
     const of = (profile?: string) =>
@@ -62,15 +64,15 @@ describe("docker-compose.yml", () => {
     expect(of()).toEqual(["kafka", "postgres", "clickhouse", "redis", "registry"]);
     expect(of("app")).toEqual(["setup", ...apps.map(({ name }) => name)]);
     expect(of("dev")).toEqual(["kafka-ui"]);
-    expect(of("obs")).toEqual(["prometheus", "alertmanager", "grafana"]);
+    expect(of("obs")).toEqual(["prometheus", ...exporters, "alertmanager", "grafana"]);
   });
 
   test.each(upstream)(
     "%s is an upstream image of one version, by its digest where that is known",
     (name, { image }) => {
-      expect(image).toMatch(/^[a-z0-9./-]+:v?\d+\.\d+(\.\d+)?(-[a-z]+)?(@sha256:[0-9a-f]{64})?$/);
-      // docs/security.md, "What is not pinned", names these three.
-      expect(image.includes("@")).toBe(!["registry", "kafka-ui", "alertmanager"].includes(name));
+      expect(image).toMatch(/^[a-z0-9./_-]+:v?\d+\.\d+(\.\d+)?(-[a-z]+)?(@sha256:[0-9a-f]{64})?$/);
+      // docs/security.md, "What is not pinned", names these.
+      expect(image.includes("@")).toBe(!["registry", "kafka-ui", "alertmanager", ...exporters].includes(name));
     },
   );
 
@@ -91,7 +93,7 @@ describe("docker-compose.yml", () => {
   test("each write of a topic of money is on the disk of its one broker before it is acknowledged", () => {
     expect(compose.services.setup!.command!.join()).toContain('"topics apply --synced"');
     const ofMoney = topicSettings.filter(({ money }) => money).map(({ name }) => name);
-    expect(ofMoney).toEqual(["claims", "conversions", "ledger.entries"]);
+    expect(ofMoney).toEqual(["claims", "claims.taken", "conversions", "ledger.entries"]);
   });
 
   test("the broker has every setting that the embedded one has", () => {
@@ -254,6 +256,8 @@ describe("docker-compose.yml", () => {
     const scraped = parse(source("ops/prometheus/prometheus.yml")).scrape_configs[0].static_configs[0].targets;
     const port = /OPS_PORT=(\d+)/.exec(dockerfile)![1];
     expect(scraped).toEqual(hosted.map(([name]) => `${name}:${port}`));
+    const [{ relabel_configs: relabelled }] = parse(source("ops/prometheus/prometheus.yml")).scrape_configs;
+    expect(relabelled).toEqual([{ source_labels: ["__address__"], regex: "([^:]+):.*", target_label: "process" }]);
     const [datasource] = parse(compose.configs["grafana-datasource"]!.content).datasources;
     expect(datasource).toMatchObject({ uid: "prometheus", url: "http://prometheus:9090" });
     expect(
@@ -262,6 +266,49 @@ describe("docker-compose.yml", () => {
         ?.every((one) => one === '"uid": "prometheus"'),
     ).toBe(true);
   });
+});
+
+test("every store is scraped, under the job that rules name, at a service and port that are there", () => {
+  const jobs: readonly { job_name: string; static_configs: [{ targets: [string] }] }[] = parse(
+    source("ops/prometheus/prometheus.yml"),
+  ).scrape_configs;
+  const stores = jobs.slice(1).map(({ job_name, static_configs: [{ targets }] }) => [job_name, targets[0]] as const);
+  expect(stores.map(([job]) => job).toSorted()).toEqual(["clickhouse", "kafka", "postgres", "redis"]);
+  for (const [job, target] of stores) {
+    const [host, port] = target.split(":");
+    const service = compose.services[host!]!;
+    if (job === "clickhouse") expect(compose.configs.clickhouse!.content).toContain(`<port>${port}</port>`);
+    else expect(service.healthcheck!.test!.join(" ")).toContain(`127.0.0.1:${port}/`);
+  }
+  const login = compose.services["postgres-exporter"]!.environment!.DATA_SOURCE_USER;
+  expect(compose.configs["postgres-logins"]!.content).toMatch(
+    new RegExp(`create role ${login} login password '.*' in role pg_monitor;`),
+  );
+});
+
+test("what follows from a store that is down is not mailed beside it, and every alert that is named is a rule", () => {
+  const { inhibit_rules: inhibited } = parse(compose.configs.alertmanager!.content) as {
+    inhibit_rules: readonly { source_matchers: [string]; target_matchers: [string] }[];
+  };
+  const named = inhibited.map(({ source_matchers: [one], target_matchers: [others] }) =>
+    [one, others].map((matcher) => /^alertname=~?"(.*)"$/.exec(matcher)![1]!.split("|")),
+  );
+  expect(named.map(([one]) => one)).toEqual([["StoreDown"], ["DiskNearlyFull"], ["CertificateEndsSoon"]]);
+  const rules = [...source("ops/prometheus/alerts.yml").matchAll(/alert: (\w+)/g)].map(([, name]) => name);
+  for (const name of named.flat(2)) expect(rules).toContain(name);
+});
+
+test("an alarm links to pages that Prometheus serves, unless they are read elsewhere", () => {
+  const { environment, command, volumes } = compose.services.prometheus!;
+  const assets = command!.find((word) => word.startsWith("--web.user-assets="))!.split("=")[1];
+  expect(volumes).toContain(`./docs:${assets}/docs:ro`);
+  expect(environment!.DOCS_URL).toBe("http://127.0.0.1:9090/user");
+  const elsewhere = filled({ DOCS_URL: "https://docs.shop.example" }).services.prometheus!;
+  expect(elsewhere.environment!.DOCS_URL).toBe("https://docs.shop.example");
+  const { global, alerting } = parse(source("ops/prometheus/prometheus.yml"));
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: Prometheus fills it in.
+  expect(global.external_labels).toEqual({ docs: "${DOCS_URL}" });
+  expect(alerting.alert_relabel_configs).toEqual([{ action: "labeldrop", regex: "docs" }]);
 });
 
 describe("the Dockerfile", () => {

@@ -3,20 +3,13 @@
 // Reaches docs/: the alerts name its pages.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { parse } from "yaml";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
+import { rules } from "../support/alert-world.ts";
+import { EXPORTED } from "../support/exported-series.ts";
 
 const metrics = openMetrics({ app: "test", version: "0", commit: "0" }).list();
 const ours = metrics.filter(({ name }) => /^(tributary|kafka)_/.test(name));
 
-interface Rule {
-  readonly alert: string;
-  readonly expr: string;
-  readonly annotations: { readonly summary: string; readonly runbook_url: string };
-}
-const rules: readonly Rule[] = parse(readFileSync("ops/prometheus/alerts.yml", "utf8")).groups.flatMap(
-  (group: { rules: Rule[] }) => group.rules,
-);
 interface Panel {
   readonly type: string;
   readonly title: string;
@@ -39,21 +32,22 @@ const queries = [
 ];
 
 // Labels that a scrape and a histogram add.
-const ALWAYS = ["app", "instance", "job", "le"];
+const ALWAYS = ["app", "process", "instance", "job", "le"];
 const series = new Map<string, readonly string[]>([["up", []]]);
 for (const { name, type, labels } of metrics)
   for (const suffix of type === "histogram" ? ["_bucket", "_sum", "_count"] : [""]) series.set(name + suffix, labels);
+for (const { name } of Object.values(EXPORTED).flat()) series.set(name, []);
 
 /** A query without its groupings, selectors and ranges. */
 const bare = (expr: string): string => expr.replace(/\b(by|without|on|ignoring)\s*\([^)]*\)|\{[^}]*\}|\[[^\]]*\]/g, "");
 /** Every word that is neither a function nor an operator. */
 const namesIn = (expr: string): readonly string[] =>
-  [...bare(expr).matchAll(/\b[a-z]\w*\b(?!\s*\()/g)]
+  [...bare(expr).matchAll(/\b[a-zA-Z]\w*\b(?!\s*\()/g)]
     .map(([word]) => word)
     .filter((word) => !/^(or|and|unless|bool)$/.test(word));
 const labelsIn = (expr: string): readonly string[] => [
   ...[...expr.matchAll(/\b(?:by|without|on|ignoring)\s*\(([^)]*)\)/g)].flatMap(([, list]) =>
-    list!.split(",").map((one) => one.trim()),
+    list!.split(",").flatMap((one) => one.trim() || []),
   ),
   ...[...expr.matchAll(/\{([^}]*)\}/g)].flatMap(([, list]) =>
     [...list!.matchAll(/(\w+)\s*[=!]/g)].map(([, label]) => label!),
@@ -132,7 +126,7 @@ describe("dashboards and alerts", () => {
 
   test("each alert names a page that exists, and no two alerts bear one name", () => {
     for (const { alert, annotations } of rules) {
-      const [file, anchor] = annotations.runbook_url.split("#");
+      const [file, anchor] = annotations.runbook_url.replace("{{ $externalLabels.docs }}/", "").split("#");
       const headings = readFileSync(file!, "utf8").match(/^#+ .*$/gm) ?? [];
       const anchors = headings.map((line) =>
         line

@@ -46,6 +46,7 @@ const readers = {
     "attribution.install_window_days": attribute,
     "attribution.identity_link": "processors/attribute/facts.ts",
     hold_days: "processors/commission/commission.ts",
+    late_hours: attribute,
     "fraud.review": "processors/score/score.ts",
     "fraud.reject": "processors/score/score.ts",
     "fraud.nightly.flood_clicks": nightly,

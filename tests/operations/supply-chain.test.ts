@@ -99,3 +99,11 @@ describe("the jars", () => {
     expect(asked.filter((jar) => !listed.some((line) => line.endsWith(`  ${jar}`)))).toEqual([]);
   });
 });
+
+test("promtool is locked by its version and by the SHA-512 of its package for an architecture", () => {
+  const lines = readFileSync("ops/prometheus/promtool.lock", "utf8").split("\n").slice(0, -1);
+  const [version, ...digests] = lines.filter((line) => !line.startsWith("#"));
+  expect(version).toMatch(/^version \d+\.\d+\.\d+\S*$/);
+  expect(digests.length).toBeGreaterThan(0);
+  for (const digest of digests) expect(digest).toMatch(/^(amd64|arm64) [0-9a-f]{128}$/);
+});

@@ -63,6 +63,7 @@ const outcomeOf = (event: Partial<EventReceived>, given: Given = {}) => {
   });
   const outcome = attribute(input, given.journey ?? noClicks, {
     reference: referenceWith(given.rows).at(input.at, input.receivedAt),
+    referenceAtReceipt: referenceWith(given.rows).at(input.receivedAt, input.receivedAt),
     clickOf: keys.clickOf,
     referenceAsOf: given.referenceAsOf ?? null,
     identityClick: given.identityClick ?? null,
@@ -547,6 +548,7 @@ describe("a device that refused analytics", () => {
     const input = recorded(topics.eventsScored, scored(trial, unseen));
     const facts = {
       reference: referenceWith().at(noon, noon),
+      referenceAtReceipt: referenceWith().at(noon, noon),
       clickOf: keys.clickOf,
       referenceAsOf: null,
       identityClick: null,

@@ -161,6 +161,7 @@ const creditOf = (type: string, carries: string, but: string): Credit => {
   const input = recorded(topics.eventsScored, scored(given.event, { fraud: made.fraud ?? {} }), { at: noon });
   const facts = {
     reference: referenceWith(given.rows).at(input.at, input.receivedAt),
+    referenceAtReceipt: referenceWith(given.rows).at(input.receivedAt, input.receivedAt),
     clickOf: clickKeysOf([key]).clickOf,
     identityClick: given.identityClick,
     referenceAsOf: null,
@@ -174,7 +175,7 @@ const creditOf = (type: string, carries: string, but: string): Credit => {
 const decided = rowsUnder("| event | carries | but | credited | by | reason | considered |");
 describe("who is credited", () => {
   test("both tables are read, and nothing of this file is left over", () => {
-    expect(decided).toHaveLength(31);
+    expect(decided).toHaveLength(33);
     expect(new Set(decided.map(([, , but]) => but))).toEqual(new Set(Object.keys(buts)));
   });
   test.each(decided)("%s carrying %s, but %s: %s by %s, %s", (type, carries, but, credited, by, reason, considered) => {
@@ -215,6 +216,7 @@ test.each(rowsUnder("| rules that match | wins |"))("of the rules %s wins %s", (
       noon,
       noon,
     ),
+    referenceAtReceipt: referenceWith().at(noon, noon),
     clickOf: () => null,
     identityClick: null,
     referenceAsOf: null,
@@ -229,7 +231,7 @@ describe("conditions", () => {
   const examples = rowsUnder("| condition | event | matches |").map((cells) =>
     cells.map((cell) => cell.replaceAll("`", "")),
   );
-  test("all are read", () => expect(examples).toHaveLength(21));
+  test("all are read", () => expect(examples).toHaveLength(23));
   test.each(examples)("%s asked of %s: %s", (when, event, matches) => {
     const parsed = parseCondition(JSON.parse(when!));
     if (parsed.kind === "problems") throw new Error(JSON.stringify(parsed.problems));

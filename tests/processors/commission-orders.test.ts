@@ -2,11 +2,22 @@
 // gone.
 import { describe, expect, test } from "vitest";
 import type { Contract } from "../../domain/reference/reference.ts";
+import { commission } from "../../processors/commission/commission.ts";
 import { earned } from "../../processors/commission/memory.ts";
 import type { LedgerEntry } from "../../schemas/generated.ts";
 import { noon } from "../support/builders.ts";
-import { computedAgain, type Happening, history, sumOf, takenBack, written } from "../support/contract-builders.ts";
+import {
+  computedAgain,
+  type Happening,
+  history,
+  leftBy,
+  reported,
+  sumOf,
+  takenBack,
+  written,
+} from "../support/contract-builders.ts";
 import { committed, terms } from "../support/money-builders.ts";
+import { bytesOf, metBy } from "../support/remembered.ts";
 
 type Over = Extract<Happening, { sale: bigint }>["over"];
 const line = (minor: bigint, over: Over = {}): Happening => ({ sale: minor, over: { order_id: "o1", ...over } });
@@ -15,21 +26,13 @@ const gone = (refundOf: number): Happening => ({ refundOf, minor: all });
 
 const entriesOf = (contract: Contract, happenings: readonly Happening[]): readonly LedgerEntry[] =>
   committed(history(happenings), () => terms({ contract }));
-const told = (entries: readonly LedgerEntry[]) =>
-  entries.map(({ conversion_id, amount_minor, reason }) => [conversion_id, amount_minor, reason]);
-const leftBy = (entries: readonly LedgerEntry[]): Readonly<Record<string, bigint>> => {
-  const left: Record<string, bigint> = {};
-  for (const { conversion_id, amount_minor } of entries)
-    left[conversion_id] = (left[conversion_id] ?? 0n) + amount_minor;
-  return left;
-};
 
 const flat = written({ type: "flat", amount: "25.00" });
 const three = [line(10_00n), line(20_00n), line(30_00n)];
 
 describe("a flat amount an order", () => {
   test("is carried by the first credited line", () => {
-    expect(told(entriesOf(flat, three))).toEqual([
+    expect(reported(entriesOf(flat, three))).toEqual([
       ["cnv_0", 25_00n, null],
       ["cnv_1", 0n, "paid_with_order"],
       ["cnv_2", 0n, "paid_with_order"],
@@ -54,7 +57,7 @@ describe("a flat amount an order", () => {
 
   test("moves to the next line once its line is gone, and to the next again", () => {
     const entries = entriesOf(flat, [...three, gone(0), gone(1)]);
-    expect(told(entries.slice(3))).toEqual([
+    expect(reported(entries.slice(3))).toEqual([
       ["cnv_0", -25_00n, "item_returned"],
       ["cnv_1", 25_00n, "order_line_left"],
       ["cnv_1", -25_00n, "item_returned"],
@@ -123,6 +126,59 @@ test("lines of contracts that pay each line take no part in the order of a later
   expect(entries.map(({ amount_minor }) => amount_minor)).toEqual([25_00n, 25_00n, 0n]);
 });
 
+describe("a line of value 0", () => {
+  const gift = line(0n);
+  const lamp = line(499_00n);
+
+  test("carries the amount of an order that has nothing else", () => {
+    expect(leftBy(entriesOf(flat, [gift, gift]))).toEqual({ cnv_0: 25_00n, cnv_1: 0n });
+    expect(leftBy(entriesOf(flat, [gift, gift, gone(0)]))).toEqual({ cnv_0: 0n, cnv_1: 25_00n });
+  });
+
+  test("inherits nothing from a line of value, and earns nothing after it", () => {
+    expect(leftBy(entriesOf(flat, [lamp, gift, gone(0)]))).toEqual({ cnv_0: 0n, cnv_1: 0n });
+    expect(reported(entriesOf(flat, [lamp, gone(0), gift])).at(-1)).toEqual(["cnv_1", 0n, "paid_with_order"]);
+    expect(leftBy(entriesOf(flat, [lamp, gift, line(1_00n), gone(0)]))).toMatchObject({ cnv_1: 0n, cnv_2: 25_00n });
+  });
+
+  test("gives the amount to the first line of value, whose refunds then take it", () => {
+    const entries = entriesOf(flat, [gift, lamp]);
+    expect(reported(entries.slice(1))).toEqual([
+      ["cnv_1", 25_00n, null],
+      ["cnv_0", -25_00n, "order_line_left"],
+    ]);
+    expect(new Set(entries.map(({ entry_id }) => entry_id)).size).toBe(3);
+    for (const entry of entries) expect(computedAgain(entry)).toBe(entry.amount_minor);
+    const half = { refundOf: 1, minor: 249_50n };
+    expect(leftBy(entriesOf(flat, [gift, lamp, half, gone(0)]))).toEqual({ cnv_0: 0n, cnv_1: 12_50n });
+    expect(leftBy(entriesOf(flat, [gift, lamp, gone(1), gone(0)]))).toEqual({ cnv_0: 0n, cnv_1: 0n });
+  });
+
+  test("gives its room in a cap back before the line of value takes it", () => {
+    const capped = written({ type: "flat", amount: "25.00", cap: { period: "lifetime", amount: "30.00" } });
+    expect(leftBy(entriesOf(capped, [gift, lamp]))).toEqual({ cnv_0: 0n, cnv_1: 25_00n });
+  });
+
+  test("is no sale for tiers once its order has a line of value", () => {
+    const counted = written({ type: "tiered", tiers: [{ from: 0, amount: 10 }] });
+    const sumBy = (...happenings: readonly Happening[]): bigint => sumOf(entriesOf(counted, happenings));
+    const july = line(0n, { occurred_at: Date.UTC(2026, 6, 15) });
+    expect(sumBy(gift, gift)).toBe(10_00n);
+    for (const sales of [
+      [lamp, gift],
+      [gift, lamp],
+      [july, lamp],
+    ]) {
+      expect(sumBy(...sales)).toBe(10_00n);
+      const at = sales.indexOf(lamp);
+      expect(sumBy(...sales, gone(at))).toBe(0n);
+      expect(sumBy(...sales, { refundOf: at, minor: 249_50n })).toBe(5_00n);
+      expect(sumBy(...sales, gone(1 - at))).toBe(10_00n);
+    }
+    expect(sumBy(lamp, gone(0), gift)).toBe(0n);
+  });
+});
+
 const limited = written({ type: "hybrid", amount: "1.00", rate: 10, min: "4.00", max: "9.00" });
 
 test("a minimum and a maximum are those of the order, whichever lines of it are gone", () => {
@@ -187,7 +243,7 @@ describe("tiers that count sales", () => {
 
 test("what is remembered of an order is read as it was written", () => {
   const order = {
-    ...{ is: "order", contract_segment: null, counts_as: "purchase" },
+    ...{ is: "order", contract_segment: null, counts_as: "purchase", had_value: ["MXN"] },
     lines: [
       {
         ...{ conversion_id: "cnv_1", version: 2, at: noon, event_type: "ext_purchase", segment: "MX", campaign_id: 31 },
@@ -207,4 +263,30 @@ test("what is remembered of an order is read as it was written", () => {
     ],
   };
   expect(earned.decode(earned.encode(order))).toEqual(order);
+});
+
+describe("an order of 60 lines that is taken back line by line", () => {
+  const lines = Array.from({ length: 60 }, (_, n) => line(10_00n + BigInt(n)));
+  const records = history(takenBack(lines));
+  /** How many lines and periods of others each record asks for. */
+  const asked = (of: Contract): readonly number[] => {
+    const known = new Map<string, Uint8Array>();
+    return records.map((record) => {
+      const { keys, state } = metBy(earned, record, known);
+      const outcome = commission(record, state, terms({ contract: of }));
+      if (outcome.kind !== "emit") throw new Error(`commission emits, this was a ${outcome.kind}`);
+      for (const { key, value } of bytesOf(earned, keys, state, outcome.state)) known.set(key, value);
+      return keys.length - earned.keysOf(record).length;
+    });
+  };
+  test.each([
+    ["a flat amount", { type: "flat", amount: "25.00" }],
+    ["a maximum", { type: "percent", rate: "10", max: "20.00" }],
+    ["a minimum", { type: "percent", rate: "10", min: "20.00" }],
+    ["a sale of a month of tiers", { type: "tiered", tiers: [{ from: "0", amount: "1.00" }] }],
+  ])("asks of the other lines for those alone that %s moves to", (_, of) => {
+    const counts = asked(written(of));
+    expect(Math.max(...counts)).toBeLessThanOrEqual(3);
+    expect(counts.some((count) => count > 0)).toBe(true);
+  });
 });

@@ -104,6 +104,20 @@ describe("a month that is closed", () => {
     ]);
   });
 
+  test("takes no amendment: old and new amount are adjustments in the first one that is open", async () => {
+    const claims = [sale(), sale({ value_minor: 80_00n, receivedAt: october, at: october })];
+    expect(booking(await booked(claims, { periods: [closed] }))).toEqual([
+      ["earned", 10_00n, 6],
+      ["adjustment", -10_00n, 7],
+      ["adjustment", 8_00n, 7],
+    ]);
+    expect(booking(await booked(claims))).toEqual([
+      ["earned", 10_00n, 6],
+      ["reversal", -10_00n, 6],
+      ["earned", 8_00n, 6],
+    ]);
+  });
+
   test("takes no late sale either, and what earns nothing stays with its sale", async () => {
     const late = sale({ receivedAt: october });
     expect(booking(await booked([late], { periods: [closed] }))).toEqual([["adjustment", 10_00n, 7]]);

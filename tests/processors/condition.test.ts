@@ -179,7 +179,8 @@ describe("texts", () => {
     ["ends_with", "off", true],
     ["ends_with", "%", false],
     ["eq", "50%_off", true],
-    ["eq", "50%_OFF", false],
+    ["eq", "50%_OFX", false],
+    ["eq", " 50%_OFF", true],
   ])("are literal, letter by letter: %s %s is %s", (op, value, expected) =>
     expect(matches("coupon", op, value, coupon)).toBe(expected),
   );

@@ -20,7 +20,8 @@ const passed = (event: EventReceived): EventAttributed | null => {
   const outcome = enrich(recorded(topics.eventsRaw, event), null, facts);
   if (outcome.kind !== "emit") return null;
   const data = { ...outcome.events[0]!.data, fraud: fraud() };
-  const known = { reference: referenceWith().at(noon, noon), clickOf: () => null, referenceAsOf: null };
+  const reference = referenceWith().at(noon, noon);
+  const known = { reference, referenceAtReceipt: reference, clickOf: () => null, referenceAsOf: null };
   const made = attribute(recorded(topics.eventsScored, data), { clicks: [] }, { ...known, identityClick: null });
   const [emitted] = made.kind === "emit" ? made.events : [];
   return emitted?.output === "attributed" ? emitted.data : null;

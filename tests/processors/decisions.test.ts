@@ -396,7 +396,10 @@ test("an order with decisions is remembered as it was", () => {
   const state: OrderState = {
     ...emptyOrder,
     decisions: [
-      { product_key: null, name: null, event_id: null, decision: decide("assign", { partner_id: 22 }).data.decision! },
+      {
+        ...{ product_key: null, name: null, event_id: null, is_taken: true },
+        decision: decide("assign", { partner_id: 22 }).data.decision!,
+      },
     ],
     events: [{ event_id: "e", row: "{}" }],
     claimed_by: [22],

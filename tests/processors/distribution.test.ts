@@ -104,6 +104,7 @@ describe("a finding", () => {
       dedup_key: null,
       lead_key: null,
       sale_hash: null,
+      warnings: [],
     },
     partner_id: 21,
     elapsed_ms: 5 * 3_600_000,

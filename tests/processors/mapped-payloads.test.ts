@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { mapPayload, readMapping } from "../../domain/sources/map-payload.ts";
 import { kindOf, readPath, valueAt } from "../../domain/sources/path.ts";
-import type { SourceMapping } from "../../domain/sources/source.ts";
+import type { SourceKind, SourceMapping } from "../../domain/sources/source.ts";
 import { acceptsGeneric, admitGeneric, envelopeOf, type SourceFacts } from "../../processors/admit/sources/generic.ts";
 import type { Arrival } from "../../stream/flow.ts";
 
@@ -27,14 +27,14 @@ const payload = {
   at: 1_777_636_800,
 };
 const arrival: Arrival = { receivedAt: NOW, sender: "203.0.113.9", address: "203.0.113.9", header: () => undefined };
-const factsOf = (of: SourceMapping, movesMoney = true): SourceFacts => ({
+const factsOf = (of: SourceMapping, movesMoney = true, kind: SourceKind = "postback_network"): SourceFacts => ({
   ...{
     clientId: 7,
     segments: [],
     consentDefault: 255,
     identify: identifyFor(pepperOf("a secret of the installation", 7), 100),
   },
-  source: { slug: "network", read: readMapping(of), movesMoney },
+  source: { slug: "network", kind, read: readMapping(of), movesMoney },
 });
 const admitted = (given: unknown, of = mapping, movesMoney = true) => {
   const bytes = Buffer.from(typeof given === "string" ? given : JSON.stringify(given));
@@ -69,6 +69,15 @@ test("a payload becomes the event that its mapping says", () => {
     client_side: false,
     sender_event_id: null,
   });
+});
+test("what a network reports is a partner's word, and what another source sends is the client's", () => {
+  const body = acceptsGeneric(envelopeOf({ sourceId: 3, clientId: 7 }, Buffer.from(JSON.stringify(payload))));
+  const byPartner = (kind: SourceKind) => {
+    const [found] = [...admitGeneric(body, arrival, factsOf(mapping, true, kind))];
+    return found?.kind === "accepted" ? found.data.by_partner : undefined;
+  };
+  expect(byPartner("postback_network")).toBe(true);
+  for (const kind of ["generic", "property_relay", "mmp"] as const) expect(byPartner(kind)).toBe(null);
 });
 test("the same key of the same source is the same event, whatever else changed", () => {
   const again = { ...payload, at: 1_777_636_900, data: { ...payload.data, amount: 3 } };

@@ -27,6 +27,14 @@ test("a form that is formed again stays as it is, whatever the text and the kind
     }),
     { numRuns: 2_000 },
   );
+  const signs = fc.constantFrom(..."<>\"'()[],;:?@%.4025a ", "mailto:", "%40", "%25", "\u200b", "b.cd", "%ef%bc%85");
+  fc.assert(
+    fc.property(fc.array(signs, { maxLength: 30 }), (parts) => {
+      const form = personalForm("email", parts.join(""));
+      expect(personalForm("email", form)).toBe(form);
+    }),
+    { numRuns: 5_000 },
+  );
   fc.assert(
     fc.property(fc.stringMatching(/^[+0-9x#() .ext-]{0,20}$/), (text) => {
       expect(phone(phone(text))).toBe(phone(text));
@@ -110,9 +118,62 @@ test.each([
   ["a.n.a+tag@example.com", "a.n.a+tag@example.com"],
 ])("the e-mail %j is %j", (text, form) => expect(personalForm("email", text)).toBe(form));
 
-test("the form of before is found too, once where it is the same", () => {
+const address = fc
+  .tuple(fc.stringMatching(/^[a-z0-9][a-z0-9.+_'-]{0,20}[a-z0-9]$/), fc.stringMatching(/^[a-z0-9-]{1,9}\.[a-z]{2,5}$/))
+  .map(([local, domain]) => `${local}@${domain}`);
+
+test("an e-mail is its address, whatever it is written in, and how often it is escaped", () => {
+  const writings: readonly ((text: string) => string)[] = [
+    (text) => `mailto:${text}`,
+    (text) => `MAILTO:${text}?subject=Hi%20there&cc=b@shop.example`,
+    (text) => `<${text}>`,
+    (text) => `Ana M. <${text}>`,
+    (text) => `"ana@shop.example" <mailto:${text}>`,
+    (text) => `${text} (Ana)`,
+    (text) => `"${text}"`,
+    (text) => `${text},`,
+    (text) => `${text}\u200b`,
+    (text) => `\u2060${text.replace("@", "\u00ad@\u200d")}\ufeff`,
+    (text) => encodeURIComponent(text),
+    (text) => encodeURIComponent(encodeURIComponent(`Ana <${text}>`)),
+    (text) => text.replace("@", "%40").toUpperCase(),
+  ];
+  fc.assert(
+    fc.property(address, fc.constantFrom(...writings), (text, written) => {
+      expect(personalForm("email", written(text)), written(text)).toBe(text);
+    }),
+  );
+});
+
+test.each([
+  ["a@x.example, b@y.example", "a@x.example"],
+  ["o'brien@example.com", "o'brien@example.com"],
+  // It may be an address with a space in it, and then another person's.
+  ["juan perez@example.com", "juan perez@example.com"],
+  ["ana@localhost", "ana@localhost"],
+  ["Ana <ana>", "ana <ana>"],
+  ["100%", "100%"],
+  ["%zz@example.com", "%zz@example.com"],
+  ["not an address", "not an address"],
+])("the e-mail %j is %j", (text, form) => expect(personalForm("email", text)).toBe(form));
+
+test("only an e-mail is looked for an address: a name stays a text", () => {
+  expect(personalForm("name", "Ana <ana@example.com>")).toBe("ana <ana@example.com>");
+});
+
+test("the forms of before are found too, once where they are the same", () => {
   expect(personalForms("phone", "+52 1 55 1234 5678")).toEqual(["+525512345678", "+5215512345678"]);
-  expect(personalForms("email", "Ana@example.com")).toEqual(["ana@example.com"]);
+  expect(personalForms("email", "Ana <Ana@example.com>").slice(0, 2)).toEqual([
+    "ana@example.com",
+    "ana <ana@example.com>",
+  ]);
+});
+
+test("an address is found under the common ones of its spellings from before form 3", () => {
+  const found = personalForms("email", "Ana@example.com");
+  expect(found[0]).toBe("ana@example.com");
+  expect(found).toEqual(expect.arrayContaining(["mailto:ana@example.com", "ana%40example.com", "<ana@example.com>"]));
+  expect(personalForms("email", "mailto:ana@example.com")).toEqual(expect.arrayContaining([...found]));
 });
 
 test("the file can be carried into a browser: it imports nothing and names nothing of Node", () => {

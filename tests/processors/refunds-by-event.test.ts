@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { sentEventId } from "../../domain/ids.ts";
+import { pageEventId, sentEventId, sharedEventId } from "../../domain/ids.ts";
 import { toDecimal, toMinor } from "../../domain/money.ts";
 import { refundedEventOf } from "../../domain/refunds.ts";
 import { emptyOrder, type OrderState, rowOf } from "../../processors/settle/order.ts";
@@ -18,6 +18,7 @@ import { pixelSale, refund, sale } from "../support/money-builders.ts";
 import { admit, clickBefore, pageView, purchase, refund as refundEvent, shop } from "../support/shop.ts";
 
 const idOf = (name: string): string => sentEventId(clientId, name);
+const pageIdOf = (name: string): string => pageEventId(clientId, name);
 
 /** Settle with the memory of all keys, and the keeper's look-up of stray refunds. */
 const settling = () => {
@@ -40,7 +41,10 @@ const settling = () => {
   const lineOf = (eventId: string) =>
     [...states].flatMap(([order_key, { lines }]) =>
       lines
-        .filter((line) => line.event_id === eventId || line.copied.includes(eventId))
+        .filter((line) => {
+          const names = [line.event_id, sharedEventId(rowOf(line).event), ...line.copied];
+          return names.includes(eventId);
+        })
         .map((line) => ({
           order_key,
           event_id: line.event_id,
@@ -115,6 +119,10 @@ const claimIn = (text: string): Recorded<Claim> => {
   if (what === "sale") return sale(given);
   if (what === "pixel") return pixelSale(given);
   const alone = { ...given, order_id: null, product_id: null };
+  if (what === "page") {
+    const ofPage = { event_id: pageIdOf(name), sender_event_id: name, order_key: `e:${event_id}` };
+    return pixelSale({ ...alone, ...ofPage, t: "custom", custom_name: "trial" });
+  }
   if (what === "trial") return sale({ ...alone, t: "custom", custom_name: what, order_key: `e:${event_id}` });
   return what === "lead"
     ? sale({ ...alone, t: "lead_submit", order_key: `l:${name}` })
@@ -129,7 +137,12 @@ describe("the examples of docs/design/money.md", () => {
     for (const text of texts)
       if (text === "look-up") world.lookUp();
       else world.meet(claimIn(text));
-    const names = new Map(texts.map((text) => [idOf(text.split(" ")[1] ?? ""), text.split(" ")[1]!]));
+    const names = new Map(
+      texts.flatMap((text) => {
+        const name = text.split(" ")[1] ?? "";
+        return [idOf(name), pageIdOf(name)].map((id) => [id, name] as const);
+      }),
+    );
     const sums = (JSON.parse(world.left()) as [string, string][])
       .filter(([, minor]) => minor !== "0")
       .map(([id, minor]) => `${names.get(id)} ${toDecimal(BigInt(minor), "MXN")}`);
@@ -330,7 +343,7 @@ describe("a refund that names an event", () => {
       const world = settling();
       world.meet(sale({ event_id: idOf("s"), product_id: "a", ...inOrder }));
       world.meet(sale({ event_id: idOf("s2"), product_id: "b", ...inOrder }));
-      world.meet(pixelSale({ event_id: idOf("p"), product_id: null, ...inOrder }));
+      world.meet(pixelSale({ event_id: idOf("p"), product_id: null, value_minor: 200_00n, ...inOrder }));
       world.meet(refundOf("p", { value_minor: 50_00n, ...where }));
       world.lookUp();
       expect(JSON.parse(world.left()).map(([, minor]: [string, string]) => minor)).toEqual(["7500", "7500"]);

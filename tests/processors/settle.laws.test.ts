@@ -150,9 +150,10 @@ describe("for every sequence of claims about one order", () => {
       expect(new Set(versions.keys())).toEqual(new Set(claims.map((claim) => claim.id)));
       for (const seen of versions.values())
         expect([...seen].sort((a, b) => a - b)).toEqual([...seen].map((_, n) => n + 1));
-      const current = rows
-        .filter((row) => row.merged_into === null && row.event.t === "purchase")
-        .map((row) => row.event.event_id);
+      // A total stands for itself until lines come to its worth; its newest version says so.
+      const byVersion = rows.toSorted((a, b) => a.version - b.version);
+      const newest = new Map(byVersion.map((row) => [row.event.event_id, row]));
+      const current = [...newest.values()].filter((row) => row.merged_into === null && row.event.t === "purchase");
       const products = new Set(
         claims
           .filter((claim) => claim.data.kind === "conversion")
@@ -160,8 +161,8 @@ describe("for every sequence of claims about one order", () => {
       );
       // A copy without a product may belong to the order's only line.
       const fewest = products.has(null) && products.size > 1 ? products.size - 1 : products.size;
-      expect(new Set(current).size).toBeGreaterThanOrEqual(fewest);
-      expect(new Set(current).size).toBeLessThanOrEqual(products.size);
+      expect(current.length).toBeGreaterThanOrEqual(fewest);
+      expect(current.length).toBeLessThanOrEqual(products.size);
     });
   });
 

@@ -147,12 +147,41 @@ describe("a second copy", () => {
     expect(kinds(settled(sale(), pixelSale({ value_minor: 1_00n })))).toEqual(["credited 10000 to 21"]);
   });
 
-  test("of another server leaves the money alone: the first server was first", () => {
-    expect(kinds(settled(pixelSale(), sale({ value_minor: 90_00n }), sale({ value_minor: 80_00n })))).toEqual([
-      "credited 10000 to 21",
-      "reversed 10000 to 21",
-      "credited 9000 to 21",
+  test("of another server amends the money, by a reversal and a credit under one cause", () => {
+    const last = sale({ value_minor: 80_00n, quantity: 2, receivedAt: noon + 90 * hourMs });
+    const { conversions, rows } = settled(pixelSale(), sale({ value_minor: 90_00n }), last);
+    expect(conversions.map(({ data }) => [data.kind, data.value_minor, data.reason])).toEqual([
+      ["credited", 100_00n, null],
+      ["reversed", 100_00n, "changed_money"],
+      ["credited", 90_00n, null],
+      ["reversed", 90_00n, "amended"],
+      ["credited", 80_00n, null],
     ]);
+    expect(conversions.slice(3).map(({ data }) => data.cause_event_id)).toEqual([last.id, last.id]);
+    expect(rows.at(-2)).toMatchObject({ version: 3, event: { value_minor: 80_00n, quantity: 2 } });
+  });
+
+  test("that amends after 48 hours brings its amount alone: no credit, no review and no other field", () => {
+    const first = sale({ sid: null });
+    const late = sale({
+      value_minor: 90_00n,
+      sid: "s1",
+      partner: rival,
+      band: "review",
+      receivedAt: noon + 49 * hourMs,
+    });
+    const { conversions, rows } = settled(first, late);
+    expect(conversions.at(-1)?.data).toMatchObject({ partner_id: 21, review: null, value_minor: 90_00n });
+    expect(conversions.at(-1)?.data.known_at).toBe(noon);
+    expect(rows[1]).toMatchObject({ version: 2, event: { event_id: first.id, sid: null, value_minor: 90_00n } });
+  });
+
+  test("of the amount that is known changes nothing, and an older one that comes after it does not either", () => {
+    const same = sale({ quantity: 3, at: noon + 2 * hourMs, receivedAt: noon + 50 * hourMs });
+    const older = sale({ value_minor: 90_00n, at: noon + hourMs, receivedAt: noon + 60 * hourMs });
+    const { conversions, rows } = settled(sale(), same, older);
+    expect(conversions).toHaveLength(1);
+    expect(rows.map(({ version }) => version)).toEqual([1, 1, 1]);
   });
 
   test("of the pixel brings the money that the server did not know", () => {
@@ -233,7 +262,7 @@ describe("a second copy", () => {
     const { import_id: _, ...event } = row.event;
     const before = { ...row, event: event as EventReceived };
     const copied = (copy: EventReceived) => {
-      const money = moneyOf(before.event, copy, { has_server_money: true, has_currency: true });
+      const money = moneyOf(before.event, copy, { has_server_money: true, has_currency: true, mayAmend: false });
       return mergeCopy(before, { ...row, event: copy }, money, false);
     };
     expect(copied(row.event)).toBe(before);

@@ -1,5 +1,5 @@
 // Events that wait in files can only be read by the account of the process, whatever its umask.
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -13,7 +13,9 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 const modesIn = (folder: string) => {
   const modes = { folders: new Set<string>(), files: new Set<string>() };
   for (const name of [".", ...readdirSync(folder, { recursive: true, encoding: "utf8" })]) {
-    const found = statSync(join(folder, name));
+    const found = lstatSync(join(folder, name));
+    // The note of the holder leads nowhere, and a link has no mode of its own.
+    if (found.isSymbolicLink()) continue;
     modes[found.isDirectory() ? "folders" : "files"].add((found.mode & 0o777).toString(8));
   }
   return { folders: [...modes.folders], files: [...modes.files] };

@@ -44,3 +44,23 @@ test("a second start finds the ports of the first, but for one on which another 
   const others = ({ name }: { readonly name: string }): boolean => name !== "app-7";
   expect(second.chosen.filter(others)).toEqual(first.chosen.filter(others));
 });
+
+test("a second start leaves a block from which another stack is choosing", async () => {
+  const home = homeOf("again");
+  const first = await choosePorts(home, namesOf(3));
+  first.release();
+  const { port } = first.chosen[0]!;
+  await listenOn(port - (port % 50));
+  const second = await choosePorts(home, namesOf(3));
+  second.release();
+  expect(second.chosen.map(({ movedFrom }) => movedFrom)).toEqual(first.chosen.map(({ port: before }) => before));
+});
+
+test("nor does another stack choose from the block of one that starts again", async () => {
+  const home = homeOf("guarded");
+  (await choosePorts(home, namesOf(3))).release();
+  const again = await choosePorts(home, namesOf(3));
+  const port = again.chosen[0]!.port;
+  await expect(listenOn(port - (port % 50))).rejects.toThrow("EADDRINUSE");
+  again.release();
+});

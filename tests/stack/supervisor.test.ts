@@ -2,11 +2,15 @@
 // dying children.
 import { fork, spawn } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import type { App } from "../../infra/embedded/app.ts";
+import { boundLog, endProcess, spawnChild } from "../../infra/embedded/child.ts";
 import { openHome } from "../../infra/embedded/home.ts";
+import { keep } from "../../infra/embedded/keep-running.ts";
+import type { Roster } from "../../infra/embedded/roster.ts";
 import { startOf } from "../../infra/runtime/lock.ts";
 import { until } from "../../infra/runtime/timing/wait-until.ts";
 import { doctor } from "../../modules/running/installation/doctor.ts";
@@ -105,6 +109,28 @@ describe("a stack with an app", () => {
     expect(checks.filter(({ ok }) => !ok)).toEqual([]);
     expect(checks.find(({ name }) => name === "redis")?.detail).toMatch(/^Redis \d/);
   });
+});
+
+test("an app whose port another program answers on is not taken for ready", async () => {
+  const here = workshop();
+  const squatter = createHttpServer((_, response) => void response.end("ready"));
+  const started = here.start({
+    services: ["redis"],
+    steps: [
+      {
+        name: "squat",
+        // Between the choice of the ports and the start of the app.
+        run: () =>
+          new Promise((resolve) =>
+            squatter.listen(jsonOf(join(here.home, "ports.json"))["ingest-ops"], "127.0.0.1", resolve),
+          ),
+      },
+    ],
+    apps: [app],
+  });
+  await expect(started).rejects.toThrow(/port \d+ of ingest is used by another program; end it, or start/);
+  squatter.close();
+  await here.clear();
 });
 
 test("a failing step stops what was started and leaves nothing running", async () => {
@@ -229,6 +255,50 @@ describe("after a crash of the supervisor", () => {
     writeFileSync(join(here.home, "secrets.json"), '{"tributary": "');
     await expect(here.start({ services: ["redis"] })).rejects.toThrow(`remove ${here.home} to start afresh`);
     writeFileSync(join(here.home, "secrets.json"), secrets);
+  });
+
+  test("a start that works is waited for, one that only waits is not, and its words are of this start", async () => {
+    const log = join(here.home, "logs", "start.log");
+    writeFileSync(log, "Error: of the start before\n");
+    const roster = { add: () => undefined, remove: () => undefined };
+    const starting = (script: string) => {
+      const began = Date.now();
+      return keep(
+        {
+          ...{ name: "start", log, stopSignal: "SIGKILL", stopWithinMs: 5_000, readyWithinMs: 500 },
+          command: () => ({ file: process.execPath, args: ["-e", script] }),
+          healthy: async () => {
+            if (Date.now() - began < 3_000) throw new Error("not yet");
+          },
+          prepare: async () => undefined,
+          env: () => ({}),
+        },
+        roster as unknown as Roster,
+        () => undefined,
+        () => undefined,
+      );
+    };
+    const kept = await starting("for (;;) ;");
+    expect(kept.state()).toBe("running");
+    await kept.stop();
+    await expect(starting("console.log('Error: of this start'); setInterval(() => undefined, 1_000)")).rejects.toThrow(
+      /not yet; it said: Error: of this start/,
+    );
+  });
+
+  test("a log is bounded while its process writes", async () => {
+    const log = join(here.home, "logs", "large.log");
+    const script = "setInterval(() => console.log('x'.repeat(1_000)), 1)";
+    const child = await spawnChild({ file: process.execPath, args: ["-e", script] }, log, {});
+    const bounds = boundLog(log, { limitBytes: 50_000, lookMs: 20 });
+    await until("it is cut twice", 20_000, () => expect(bounds.cuts()).toBeGreaterThan(1));
+    bounds.end();
+    await endProcess(child, "SIGKILL", 5_000);
+    for (const file of [log, `${log}.1`]) {
+      expect(statSync(file).size).toBeLessThan(500_000);
+      // A cut leaves no hole in front of what follows.
+      expect(readFileSync(file, "utf8")).toMatch(/^[x\n]*$/);
+    }
   });
 
   test("a port that another program took in between is given up for a free one", async () => {

@@ -85,6 +85,95 @@ test("an event meets values whose keys the first ones name, also when they come 
   expect(await written(2)).toEqual(alone);
 });
 
+test("what another event of the batch names itself is not loaded again", async () => {
+  const within = world();
+  const nowhere = { topic: "", partition: 0, offset: 0 };
+  const pairs: MemoryOf<Sums> = {
+    ...inParts,
+    keysOf: ({ key, data }) => [`${key}|${data.place}`],
+    furtherKeysOf: ({ key, data }) => [`${key}|${data.seen}`],
+    stateOf: (keys, values) => Object.fromEntries(keys.flatMap((key, n) => (values[n] ? [[key, values[n]]] : []))),
+    changes: ([own], before) => [{ key: own!, value: 1 + (before[own!] ?? 0) }],
+  };
+  const counting: Processor<Step, { sums: Sum }, Sums> = ({ data }, met) =>
+    emit([{ output: "sums", data: { ...data, owner: "o", total: 0, cause: Object.keys(met).join() } }], met);
+  const loads = async (...claims: readonly Step[]): Promise<number> => {
+    let count = 0;
+    within.log.append(
+      claims.map((data) => {
+        const event = { id: data.id, key: "o", at: 1, receivedAt: 1, position: nowhere, data };
+        return { topic: toys.claims.name, key: "o", value: within.wire.encode(toys.claims, event, null) };
+      }),
+    );
+    const one = worker(within, {
+      hosting: ["sum"],
+      topology: topology(
+        "paired",
+        toy.deadLetters,
+        into(toys.claims),
+        stage({ name: "sum", from: toys.claims, run: counting, memory: pairs, to: { sums: toys.sums } }),
+      ),
+      around: async (effect, when) => {
+        if (effect === "load sum" && when === "before") count += 1;
+      },
+    });
+    for (let partition = 0; partition < 2; partition++) while (await one.step(partition, 100));
+    return count;
+  };
+  const at = (id: string, place: string, seen: string): Step => step(id, { order: "o", place, seen });
+  expect(await loads(at("s1", "a", "z"), at("s2", "b", "z"), at("s3", "c", "z"))).toBe(2);
+  expect(await loads(at("s4", "a", "b"), at("s5", "b", "a"))).toBe(1);
+  expect(await loads(at("s6", "a", "c"))).toBe(2);
+});
+
+test("values of further keys may name further keys in turn, until there are none", async () => {
+  // Each value names the step that was seen before it.
+  const following: Processor<Step, { sums: Sum }, Readonly<Record<string, string>>> = ({ data }, met) => {
+    const cause = Object.keys(met).sort().join(",");
+    const sum = { id: `${data.id}/sum`, order: data.order, owner: "o", total: 0, cause };
+    return emit([{ output: "sums", data: sum }], { ...met, head: data.seen, [data.seen]: met.head ?? "" });
+  };
+  const chained: MemoryOf<Readonly<Record<string, string>>> = {
+    name: "chain",
+    keyedBy: "order",
+    driver: "durable",
+    keysOf: ({ key, data }) => [`${key}|head`, `${key}|${data.seen}`],
+    furtherKeysOf: ({ key, data }, values: readonly (string | undefined)[]) =>
+      [...new Set(values)].flatMap((named) => (named && named !== data.seen ? [`${key}|${named}`] : [])),
+    decode: (bytes) => String(bytes),
+    encode: (value) => Buffer.from(value),
+    stateOf: (keys, values) =>
+      Object.fromEntries(keys.flatMap((key, n) => (values[n] === undefined ? [] : [[key.split("|")[1]!, values[n]]]))),
+    changes: (keys, before, after) =>
+      keys.flatMap((key) => {
+        const name = key.split("|")[1]!;
+        return after[name] === undefined || after[name] === before[name] ? [] : [{ key, value: after[name] }];
+      }),
+  };
+  const topologyOf = topology(
+    "chained",
+    toy.deadLetters,
+    into(toys.claims),
+    stage({ name: "chain", from: toys.claims, run: following, memory: chained, to: { sums: toys.sums } }),
+  );
+  const causes = async (batch: number): Promise<readonly string[]> => {
+    const within = world();
+    const one = worker(within, { hosting: ["chain"], topology: topologyOf });
+    within.log.append(
+      ["a", "b", "c", "d"].map((seen) => {
+        const data = step(`s${seen}`, { order: "o", seen });
+        const event = { id: data.id, key: "o", at: 1, receivedAt: 1, position: start, data };
+        return { topic: toys.claims.name, key: "o", value: within.wire.encode(toys.claims, event, null) };
+      }),
+    );
+    for (let partition = 0; partition < 2; partition++) while (await one.step(partition, batch));
+    return within.log.all(toys.sums.name).map(({ value }) => within.wire.decode(toys.sums, value, start).data.cause);
+  };
+  const start = { topic: "", partition: 0, offset: 0 };
+  expect(await causes(1)).toEqual(["", "a,head", "a,b,head", "a,b,c,head"]);
+  expect(await causes(100)).toEqual(await causes(1));
+});
+
 test("a batch is folded again when another owner changed a value between its two loads", async () => {
   const within = world();
   const nowhere = { topic: "", partition: 0, offset: 0 };

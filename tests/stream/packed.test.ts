@@ -55,7 +55,7 @@ test("what was packed by an earlier version of this code is read by today's", ()
   );
 });
 
-test("a conversion has less than 2 kB of durable memory, with the outcomes and keys of both stages", async () => {
+test("a conversion has less than 2 KiB of durable memory, with the outcomes and keys of both stages", async () => {
   const durable = inMemory("durable");
   const stored = new Map<string, number>();
   const measuring: Memory = {
@@ -85,5 +85,5 @@ test("a conversion has less than 2 kB of durable memory, with the outcomes and k
   expect(entries()).toMatchObject([{ kind: "earned", amount_minor: 10_00n }]);
   expect(stored.size).toBe(4);
   const sum = [...stored.values()].reduce((all, size) => all + size, 0);
-  expect(sum, JSON.stringify([...stored])).toBeLessThan(2_000);
+  expect(sum, JSON.stringify([...stored])).toBeLessThan(2_048);
 });

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
+import { LogUnavailable } from "../../infra/kafka/errors.ts";
 import { Queue } from "../../infra/kafka/queue.ts";
 import { type Chunk, Requests } from "../../infra/kafka/requests.ts";
 
@@ -52,4 +53,44 @@ test("each call that waits is given up at its own time, none before it", async (
   }
   for (const ms of await Promise.all(calls)) expect(ms).toBeGreaterThanOrEqual(40);
   expect(queue.waiting()).toEqual({ messages: 0, bytes: 0 });
+});
+
+/** A log whose first answer comes late and asks for a repetition, as a moved partition does. */
+class MovingRequests extends Requests {
+  readonly log: string[] = [];
+  #isMoved = false;
+  constructor() {
+    super((() => ({})) as never);
+  }
+  override async attempt(chunk: Chunk): Promise<void> {
+    if (!this.#isMoved) {
+      this.#isMoved = true;
+      await sleep(20);
+      throw new LogUnavailable();
+    }
+    await new Promise(setImmediate);
+    for (const { messages } of chunk.byTopic) for (const { value } of messages) this.log.push(value!.toString());
+  }
+}
+
+test.each([
+  { calls: 3, each: 600, bytes: 10 },
+  // Larger than one request may be.
+  { calls: 2, each: 1_400, bytes: 10 },
+  { calls: 2, each: 12, bytes: 600_000 },
+])("the messages of a call keep their order when a request is repeated: $calls of $each", async (given) => {
+  const requests = new MovingRequests();
+  const limits = { messages: 50_000, bytes: 64 * 1024 * 1024 };
+  const queue = new Queue(requests, "", { deadlineMs: 10_000, maxWaiting: limits, maxInFlight: 4 });
+  const call = (of: number) =>
+    Array.from({ length: given.each }, (_, n) => ({
+      topic: "t",
+      key: null,
+      value: Buffer.from(`${of} ${n} `.padEnd(given.bytes, ".")),
+    }));
+  await Promise.all(Array.from({ length: given.calls }, (_, of) => queue.publish(call(of))));
+  const numbersOf = (of: number) =>
+    requests.log.map((text) => text.split(" ")).flatMap(([call, n]) => (call === `${of}` ? [Number(n)] : []));
+  for (let of = 0; of < given.calls; of += 1)
+    expect(numbersOf(of)).toEqual(Array.from({ length: given.each }, (_, n) => n));
 });

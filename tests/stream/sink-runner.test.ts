@@ -152,13 +152,18 @@ test(
 );
 
 test("a row that cannot be mapped and unreadable bytes are set aside, original bytes kept", async () => {
-  const { give, letters, stored } = running([storing()]);
+  const { give, letters, stored, counts } = running([storing(), storing(table("clickhouse", "others"))]);
   const [bad, good] = messagesOf(step("a", { worth: 404 }), step("b"));
   const garbage = { offset: 2, key: null, value: Buffer.from("garbage"), headers: {}, appendedAt: 0 };
   await give(0, [bad!, good!, garbage]);
-  expect(stored.map(({ id }) => id)).toEqual(["b"]);
+  expect(stored.map(({ id }) => id)).toEqual(["b", "b"]);
+  expect(counts.map(({ rejected, unreadable }) => [rejected, unreadable])).toEqual([
+    [1, 1],
+    [1, undefined],
+  ]);
   expect(letters.map(({ topic, value, headers }) => [topic, value, headers!["tributary-code"]])).toEqual([
     ["unreadable.dlq", garbage.value, "not_framed"],
+    ["toy.dlq", bad!.value, "unmappable_row"],
     ["toy.dlq", bad!.value, "unmappable_row"],
   ]);
 });

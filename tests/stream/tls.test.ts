@@ -98,9 +98,12 @@ test("an app with certificate files speaks TLS 1.3 and nothing older", async () 
 
 test("its side port does the same", async () => {
   const metrics = openMetrics({ app: "worker", version: "0", commit: "0" });
-  const ops = await openOps({ port: 0, checks: {}, metrics, tls });
+  const used: string[] = [];
+  const onUse = (certificate: string) => void used.push(certificate);
+  const ops = await openOps({ port: 0, checks: {}, metrics, tls: { ...tls, onUse } });
   closers.push(ops.close);
   expect(await get(ops.port, agentFor())).toMatchObject({ text: "ok\n", protocol: "TLSv1.3" });
+  expect(used, "its end shows in the metrics").toEqual([readFileSync(tls.certFile, "utf8")]);
   await expect(handshake(ops.port, { maxVersion: "TLSv1.2" })).rejects.toThrow(/version/i);
 });
 

@@ -180,6 +180,8 @@ export const claim = (over: Partial<Claim> = {}): Claim => ({
   decision: null,
   line_event_id: null,
   currency: null,
+  dated_by: null,
+  dated_because: null,
   moved: null,
   ...over,
 });
@@ -214,6 +216,9 @@ export const conversion = (over: Partial<Conversion> = {}): Conversion => ({
   device: null,
   known_at: null,
   recalculates: true,
+  hold_from: null,
+  dated_by: null,
+  dated_because: null,
   ...over,
 });
 
@@ -229,6 +234,7 @@ export const client = (over: Partial<Client> = {}): Client => ({
   install_window_days: 7,
   identity_link: false,
   hold_days: { purchase: 30, lead_submit: 0 },
+  late_hours: 72,
   fraud_review: 40,
   fraud_reject: 70,
   fraud_nightly: nightlyDefaults,

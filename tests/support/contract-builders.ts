@@ -101,6 +101,17 @@ export const takenBack = (happenings: readonly Happening[]): readonly Happening[
 export const sumOf = (entries: readonly LedgerEntry[]): bigint =>
   entries.reduce((sum, { amount_minor }) => sum + amount_minor, 0n);
 
+/** What each entry says: of which conversion, how much and why. */
+export const reported = (entries: readonly LedgerEntry[]) =>
+  entries.map(({ conversion_id, amount_minor, reason }) => [conversion_id, amount_minor, reason]);
+/** What the entries leave of each conversion. */
+export const leftBy = (entries: readonly LedgerEntry[]): Readonly<Record<string, bigint>> => {
+  const left: Record<string, bigint> = {};
+  for (const { conversion_id, amount_minor } of entries)
+    left[conversion_id] = (left[conversion_id] ?? 0n) + amount_minor;
+  return left;
+};
+
 /**
  * The earnings of a volume under tiers, computed in the simplest way: unit by unit, without the
  * code under test.
@@ -163,6 +174,7 @@ const computedInOrder = (inputs: any, withinCap: (amount: bigint) => bigint): bi
 export const computedAgain = ({ kind, commission_type, inputs: text }: LedgerEntry): bigint => {
   const inputs = JSON.parse(text);
   if (inputs.released_minor !== undefined) return 0n;
+  if (inputs.first_sale !== undefined) return big(inputs.reversed_before_minor) - big(inputs.earned_minor);
   if (kind === "reversal")
     return (
       big(inputs.reversed_before_minor) -

@@ -3,7 +3,7 @@
 import { commission } from "../../processors/commission/commission.ts";
 import type { Contracts } from "../../processors/commission/contracts.ts";
 import { earned } from "../../processors/commission/memory.ts";
-import { decisionOnOrder } from "../../processors/settle/decision-claim.ts";
+import { decisionOnLine, decisionOnOrder } from "../../processors/settle/decision-claim.ts";
 import { order } from "../../processors/settle/memory.ts";
 import type { OrderState } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
@@ -63,6 +63,8 @@ const claimOf = (kind: Claim["kind"], said: Said): Recorded<Claim> => {
     decision: null,
     line_event_id: line_event_id ?? null,
     currency: null,
+    dated_by: null,
+    dated_because: null,
     moved: null,
   };
   return recorded(topics.claims, data, { at, receivedAt });
@@ -120,6 +122,23 @@ export const decide = (
           decision: { ...whole.decision!, scope: "line" },
         };
   return recorded(topics.claims, data, { at: receivedAt });
+};
+
+/** The same sale as a row of a file. */
+export const fileSale = (said: Said = {}): Recorded<Claim> =>
+  sale({ source: "upload", import_id: "imp_1", partner_ref: String(said.partner ?? partnerId), ...said });
+
+/** The undo of the file that a row was in: what the row says of its order counts no more. */
+export const withdraw = ({ data, receivedAt }: Recorded<Claim>, at: UnixMs = receivedAt): Recorded<Claim> => {
+  const { order_key, attributed } = data;
+  const { event_id, t, custom_name, order_id, product_id, import_id, partner_ref } = attributed.event;
+  const about = { event_id, t, custom_name, order_id, product_id, import_id, partner_ref };
+  const said = {
+    kind: "take_back",
+    ...{ decision_id: someId(), actor: "job_1", partner_id: null, campaign_id: null },
+    ...{ reason: "undo of imp_1", at, flags: [], review_from: 101, reject_from: 101, withdraws: true },
+  } as const;
+  return recorded(topics.claims, { ...decisionOnLine(clientId, about, said), order_key }, { at });
 };
 
 /**

@@ -108,6 +108,7 @@ export const openVisit = async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
+  const of = (t: string): readonly Arrived[] => arrived.filter((event) => event.t === t);
 
   return {
     get domain() {
@@ -128,16 +129,14 @@ export const openVisit = async () => {
         html: `<title>${path}</title>${snippet(`http://px.${domain()}:${port}`, options)}</head><body>${body}</body>`,
       });
     },
-    of: (t: string): readonly Arrived[] => arrived.filter((event) => event.t === t),
+    of,
     /** Ids of the distinct events of a type: an event that was sent twice counts once. */
-    ids: (t: string): readonly string[] => [
-      ...new Set(arrived.filter((event) => event.t === t).map((event) => event.event_id)),
-    ],
+    ids: (t: string): readonly string[] => [...new Set(of(t).map((event) => event.event_id))],
+    /** Waits for so many distinct events of a type, and resolves with the last of them. */
     until: async (t: string, count = 1): Promise<Arrived> => {
-      await expect
-        .poll(() => arrived.filter((event) => event.t === t).length, { timeout: 20_000 })
-        .toBeGreaterThanOrEqual(count);
-      return arrived.filter((event) => event.t === t)[count - 1]!;
+      const distinct = () => [...new Map(of(t).map((event) => [event.event_id, event])).values()];
+      await expect.poll(() => distinct().length, { timeout: 20_000 }).toBeGreaterThanOrEqual(count);
+      return distinct()[count - 1]!;
     },
     reset: (): void => {
       number += 1;
@@ -155,7 +154,7 @@ export const openVisit = async () => {
 /** All errors that the page itself can see. */
 export const pageErrors = (page: Page): readonly string[] => {
   const errors: string[] = [];
-  page.on("pageerror", (error) => errors.push(error.stack ?? error.message));
+  page.on("pageerror", (error) => errors.push(error.stack || error.message || "an error without text"));
   page.on("crash", () => errors.push("the page crashed"));
   return errors;
 };

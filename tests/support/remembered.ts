@@ -28,11 +28,17 @@ export const metBy = <State>(
   known: ReadonlyMap<string, Uint8Array>,
 ): { readonly keys: readonly string[]; readonly state: State } => {
   const first = memory.keysOf(event);
-  const further = memory.furtherKeysOf?.(
-    event,
-    first.map((key) => read(memory, known.get(key))),
-  );
-  const keys = [...first, ...(further ?? [])];
+  const namedBy = (met: readonly string[]): readonly string[] =>
+    memory.furtherKeysOf?.(
+      event,
+      met.map((key) => read(memory, known.get(key))),
+    ) ?? [];
+  let further = namedBy(first);
+  for (let before = 0; further.length > before; ) {
+    before = further.length;
+    further = namedBy([...first, ...further]);
+  }
+  const keys = [...first, ...further];
   return {
     keys,
     state: stateFrom(

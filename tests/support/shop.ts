@@ -96,7 +96,7 @@ export interface Shop extends TopologyDriver {
    */
   readonly post: (
     events: readonly Written[],
-    over?: { readonly receivedAt?: UnixMs; readonly isClientSide?: boolean },
+    over?: { readonly receivedAt?: UnixMs; readonly isClientSide?: boolean; readonly source?: string },
   ) => Promise<void>;
   /**
    * Replaces the reference data. `rows` must contain the earlier rows too, because rows are never
@@ -126,18 +126,18 @@ export const knowing = (rows: Partial<ReferenceRows>): Read =>
  * By default one client with one partner, campaign, link and a contract of 10 %
  * (tests/support/builders.ts).
  */
-export const shop = (rows: Partial<ReferenceRows> = {}, settings: Omit<DriveSettings, "read" | "wire"> = {}): Shop => {
+export const shop = (rows: Partial<ReferenceRows> = {}, settings: Omit<Partial<DriveSettings>, "read"> = {}): Shop => {
   const driven = drive(pipeline, { wire: inMemoryWire, ...settings, read: knowing(rows) });
   const dataOf = <T>(events: readonly { readonly data: T }[]): readonly T[] => events.map(({ data }) => data);
   return {
     ...driven,
-    post: (events, { receivedAt = noon, isClientSide = false } = {}) =>
+    post: (events, { receivedAt = noon, isClientSide = false, source } = {}) =>
       driven.send(
         topics.eventsRaw,
         ...admit(events, receivedAt, token({ isClientSide })).map((admission) => {
           if (admission.kind === "refused")
             throw new Error(`the edge refused ${admission.refusal.field}: ${admission.refusal.message}`);
-          return { data: admission.data, at: admission.at, receivedAt };
+          return { data: { ...admission.data, ...(source && { source }) }, at: admission.at, receivedAt };
         }),
       ),
     learn: (later) => driven.know(knowing(later)),

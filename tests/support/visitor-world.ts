@@ -124,11 +124,22 @@ export class VisitorWorld {
     return this.identify.plain(email);
   }
 
-  async plantEvents(device: string, address: string | null, order: string, at: number = noon): Promise<void> {
+  /** `over`: fields of each event. */
+  async plantEvents(
+    device: string,
+    address: string | null,
+    order: string,
+    at: number = noon,
+    over: Partial<EventReceived> = {},
+  ): Promise<void> {
     const { client, prefix } = this;
     const { pool, clickhouse, redis } = this.stores;
     const [did, email] = [this.did(device), address === null ? null : this.hashOf(address)];
-    const { data, made } = recordsOf({ client, did, email }, eventsOf(device, email, order), at);
+    const { data, made } = recordsOf(
+      { client, did, email },
+      eventsOf(device, email, order).map((one) => ({ ...one, ...over })),
+      at,
+    );
     const event_id = `00000000-0000-8000-8000-${hex(client * 1_000 + ++ids)}`;
     const chosen = attributed(choice({ client_id: client, event_id, did, ts: at }, 0xfe));
     const inLog = [...data, chosen].map((one) => recorded(topics.eventsAttributed, one, { at }));
@@ -147,6 +158,24 @@ export class VisitorWorld {
     );
     for (const stage of ["enrich", "attribute"])
       await redis.hset(`${prefix}memory:${stage}:${client}:${did}`, "e", did);
+  }
+
+  /** Views of a device under the ids of all events of another, as pages could once send them. */
+  async plantViewsUnderIdsOf(device: string, stranger: string): Promise<void> {
+    const { client } = this;
+    const { clickhouse } = this.stores;
+    const found = await clickhouse.query({
+      query: `select distinct event_id from events where client_id = ${client} and did = {did:String}`,
+      query_params: { did: this.did(device) },
+      format: "JSONEachRow",
+    });
+    const ids = (await found.json<{ event_id: string }>()).map(({ event_id }) => event_id);
+    // Of another hour, or the store would keep one row of both.
+    const views = ids.map((event_id) =>
+      attributed({ client_id: client, event_id, did: this.did(stranger), ts: noon - 5 * 3_600_000, t: "page_view" }),
+    );
+    const rows = views.flatMap((view) => eventRows(recorded(topics.eventsAttributed, view, { at: noon })));
+    await clickhouseStore(clickhouse).insert(eventsTable, rows, `visitors/${client}/strangers`);
   }
 
   /** Rows of tables that no event leads to. */

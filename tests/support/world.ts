@@ -10,7 +10,7 @@ import type { Memories, Memory } from "../../stream/memory/memory.ts";
 import type { Control, InputMessage, ProcessBatch } from "../../stream/messages.ts";
 import type { RunnerPorts } from "../../stream/ports.ts";
 import { runner } from "../../stream/runner.ts";
-import { type InMemoryLog, inMemoryLog } from "../../stream/testing/in-memory-log.ts";
+import { type InMemoryLog, inMemoryLog, wholeOf } from "../../stream/testing/in-memory-log.ts";
 import type { Wire } from "../../stream/wire.ts";
 import { rateOf, type Step, toy, toys } from "./toy.ts";
 
@@ -90,6 +90,7 @@ export const worker = (within: World, { hosting, around, ports = {}, ...settings
     retry: (_, step) => step(),
     count: () => within.effects.push("count"),
     stops: async () => 1,
+    whole: wholeOf(within.log),
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },
     ...ports,
   });

@@ -12,6 +12,7 @@ const allowed: Readonly<Record<string, string>> = {
   "modules/money/orders/sold-events.ts": "orders, leads and installs, and how they were credited",
   "modules/catalog/rules/rule-hits.ts": "in which stretch the hits lie; how many there are is read above",
   "modules/figures/rollups/withdrawn-devices.ts": "the minutes that are counted again by the mask of today",
+  "modules/privacy/erasure/devices.ts": "counts of what the devices of an erasure did",
   "modules/privacy/erasure/events.ts": "ids of what it erases",
   "modules/privacy/purge-events.ts": "how many events are due; it deletes them",
   "tools/stack/tell-story.ts": "the demo events that it sent itself",

@@ -1,7 +1,7 @@
 // Which graphs are sound, and the errors of a topology that is not.
 import { expect, test } from "vitest";
 import type { EventReceived, EventScored } from "../../schemas/generated.ts";
-import { type Events, edge, emit, remembers, sink, stage, type Table } from "../../stream/flow.ts";
+import { type AnyTopic, type Events, edge, emit, remembers, sink, stage, type Table } from "../../stream/flow.ts";
 import { draw, topology } from "../../stream/topology.ts";
 import { topics } from "../../topics.ts";
 
@@ -91,6 +91,22 @@ test("topics of one key that are not co-partitioned are refused", () => {
   const fewer = { ...topics.eventsRaw, name: "fewer", partitions: 3 };
   expect(() => topology("t", toDeadLetters, door("door"), pass("split", topics.eventsRaw, fewer))).toThrow(
     "make them equal",
+  );
+});
+
+test("ids that were taken are recorded under the key of the stage, and drawn", () => {
+  const recording = (to: AnyTopic) =>
+    stage<EventReceived, Record<never, never>, null, null, never>({
+      name: "count",
+      from: topics.eventsRaw,
+      run: () => emit([]),
+      to: {},
+      taken: { to, record: ({ data }) => data, read: () => null, awaits: { reason: "x", message: "x" } },
+    });
+  const taken = { ...topics.eventsRaw, name: "events.taken" };
+  expect(draw(topology("t", toDeadLetters, door("door"), recording(taken)))).toContain("-- taken --> events_taken");
+  expect(() => topology("t", toDeadLetters, door("door"), recording(topics.conversions))).toThrow(
+    "count: conversions is keyed by client_id:partner_id, but events.raw by client_id:did",
   );
 });
 

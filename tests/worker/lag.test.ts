@@ -7,7 +7,18 @@ import type { Admin } from "../../infra/kafka/kafka.ts";
 const row = { group: "g", topic: "t", partition: 0, committed: 3, low: 0, high: 5, lag: 2 };
 
 const given = () => {
-  const world = { isHanging: false, asked: 0, underWay: 0, most: 0, connections: 0, closed: 0, warnings: 0, set: 0 };
+  const known: string[] = [];
+  const world = {
+    isHanging: false,
+    asked: 0,
+    underWay: 0,
+    most: 0,
+    connections: 0,
+    closed: 0,
+    warnings: 0,
+    set: 0,
+    isUnknown: false,
+  };
   const hanging = () => new Promise<never>(() => undefined);
   const admin = {
     lag: async () => {
@@ -33,9 +44,11 @@ const given = () => {
     },
     groups: [{ name: "g", reads: { name: "t" } }],
     metrics: {
-      setLag: () => {
-        world.set += 1;
+      setLag: (_, partitions) => {
+        if (partitions === null) world.isUnknown = true;
+        else world.set += 1;
       },
+      setKnown: (figure, isKnown) => void known.push(`${figure} ${isKnown}`),
     },
     log: {
       warn: () => {
@@ -45,11 +58,11 @@ const given = () => {
     everyMs: 5,
     withinMs: 1_000,
   });
-  return { world, reporting };
+  return { world, known, reporting };
 };
 
 test("while the broker hangs one question is under way, and its return ends the outage", async () => {
-  const { world, reporting } = given();
+  const { world, known, reporting } = given();
   await expect.poll(() => world.set).toBeGreaterThan(0);
   world.isHanging = true;
   await expect.poll(() => world.underWay).toBe(1);
@@ -61,6 +74,8 @@ test("while the broker hangs one question is under way, and its return ends the 
   const set = world.set;
   await expect.poll(() => world.set).toBeGreaterThan(set);
   expect(world).toMatchObject({ warnings: 1, connections: 2, closed: 1 });
+  expect(world.isUnknown, "an unknown lag is not kept, and is not 0").toBe(true);
+  expect([...new Set(known)]).toEqual(["group_lag true", "group_lag false"]);
   await reporting.stop();
 });
 

@@ -30,6 +30,8 @@ export const readGroups: readonly ReadGroup[] = [...stageGroups, ...sinkGroups].
 export interface Part {
   readonly name: string;
   readonly input: string;
+  /** Records of its stages about ids that were taken, which a rebuild reads beside the input. */
+  readonly beside: readonly string[];
   readonly groups: readonly ReadGroup[];
 }
 
@@ -44,7 +46,8 @@ export const parts: readonly Part[] = stageGroups.map((group) => {
   const isWritten = stageGroups.some((other) => other.chain.writes.includes(reads));
   const topics = [...chain.writes, ...(isWritten ? [] : [reads])];
   const sinks = sinkGroups.filter((sink) => topics.includes(sink.reads));
-  return { name: chain.name, input: reads.name, groups: [group, ...sinks].map(readGroupOf) };
+  const beside = chain.hosted.flatMap(({ stage }) => stage.taken?.to.name ?? []);
+  return { name: chain.name, input: reads.name, beside, groups: [group, ...sinks].map(readGroupOf) };
 });
 
 /** The Postgres tables that sinks write: their rows, and the marks of touched rows. */

@@ -69,7 +69,7 @@ export const rebuildInto = async (
     let records = 0;
     for (const [n, part] of parts.entries()) {
       const prefix = prefixes[n]!;
-      const copied = await copyTopic(target, prefix, part.input);
+      const copied = await copyTopics(target, prefix, [part.input, ...part.beside]);
       records += copied;
       tell(`${part.name}: ${copied} records of ${part.input} are read into empty stores`);
       await readThrough(target, part, prefix, { POSTGRES_URL: appUrl, CLICKHOUSE_URL: analyticsUrl });
@@ -128,7 +128,7 @@ const prefixed = (target: Target, topicPrefix: string) =>
   openKafka({ brokers: target.env.KAFKA_BROKERS!, clientId: "tributary-rebuild", topicPrefix });
 
 /** Copies the same bytes with the same keys in the same order, and so into the same partitions. */
-const copyTopic = async (target: Target, prefix: string, topic: string): Promise<number> => {
+const copyTopics = async (target: Target, prefix: string, copied: readonly string[]): Promise<number> => {
   const kafka = prefixed(target, prefix);
   const admin = await kafka.admin();
   try {
@@ -141,8 +141,8 @@ const copyTopic = async (target: Target, prefix: string, topic: string): Promise
   let records = 0;
   try {
     await target.kafka.replay({
-      topics: [topic],
-      onBatch: async ({ messages }) => {
+      topics: copied,
+      onBatch: async ({ topic, messages }) => {
         records += messages.length;
         // Headers are left out: they mark letters that were sent again, and a reader of this copy
         // must not report them to its index.

@@ -111,7 +111,7 @@ export const openDirect: OpenDirect = (parts) => {
       const take = () => takeBody(found, raw.length);
       return found.heapBytes <= AT_ONCE.heapBytes ? take() : runInLane(sender.token, found.heapBytes, take);
     });
-    await (taken.stored.length === 1 ? taken.stored[0] : Promise.all(taken.stored));
+    await taken.stored;
     accepted = answer.accepted;
     // RFC 8288 and 8631: the address of the batch's receipt.
     const link = `</ingest/receipts/${answer.batch_id}>; rel="status"`;

@@ -180,7 +180,7 @@ const taking = (parts: EdgeParts) => {
     const taken = await edge.take(body, arrival, facts, (data) => {
       eventId ??= data.sender_event_id;
     });
-    await Promise.all(taken.stored);
+    await taken.stored;
     counted.accepted = taken.accepted;
     const [first] = taken.errors;
     if (first !== undefined) {

@@ -1,6 +1,7 @@
 // PUT /upload/:client/:partner/:filename: stores a CSV file of a partner in object storage, piece
 // by piece. apps/upload makes events of its rows.
 import type { Request } from "express";
+import { codeOf } from "../../../domain/conditions/props.ts";
 import type { Partner, Reference } from "../../../domain/reference/reference.ts";
 import { mayLast } from "../../../infra/http/listen.ts";
 import { Problem, SenderGone, unavailable } from "../../../infra/http/problem.ts";
@@ -57,7 +58,8 @@ const ownerOf = async (request: Request, token: Token, uploads: UploadPorts) => 
   const known = reference.at(now, now);
   const own = known.partner(token.partner_id!);
   const clientId = clientIdIn(reference);
-  const isOwn = own !== undefined && (partner === String(own.partner_id) || partner === own.referral_code);
+  const isCode = own?.referral_code != null && codeOf(own.referral_code) === codeOf(partner);
+  const isOwn = own !== undefined && (isCode || partner === String(own.partner_id));
   const isClients = clientId !== undefined && own?.client_ids.includes(clientId) === true;
   if (!isOwn || !isClients || known.client(clientId)?.status === "archived")
     throw new Problem("forbidden", "this token uploads for its own partner, to the clients of that partner");

@@ -120,7 +120,7 @@ export const openPayloadTaking = (parts: EdgeParts, name: Door) => {
     expectQuota(parts.quotas, { clientId, ...sizeOf(sent) });
     const envelope = envelopeOf({ sourceId, clientId }, raw);
     const body = await read(sent, envelope);
-    const { slug, read: mapping } = source;
+    const { slug, kind, read: mapping } = source;
     const movesMoney = bearsCredential || source.movesMoney;
     const notice = noticeOf(source, body, movesMoney);
     if (notice !== null && (await parts.marks.isMarked(notice))) {
@@ -128,7 +128,7 @@ export const openPayloadTaking = (parts: EdgeParts, name: Door) => {
       return { status: "duplicate", event_id: eventIdOf(clientId, notice.source, notice.key) };
     }
     let eventId = "";
-    const facts: SourceFacts = { ...client, source: { slug, read: mapping, movesMoney } };
+    const facts: SourceFacts = { ...client, source: { slug, kind, read: mapping, movesMoney } };
     const taken = await edge.take(body, arrival, facts, (data) => {
       eventId = data.event_id;
     });
@@ -138,7 +138,7 @@ export const openPayloadTaking = (parts: EdgeParts, name: Door) => {
       await refuse(sent, envelope, first.refused.refusal);
       throw refusedProblem(first.refused.refusal, source);
     }
-    await Promise.all([...taken.stored, keepIn(parts, sent, "accepted")]);
+    await Promise.all([taken.stored, keepIn(parts, sent, "accepted")]);
     counted.accepted = 1;
     const marked = notice === null ? "new" : await parts.marks.mark(notice);
     return { status: marked === "new" ? "accepted" : "duplicate", event_id: eventId };

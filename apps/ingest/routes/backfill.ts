@@ -19,9 +19,9 @@ import { backfillBody } from "../../../modules/money/trials/backfill-body.ts";
 import type { OpenTrials } from "../../../modules/money/trials/open-trials.ts";
 import { ruleToTry } from "../../../modules/money/trials/rule-to-try.ts";
 import { type BackfillInput, startBackfill } from "../../../modules/money/trials/start-backfill.ts";
-import { tryOnHistory } from "../../../modules/money/trials/trial.ts";
+import { type AskedTrial, tryOnHistory } from "../../../modules/money/trials/trial.ts";
 import type { TriedRule } from "../../../modules/money/trials/try-rule.ts";
-import { type EventWindow, ruleWindow } from "../../../modules/money/trials/window.ts";
+import { ruleWindow } from "../../../modules/money/trials/window.ts";
 
 export interface BackfillParts {
   /** Takes tokens of the kind admin, which belong to no client. */
@@ -36,14 +36,14 @@ const MOST_FAULTS = 100;
 /** Tries rules on history, one at a time: this host takes events, and a trial needs a core. */
 const openTrying = ({ pool, trials }: BackfillParts) => {
   let isTrying = false;
-  return async (rule: TriedRule, window: EventWindow): Promise<object> => {
+  return async (asked: AskedTrial): Promise<object> => {
     if (isTrying) throw unavailable("another rule is being tried: come again", 2);
     isTrying = true;
     try {
-      const found = await tryOnHistory({ ...(await trials()), pool, now: Date.now() }, rule, window);
+      const found = await tryOnHistory({ ...(await trials()), pool, now: Date.now() }, asked);
       const { money: _, budgets_breached: __, would_lose_to: ___, samples, ...answer } = found;
       const shown = samples.map(({ at, ...sample }) => ({ ...sample, at: new Date(at).toISOString() }));
-      return { ...answer, rule_id: rule.rule_id, samples: shown };
+      return { ...answer, rule_id: asked.rule.rule_id, samples: shown };
     } finally {
       isTrying = false;
     }
@@ -86,7 +86,9 @@ export const backfillRoute = (parts: BackfillParts) => {
     const answer = async (): Promise<object> => {
       const window = { ...ruleWindow(days, Date.now()), event_types };
       const input = { rule_id: idIn(String(request.params.id)), window, trigger_recalc, version };
-      return dry_run ? tryRule(await readRule(pool, input), window) : start(pool, input, act);
+      return dry_run
+        ? tryRule({ rule: await readRule(pool, input), window, recalculates: trigger_recalc })
+        : start(pool, input, act);
     };
     const body = await answer().catch(refusedOrUnavailable);
     response.status(dry_run ? 200 : 202).json(body);

@@ -71,10 +71,11 @@ export interface HealthReport {
   readonly failover: {
     readonly active: boolean;
     readonly path: PathName;
-    readonly spooled_events: number;
-    readonly last_resort_events: number;
+    /** Null here and below: the spool, or object storage, was not read yet. */
+    readonly spooled_events: number | null;
+    readonly last_resort_events: number | null;
     /** The age of the oldest event that waits here for the log; 0: none waits. */
-    readonly oldest_sec: number;
+    readonly oldest_sec: number | null;
   };
   readonly recovery: {
     readonly health_check: {
@@ -143,7 +144,8 @@ const report = async (ports: HealthPorts, asked: SlowAnswers): Promise<HealthRep
   ]);
   const path = ports.path();
   const forStores = await lettersForStores(ports, { analytics: analytics === "down", cache: cache === "down" });
-  const letters = sumOf([...open, { counts: path.byKind, isStale: false }, forStores]);
+  const spooled = path.byKind === null ? null : { counts: path.byKind, isStale: false };
+  const letters = sumOf([...open, spooled, forStores]);
   const found: Omit<HealthReport, "status"> = {
     version: ports.version,
     uptime_sec: Math.floor((Date.now() - ports.startedAt) / 1_000),
@@ -209,6 +211,7 @@ const statusOf = (
     !isPullLate &&
     found.last_pull_stats.errors === 0 &&
     found.buffer_events !== null &&
+    found.failover.last_resort_events !== null &&
     open <= fewStrangers &&
     Object.values(found.recovery.health_check).every((isOk) => isOk);
   return isWell ? "ok" : "degraded";

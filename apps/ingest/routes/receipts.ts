@@ -9,9 +9,9 @@ import { localWindow } from "../../../infra/http/rate-limit.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Token } from "../../../modules/access/tokens/tokens.ts";
 import type { Progress } from "../../../modules/figures/receipts/progress.ts";
-import { type Fate, receiptCounts, receiptOf } from "../../../modules/figures/receipts/receipts.ts";
+import { type Fate, receiptCounts, receiptOf, receiptTimes } from "../../../modules/figures/receipts/receipts.ts";
 import { type Batch, readBatchId } from "../../../processors/admit/batch-id.ts";
-import { eventVersions } from "../../../sinks/analytics/reads.ts";
+import { eventsOfPages, eventVersions, type Times } from "../../../sinks/analytics/reads.ts";
 
 export interface ReceiptParts {
   readonly authenticate: (request: Request, address: string) => Promise<Token>;
@@ -101,6 +101,18 @@ const countsOf = async ({ clickhouse, progress }: ReceiptParts, batch: Batch) =>
 };
 const sum = (counts: ReadonlyMap<Fate, number>): number => [...counts.values()].reduce((all, one) => all + one, 0);
 
+/** Pages may send many events under one id. */
+const MOST_READ = 20;
+const HOUR_MS = 3_600_000;
+/** The times of events of the batch, and of those that a browser may have sent again with it. */
+const timesOf = async (clickhouse: Clickhouse, { client_id, tag, received_at }: Batch): Promise<Times> => {
+  const own = await receiptTimes(clickhouse, scopeOf(client_id), tag);
+  return {
+    first: Math.min(own?.first ?? received_at, received_at - 48 * HOUR_MS),
+    last: Math.max(own?.last ?? received_at, received_at + 24 * HOUR_MS),
+  };
+};
+
 /** Finds the event by the sender's id, or by the id in the log that `explain` shows. */
 const fateOf = async ({ clickhouse, progress }: ReceiptParts, batch: Batch, eventId: string) => {
   const { client_id } = batch;
@@ -109,15 +121,21 @@ const fateOf = async ({ clickhouse, progress }: ReceiptParts, batch: Batch, even
     ...[pageEventId(client_id, eventId), sentEventId(client_id, eventId)],
     ...(UUID.test(eventId) ? [eventId] : []),
   ];
-  /** A page may have sent an event under the id of a server's: that of this batch is meant. */
-  const find = async () => {
-    const receipts = await Promise.all(
-      ids.map(async (id) => {
+  const read = (some: readonly string[]) =>
+    Promise.all(
+      some.map(async (id) => {
         const receipt = await receiptOf(clickhouse, scope, id);
         return receipt && { ...receipt, id };
       }),
     );
-    return receipts.find((one) => one?.tag === batch.tag) ?? receipts.findLast((one) => one !== undefined);
+  /** A page may have sent an event under the id of a server's: that of this batch is meant. */
+  const find = async () => {
+    const computed = await read(ids);
+    const own = computed.find((one) => one?.tag === batch.tag);
+    if (own !== undefined) return own;
+    const ofPages = await eventsOfPages(clickhouse, scope, [eventId], await timesOf(clickhouse, batch));
+    const all = [...(await read(ofPages.slice(0, MOST_READ).map(({ event_id }) => event_id))), ...computed];
+    return all.find((one) => one?.tag === batch.tag) ?? all.findLast((one) => one !== undefined);
   };
   const isOfBatch = (found: Awaited<ReturnType<typeof find>>) => found !== undefined && found.tag <= batch.tag;
   let found = await find();

@@ -31,6 +31,41 @@ export const archiveRetention = (objects: Objects, clock: () => number): Schedul
  * The length of a turn; the next turn continues. A schedule that does not return counts as dead.
  */
 const TURN_MS = 45_000;
+/** Tells when a turn that begins now must end. */
+const turnOf = (isClosing: () => boolean): (() => boolean) => {
+  const end = performance.now() + TURN_MS;
+  return () => isClosing() || performance.now() > end;
+};
+
+/** What one turn of a day's work has counted; `isDone`: nothing of the day is left. */
+interface Turn {
+  readonly count: number;
+  readonly isDone: boolean;
+}
+/**
+ * Runs once a day (UTC), in as many turns as it needs, and again after a restart: each work here
+ * does nothing where it was done.
+ */
+const daily = (
+  name: string,
+  clock: () => number,
+  turn: (now: number, isOver: () => boolean) => Promise<Turn | "busy">,
+): Schedule => {
+  let doneOn = "";
+  return {
+    name,
+    pauseMs: 60_000,
+    work: async (isClosing) => {
+      const now = clock();
+      const today = new Date(now).toISOString().slice(0, 10);
+      if (doneOn === today) return 0;
+      const turned = await turn(now, turnOf(isClosing));
+      if (turned === "busy") return turned;
+      if (turned.isDone) doneOn = today;
+      return turned.count;
+    },
+  };
+};
 
 export interface PurgePorts {
   readonly pool: Pool;
@@ -40,84 +75,50 @@ export interface PurgePorts {
 }
 
 /**
- * Runs once a day, in as many turns as it needs, also when a damaged file makes it return to the
- * same hours. `tributary_schedule_done_total` counts records.
+ * Ends its day also when a damaged file makes it return to the same hours.
+ * `tributary_schedule_done_total` counts records.
  */
 export const archivePurge = ({ pool, objects, log, clock }: PurgePorts): Schedule => {
-  let doneOn = "";
   /**
    * A place behind a damaged file. That file holds the marks back, so a turn that began at the
    * marks would read the same hours for ever.
    */
   let goOnAt: number | null = null;
-  return {
-    name: "archive-purge",
-    pauseMs: 60_000,
-    work: async (isClosing) => {
-      const now = clock();
-      const today = new Date(now).toISOString().slice(0, 10);
-      if (doneOn === today) return 0;
-      const end = performance.now() + TURN_MS;
-      const settings = { now, goOnAt, isClosing: () => isClosing() || performance.now() > end };
-      try {
-        const { records, damaged, stoppedAt } = await purgeArchive(pool, objects, archiving.topic, settings);
-        for (const { key, message } of damaged) log.warn("archive.not_purged", { key, reason: message });
-        if (stoppedAt === null) doneOn = today;
-        if (damaged.length > 0 || goOnAt !== null) goOnAt = stoppedAt;
-        return records;
-      } catch (error) {
-        if (error instanceof PurgeBusy) return "busy";
-        throw error;
-      }
-    },
-  };
+  return daily("archive-purge", clock, async (now, isClosing) => {
+    try {
+      const settings = { now, goOnAt, isClosing };
+      const { records, damaged, stoppedAt } = await purgeArchive(pool, objects, archiving.topic, settings);
+      for (const { key, message } of damaged) log.warn("archive.not_purged", { key, reason: message });
+      if (damaged.length > 0 || goOnAt !== null) goOnAt = stoppedAt;
+      return { count: records, isDone: stoppedAt === null };
+    } catch (error) {
+      if (error instanceof PurgeBusy) return "busy";
+      throw error;
+    }
+  });
 };
 
 /**
- * Purges the analytics store once a day. Two keepers need no lock: what both delete is gone once.
+ * Purges the analytics store. Two keepers need no lock: what both delete is gone once.
  * `tributary_schedule_done_total` counts rows.
  */
-export const eventsPurge = (pool: Pool, clickhouse: Clickhouse, clock: () => number): Schedule => {
-  let doneOn = "";
-  return {
-    name: "events-purge",
-    pauseMs: 60_000,
-    work: async () => {
-      const now = clock();
-      const today = new Date(now).toISOString().slice(0, 10);
-      if (doneOn === today) return 0;
-      const clients = await clientRetentions(pool);
-      const purged = await purgeEvents(clickhouse, clients, now);
-      if (purged === "busy") return "busy";
-      const scrubbed = await scrubEvents(clickhouse, clients, now);
-      if (purged.isDone) doneOn = today;
-      return purged.rows + scrubbed;
-    },
-  };
-};
+export const eventsPurge = (pool: Pool, clickhouse: Clickhouse, clock: () => number): Schedule =>
+  daily("events-purge", clock, async (now) => {
+    const clients = await clientRetentions(pool);
+    const purged = await purgeEvents(clickhouse, clients, now);
+    if (purged === "busy") return "busy";
+    const scrubbed = await scrubEvents(clickhouse, clients, now);
+    return { count: purged.rows + scrubbed, isDone: purged.isDone };
+  });
 
-/**
- * The same for the tables of Postgres, in as many turns as it needs.
- * `tributary_schedule_done_total` counts rows.
- */
+/** The same for the tables of Postgres. `tributary_schedule_done_total` counts rows. */
 export const tablesPurge = (pool: Pool, clock: () => number): Schedule => {
-  let doneOn = "";
   let from: TablesPlace | null = null;
-  return {
-    name: "tables-purge",
-    pauseMs: 60_000,
-    work: async (isClosing) => {
-      const now = clock();
-      const today = new Date(now).toISOString().slice(0, 10);
-      if (doneOn === today) return 0;
-      const end = performance.now() + TURN_MS;
-      const ends = () => isClosing() || performance.now() > end;
-      const { rows, stoppedAt } = await purgeTables(pool, await clientRetentions(pool), { now, from, isClosing: ends });
-      from = stoppedAt;
-      if (stoppedAt === null) doneOn = today;
-      return rows;
-    },
-  };
+  return daily("tables-purge", clock, async (now, isClosing) => {
+    const { rows, stoppedAt } = await purgeTables(pool, await clientRetentions(pool), { now, from, isClosing });
+    from = stoppedAt;
+    return { count: rows, isDone: stoppedAt === null };
+  });
 };
 
 /** Two keepers need no lock here either. Counts objects. */
@@ -131,29 +132,20 @@ export const refusedRetention = (objects: Objects, clock: () => number): Schedul
 export const recordingRetention = (pool: Pool, objects: Objects, clock: () => number): Schedule => ({
   name: "recording-retention",
   pauseMs: 600_000,
-  work: (isClosing) => {
-    const end = performance.now() + TURN_MS;
-    return purgeRecordings({ pool, objects }, clock(), () => isClosing() || performance.now() > end);
-  },
+  work: (isClosing) => purgeRecordings({ pool, objects }, clock(), turnOf(isClosing)),
 });
 
 /** Purges expired identity edges. The keeper runs it once an hour. */
 export const identityRetention = (pool: Pool, clock: () => number): Schedule => ({
   name: "identity-retention",
   pauseMs: 3_600_000,
-  work: (isClosing) => {
-    const end = performance.now() + TURN_MS;
-    return purgeIdentityLinks(pool, clock(), () => isClosing() || performance.now() > end);
-  },
+  work: (isClosing) => purgeIdentityLinks(pool, clock(), turnOf(isClosing)),
 });
 
 /** Purges personal data of leads that have outlived their client's retention. Counts leads. */
 export const leadRetention = (pool: Pool, clock: () => number): Schedule => ({
   name: "lead-retention",
   pauseMs: 3_600_000,
-  work: async (isClosing) => {
-    const end = performance.now() + TURN_MS;
-    const ends = () => isClosing() || performance.now() > end;
-    return purgeLeads(pool, await clientRetentions(pool), { now: clock(), isClosing: ends });
-  },
+  work: async (isClosing) =>
+    purgeLeads(pool, await clientRetentions(pool), { now: clock(), isClosing: turnOf(isClosing) }),
 });

@@ -6,7 +6,6 @@ import type { Hides } from "../../../domain/personal/suppression.ts";
 import { letterTopics } from "../../../edges/dead-letters.ts";
 import { type Consumer, type Kafka, lastingAdmin } from "../../../infra/kafka/kafka.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
-import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { confirmReprocessed, INDEX_GROUP } from "../../../modules/log/dead-letters/confirm-reprocessed.ts";
@@ -18,7 +17,6 @@ import {
   lettersUnderWay,
   markPassed,
   markSent,
-  openLetters,
   type ProbedStore,
   parkLetters,
   wakeCorrected,
@@ -44,7 +42,6 @@ export interface LetterPorts {
   readonly produce: Produce;
   readonly readmit: RetryPorts["readmit"];
   readonly hides: () => Promise<Hides | undefined>;
-  readonly metrics: Pick<Metrics, "setOpenLetters">;
   readonly log: Pick<Log, "error">;
 }
 
@@ -154,7 +151,7 @@ const claimsIn = (pool: Pool): RetryPorts["claims"] => ({
 });
 
 export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
-  const { topology, pool, kafka, wire, produce, readmit, hides, metrics } = ports;
+  const { topology, pool, kafka, wire, produce, readmit, hides } = ports;
   const admin = lastingAdmin(kafka, ADMIN_MS);
   const confirm = confirmSent(ports, admin);
   const retrying: RetryPorts = {
@@ -181,7 +178,6 @@ export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
           if (sent < LETTERS_AT_ONCE) break;
         }
         await confirm();
-        metrics.setOpenLetters(await openLetters(pool));
         return done;
       },
     },

@@ -3,7 +3,7 @@
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import type { Alert } from "../../../modules/base/alerts/alert.ts";
 import type { PathName } from "../../../modules/intake/path/path.ts";
-import type { IngestPathCheck, IngestPathState } from "../../../modules/intake/path/path-checks.ts";
+import { type IngestPathCheck, type IngestPathState, sumOrNull } from "../../../modules/intake/path/path-checks.ts";
 import { durationOf } from "../../../modules/running/repair/incident.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
@@ -30,14 +30,15 @@ const ANSWER_MS = 5_000;
 interface AddressFound {
   readonly address: string;
   readonly path: PathName | null;
-  readonly waiting: number;
+  /** Null: the address does not know. */
+  readonly waiting: number | null;
   readonly problem: string | null;
 }
 
 interface Failover {
   readonly path?: unknown;
-  readonly spooled_events?: number;
-  readonly last_resort_events?: number;
+  readonly spooled_events?: number | null;
+  readonly last_resort_events?: number | null;
 }
 const isPath = (path: unknown): path is PathName => ["primary", "standby", "both_down"].includes(path as string);
 
@@ -47,12 +48,12 @@ const ask = async (address: string): Promise<AddressFound> => {
     const answer = await fetch(new URL("/health", address), { signal: AbortSignal.timeout(ANSWER_MS) });
     const { failover = {} } = (await answer.json()) as { readonly failover?: Failover };
     const { path, spooled_events: spooled = 0, last_resort_events: lastResort = 0 } = failover;
-    if (isPath(path)) return { address, path, waiting: spooled + lastResort, problem: null };
-    return { address, path: null, waiting: 0, problem: `${address} is no ingest host` };
+    if (isPath(path)) return { address, path, waiting: sumOrNull(spooled, lastResort), problem: null };
+    return { address, path: null, waiting: null, problem: `${address} is no ingest host` };
   } catch (error) {
     const { message, cause } = error as Error;
     const why = cause instanceof Error ? cause.message : message;
-    return { address, path: null, waiting: 0, problem: `${address} does not answer: ${why}` };
+    return { address, path: null, waiting: null, problem: `${address} does not answer: ${why}` };
   }
 };
 
@@ -79,7 +80,7 @@ export const addressChecks = ({ addresses, known, record, report, now }: Address
       instance: ADDRESSES,
       state: stateOfAddresses(found),
       checked_at: now(),
-      waiting_events: found.reduce((sum, { waiting }) => sum + waiting, 0),
+      waiting_events: found.reduce<number | null>((sum, { waiting }) => sumOrNull(sum, waiting), 0),
       reason: problems === "" ? null : problems.slice(0, 1_000),
     };
     if (before?.state === "both_down" && check.state !== "both_down") await report(recovered(before.since, check));

@@ -1,9 +1,7 @@
-// The schedules that add up money by day from the differences that writers leave, and that show the
-// balances of the ledger.
+// The schedule that adds up money by day from the differences that writers leave.
 import type { Pool } from "pg";
-import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
-import { addUpMoneyDays, ledgerBalances } from "../../../modules/figures/money-days/money-days.ts";
+import { addUpMoneyDays } from "../../../modules/figures/money-days/money-days.ts";
 
 export const moneyDays = (pool: Pool): Schedule => ({
   name: "money-days",
@@ -15,15 +13,5 @@ export const moneyDays = (pool: Pool): Schedule => ({
       done += days;
       if (days === 0 || isClosing()) return done;
     }
-  },
-});
-
-export const ledgerBalance = (pool: Pool, metrics: Pick<Metrics, "setLedgerBalances">): Schedule => ({
-  name: "ledger-balance",
-  pauseMs: 60_000,
-  work: async () => {
-    const balances = await ledgerBalances(pool);
-    metrics.setLedgerBalances(balances);
-    return balances.length;
   },
 });

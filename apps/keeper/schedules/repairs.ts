@@ -52,7 +52,7 @@ export interface RepairPorts {
   readonly ingestUrls?: readonly string[];
   readonly kafka: Pick<Kafka, "admin" | "producer" | "replay">;
   readonly log: Log;
-  readonly metrics: Pick<Metrics, "setProbe" | "countRestart" | "setSyncLag">;
+  readonly metrics: Pick<Metrics, "setProbe" | "countRestart" | "setSyncLag" | "setKnown">;
   /** Only tests shorten it. */
   readonly timing?: Repair["timing"];
 }
@@ -188,9 +188,11 @@ const openSyncLag = ({ kafka, metrics }: RepairPorts, pool: Pool) => {
           syncLagOf(one, await hostsNow({ topology: pipeline, recorded, describeGroups: one.describeGroups })),
         );
         metrics.setSyncLag(seconds);
+        metrics.setKnown("relational_sync_lag", true);
         return seconds;
       } catch (error) {
         metrics.setSyncLag(null);
+        metrics.setKnown("relational_sync_lag", false);
         throw error;
       }
     },

@@ -249,6 +249,9 @@ export const postgres: Service = {
         timezone: "UTC",
         log_timezone: "UTC",
         log_min_duration_statement: "2000",
+        // Parameters are the rows of clients, and one line of them may have megabytes.
+        log_parameter_max_length: "0",
+        log_parameter_max_length_on_error: "0",
         jit: "off",
       }).flatMap(([key, value]) => ["-c", `${key}=${value}`]),
     ],

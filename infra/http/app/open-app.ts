@@ -1,5 +1,6 @@
 // The frame of every app: its metrics and its side port, opened first and closed last; its main
 // port; and the moment from which it is ready.
+import { X509Certificate } from "node:crypto";
 import type { RequestListener } from "node:http";
 import type { Environment } from "../../runtime/environment.ts";
 import { need } from "../../runtime/errors.ts";
@@ -33,6 +34,15 @@ export interface App {
   readonly ready: (checks: Checks, fields?: Readonly<Record<string, unknown>>) => Promise<void>;
 }
 
+/** Null if the text is no certificate; of a chain the first ends it. */
+const endOf = (certificate: string): number | null => {
+  try {
+    return Date.parse(new X509Certificate(certificate).validTo);
+  } catch {
+    return null;
+  }
+};
+
 /** Until the app is ready, /readyz says `until`; /livez and /metrics answer already. */
 export const openApp = async (
   app: string,
@@ -43,8 +53,10 @@ export const openApp = async (
   const version = versionOf();
   const metrics = openMetrics({ app, version, commit: commitOf() });
   const asked: Record<string, Check> = { started: () => need(false, until) };
+  const { tls } = tlsOf(config, log);
+  const onUse = (certificate: string): void => metrics.setExpiry(endOf(certificate));
   const ops = await scope.open("ops", async () =>
-    closing(await openOps({ ...config.OPS_PORT, metrics, checks: asked, ...tlsOf(config, log) })),
+    closing(await openOps({ ...config.OPS_PORT, metrics, checks: asked, ...(tls && { tls: { ...tls, onUse } }) })),
   );
   return {
     startedAt,

@@ -59,6 +59,7 @@ export const keepDoing = (schedule: Schedule, ports: SchedulePorts): Resource<Ru
   let isClosing = false;
   let timer: NodeJS.Timeout | undefined;
   let wake: () => void = () => undefined;
+  ports.metrics.expect({ schedules: [schedule.name] });
   const runs = runsOf(schedule, ports, () => isClosing);
   const pause = (ms: number): Promise<void> =>
     new Promise((resolve) => {
@@ -87,13 +88,24 @@ export const keepDoing = (schedule: Schedule, ports: SchedulePorts): Resource<Ru
 
 interface SchedulePorts {
   readonly log: Pick<Log, "warn" | "error">;
-  readonly metrics: Pick<Metrics, "countRun" | "setBacklog">;
+  readonly metrics: Pick<Metrics, "countRun" | "setBacklog" | "expect">;
 }
 
 /** The runs of a schedule. Each is counted, and its failure is logged. */
 const runsOf = ({ name, work, waiting }: Schedule, { log, metrics }: SchedulePorts, isClosing: () => boolean) => {
   let doneAt = performance.now();
   let askedAt = Number.NEGATIVE_INFINITY;
+  /** Asked after a failed run too, since what waits matters most then. Unknown if that fails. */
+  const showBacklog = async (): Promise<void> => {
+    if (waiting === undefined || performance.now() - askedAt < BACKLOG_MS) return;
+    askedAt = performance.now();
+    try {
+      metrics.setBacklog(name, await waiting());
+    } catch (error) {
+      metrics.setBacklog(name, null);
+      throw error;
+    }
+  };
   /** True for a run without an error. */
   const once = async (): Promise<boolean> => {
     const startedAt = performance.now();
@@ -101,16 +113,14 @@ const runsOf = ({ name, work, waiting }: Schedule, { log, metrics }: SchedulePor
       metrics.countRun({ schedule: name, done, isFailed, seconds: (performance.now() - startedAt) / 1_000 });
     try {
       const done = await work(isClosing);
-      if (waiting !== undefined && startedAt - askedAt >= BACKLOG_MS) {
-        askedAt = startedAt;
-        metrics.setBacklog(name, await waiting());
-      }
+      await showBacklog();
       doneAt = performance.now();
       counted(done === "busy" ? 0 : done, false);
       return true;
     } catch (error) {
       counted(0, true);
       log[classify(error) === "transient" ? "warn" : "error"]("schedule.failed", { schedule: name, error });
+      await showBacklog().catch(() => undefined);
       return false;
     }
   };

@@ -5,8 +5,7 @@ import { randomBytes } from "node:crypto";
 import type pg from "pg";
 import { named, sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
-import { fingerprintOf } from "./installation-secrets.ts";
-import { seal, sealedUnder, unseal } from "./seal.ts";
+import { isOld, seal, sealedUnder, unseal } from "./seal.ts";
 import { resealSourcesWithin, sealedOfSources } from "./source-secrets.ts";
 
 /** 32 random bytes in hex. The hex text itself is the HMAC key. */
@@ -143,60 +142,62 @@ export const sealedCounts = async (pool: pg.Pool): Promise<ReadonlyMap<string | 
 /**
  * Seals the secrets and vaults of every client and of its sources under the newest secret, one
  * transaction a client. After a crash the next run continues, because each row names its key.
- * Throws CannotUnseal at the first unreadable value. `onDone` receives the progress.
+ * Returns how many values were not under the newest, counted as `sealedCounts` does. Throws
+ * CannotUnseal at the first unreadable value. `onDone` receives the progress in clients.
  */
 export const resealClientSecrets = async (
   pool: pg.Pool,
   keyring: Keyring,
   onDone: (done: number, all: number) => void = () => undefined,
 ): Promise<number> => {
-  const newest = fingerprintOf(keyring.newest);
   const clients = await clientIds(pool);
   let changed = 0;
   for (const [n, clientId] of clients.entries()) {
-    const isChanged = await transaction(
+    changed += await transaction(
       pool,
       [clientId],
-      async (tx) => {
-        const { rows } = await tx.query<{ hmac_secret: string } & Record<VaultOf["vault"], string | null>>(
-          sql`select hmac_secret, lead_vault, recording_vault from client_secrets
-            where client_id = ${clientId} for update`,
-        );
-        const areSourcesChanged = await resealSourcesWithin(tx, clientId, keyring);
-        const areOthersChanged = (await resealProcessors(tx, clientId, keyring)) || areSourcesChanged;
-        const stored = rows[0];
-        if (stored === undefined) return areOthersChanged;
-        const old = Object.values(stored).filter((one) => one !== null);
-        if (old.every((one) => sealedUnder(one) === newest)) return areOthersChanged;
-        const again = (text: string | null, place: string) =>
-          text === null ? null : seal(unseal(text, place, keyring), place, keyring);
-        const vaultAgain = (vault: VaultOf["vault"]) => again(stored[vault], vaultPlace({ clientId, vault }));
-        await tx.query(sql`update client_secrets set hmac_secret = ${again(stored.hmac_secret, placeOf(clientId))},
-          lead_vault = ${vaultAgain("lead_vault")}, recording_vault = ${vaultAgain("recording_vault")}
-          where client_id = ${clientId}`);
-        return true;
-      },
+      async (tx) =>
+        (await resealOwn(tx, clientId, keyring)) +
+        (await resealSourcesWithin(tx, clientId, keyring)) +
+        (await resealProcessors(tx, clientId, keyring)),
       { role },
     );
-    if (isChanged) changed += 1;
     onDone(n + 1, clients.length);
   }
   return changed;
 };
 
+/** Reseals the client's own secret and vaults. Returns how many were under an older secret. */
+const resealOwn = async (tx: pg.PoolClient, clientId: number, keyring: Keyring): Promise<number> => {
+  const { rows } = await tx.query<{ hmac_secret: string } & Record<VaultOf["vault"], string | null>>(
+    sql`select hmac_secret, lead_vault, recording_vault from client_secrets
+      where client_id = ${clientId} for update`,
+  );
+  const stored = rows[0];
+  const old = Object.values(stored ?? {}).filter((one) => isOld(one, keyring)).length;
+  if (stored === undefined || old === 0) return 0;
+  const again = (text: string | null, place: string) =>
+    text === null ? null : seal(unseal(text, place, keyring), place, keyring);
+  const vaultAgain = (vault: VaultOf["vault"]) => again(stored[vault], vaultPlace({ clientId, vault }));
+  await tx.query(sql`update client_secrets set hmac_secret = ${again(stored.hmac_secret, placeOf(clientId))},
+    lead_vault = ${vaultAgain("lead_vault")}, recording_vault = ${vaultAgain("recording_vault")}
+    where client_id = ${clientId}`);
+  return old;
+};
+
 /**
- * Reseals the signing secrets of the client's payment accounts. Returns true if any was sealed
- * under an older secret.
+ * Reseals the signing secrets of the client's payment accounts. Returns how many were under an
+ * older secret.
  */
-const resealProcessors = async (tx: pg.PoolClient, clientId: number, keyring: Keyring): Promise<boolean> => {
+const resealProcessors = async (tx: pg.PoolClient, clientId: number, keyring: Keyring): Promise<number> => {
   const { rows } = await tx.query<{ processor: string; sealed: string }>(
     sql`select processor, sealed from payment_processors where client_id = ${clientId} for update`,
   );
-  const old = rows.filter(({ sealed }) => sealedUnder(sealed) !== fingerprintOf(keyring.newest));
+  const old = rows.filter(({ sealed }) => isOld(sealed, keyring));
   for (const { processor, sealed } of old) {
     const place = `payment_processors/${clientId}/${processor}`;
     await tx.query(sql`update payment_processors set sealed = ${seal(unseal(sealed, place, keyring), place, keyring)}
       where client_id = ${clientId} and processor = ${processor}`);
   }
-  return old.length > 0;
+  return old.length;
 };

@@ -45,6 +45,10 @@ export const seal = (text: string, place: string, { newest }: Keyring): string =
 /** Returns the fingerprint that sealed a value; null: plain text of an earlier release. */
 export const sealedUnder = (value: string): string | null => FORM.exec(value)?.[1] ?? null;
 
+/** True for a value that the newest secret has not sealed, plain text included. */
+export const isOld = (value: string | null, { newest }: Keyring): boolean =>
+  value !== null && sealedUnder(value) !== fingerprintOf(newest);
+
 /**
  * Returns the text. Values that a release without sealing stored are plain text and returned as
  * they are. Throws CannotUnseal if no accepted secret sealed the value, or if it was changed or

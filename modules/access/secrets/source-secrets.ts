@@ -4,8 +4,7 @@ import { randomBytes } from "node:crypto";
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
-import { fingerprintOf } from "./installation-secrets.ts";
-import { seal, sealedUnder, unseal } from "./seal.ts";
+import { isOld, seal, unseal } from "./seal.ts";
 
 const columns = ["secret", "vault", "pull_secret"] as const;
 export interface SourceColumn {
@@ -41,16 +40,15 @@ export const sealedOfSources = async (tx: PoolClient): Promise<readonly string[]
   ).rows.map(({ sealed }) => sealed);
 
 /**
- * Reseals the values of a client's sources under the newest secret. Returns whether any was sealed
+ * Reseals the values of a client's sources under the newest secret. Returns how many were sealed
  * under an older one.
  */
-export const resealSourcesWithin = async (tx: PoolClient, clientId: number, keyring: Keyring): Promise<boolean> => {
-  const newest = fingerprintOf(keyring.newest);
+export const resealSourcesWithin = async (tx: PoolClient, clientId: number, keyring: Keyring): Promise<number> => {
   const { rows } = await tx.query<Row & { readonly source_id: number }>(sql`
     select source_id, secret, vault, pull_secret from sources
     where client_id = any (${[clientId]}::int[]) order by source_id for update`);
-  const old = rows.filter((row) => columns.some((name) => row[name] !== null && sealedUnder(row[name]) !== newest));
-  for (const { source_id: sourceId, ...row } of old) {
+  const oldIn = (row: Row): number => columns.filter((name) => isOld(row[name], keyring)).length;
+  for (const { source_id: sourceId, ...row } of rows.filter((row) => oldIn(row) > 0)) {
     const again = (column: SourceColumn["column"]): string | null => {
       const sealed = row[column];
       const of = { sourceId, column };
@@ -59,5 +57,5 @@ export const resealSourcesWithin = async (tx: PoolClient, clientId: number, keyr
     await tx.query(sql`update sources set secret = ${again("secret")}, vault = ${again("vault")},
       pull_secret = ${again("pull_secret")} where source_id = ${sourceId}`);
   }
-  return old.length > 0;
+  return rows.reduce((sum, row) => sum + oldIn(row), 0);
 };

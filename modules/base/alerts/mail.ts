@@ -3,6 +3,7 @@
 import nodemailer from "nodemailer";
 import { isLoopback } from "../../../infra/runtime/same-machine.ts";
 import type { Alert } from "./alert.ts";
+import { guideOf } from "./guide.ts";
 
 interface PostedMail {
   readonly to: string;
@@ -70,10 +71,14 @@ const partsOf = (url: string) => {
 export const mailOf = ({ service, status, reason, duration, timestamp, incident_id, severity }: Alert) => {
   const mark = severity === "critical" ? "CRITICAL: " : "";
   const what = status === "down" ? "is down" : `has recovered${duration === undefined ? "" : ` after ${duration}`}`;
+  const guide = status === "down" ? guideOf(service) : undefined;
   const lines = [
-    `${service} ${what}.`,
+    `${service}${guide === undefined ? "" : ` (${guide.name})`} ${what}.`,
     "",
     `Reason:    ${reason}`,
+    ...(guide === undefined
+      ? []
+      : [`Effect:    ${guide.effect}`, `Type:      ${guide.command}`, `Then read: ${guide.page}`]),
     ...(duration === undefined ? [] : [`Downtime:  ${duration}`]),
     `Time:      ${timestamp}`,
     `Incident:  ${incident_id}`,

@@ -68,7 +68,7 @@ const refuseLoss = async (
 /** The fields that the audit shows of every change; of `fraud` it shows only the patched parts. */
 const SETTINGS = [
   ...["name", "status", "currency", "attribution", "hold_days", "fraud", "fallback_url", "retention_months", "plan"],
-  "leads_in_plain",
+  ...["late_hours", "leads_in_plain"],
 ];
 const settingsOf = (record: Columns, patch: ClientPatch): Columns => ({
   ...pick(record, [...SETTINGS, ...Object.keys(patch)]),

@@ -39,6 +39,7 @@ export const clientRows = ({ status, q }: ClientFilter): RowsQuery => ({
     attribution: sql`jsonb_build_object('click_window_days', c.click_window_days,
       'install_window_days', c.install_window_days, 'identity_link', c.identity_link)`,
     hold_days: sql`c.hold_days`,
+    late_hours: sql`c.late_hours`,
     fraud: sql`jsonb_build_object('review', c.fraud_review, 'reject', c.fraud_reject)`,
     fallback_url: sql`c.fallback_url`,
     retention_months: sql`c.retention_months`,

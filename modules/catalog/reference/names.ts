@@ -1,5 +1,6 @@
 // Unique names: a client's slug, a link's code, a partner's referral code.
 import type pg from "pg";
+import { codeOf } from "../../../domain/conditions/props.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { RecordDraft } from "./draft.ts";
 import type { EntityName } from "./entities.ts";
@@ -41,6 +42,51 @@ const names: readonly {
   },
 ];
 
+interface CodeHolder {
+  readonly id: number;
+  readonly name: string;
+  readonly client_ids: readonly number[];
+}
+/**
+ * Partners of one client may not have referral codes that differ only by case, because either would
+ * be found by the other's. Two of before may keep theirs.
+ */
+const codesAlike = async (tx: pg.PoolClient, drafted: readonly RecordDraft[]): Promise<readonly ReferenceProblem[]> => {
+  const wanted = drafted.filter(({ entity, record }) => entity === "partners" && record.referral_code !== null);
+  if (wanted.length === 0) return [];
+  const codes = wanted.map(({ record }) => codeOf(record.referral_code));
+  const { rows } = await tx.query<CodeHolder>(sql`
+    select id, name, client_ids from (
+      select distinct on (partner_id) partner_id as id, referral_code as name, client_ids from partners
+        order by partner_id, version desc) newest
+    where lower(name) = any (${codes})`);
+  const ids = new Set(wanted.map(({ id }) => id));
+  const others = [
+    ...rows.filter(({ id }) => !ids.has(id)),
+    ...wanted.map(({ id, record }): CodeHolder => ({ id, name: record.referral_code, client_ids: record.client_ids })),
+  ];
+  return wanted.flatMap(({ id, field, record }) => {
+    const before = rows.find((one) => one.id === id && one.name === record.referral_code)?.client_ids ?? [];
+    const fresh = record.client_ids.filter((clientId: number) => !before.includes(clientId));
+    const alike = others.find(
+      (one) =>
+        one.id !== id &&
+        one.name !== record.referral_code &&
+        codeOf(one.name) === codeOf(record.referral_code) &&
+        one.client_ids.some((clientId) => fresh.includes(clientId)),
+    );
+    return alike === undefined
+      ? []
+      : [
+          {
+            code: "conflict",
+            field: `${field}.referral_code`,
+            message: `${record.referral_code} belongs to another of the partners, as ${alike.name}: choose another`,
+          },
+        ];
+  });
+};
+
 /**
  * Returns names that a saved record or another record of the same change has. Runs under the lock,
  * so that no name is taken meanwhile.
@@ -66,5 +112,5 @@ export const takenNames = async (
         });
     }
   }
-  return problems;
+  return [...problems, ...(await codesAlike(tx, drafted))];
 };

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { parseCondition } from "../../../domain/conditions/condition.ts";
 import { digitsOf } from "../../../domain/money.ts";
+import { DEFAULT_LATE_HOURS, MOST_LATE_HOURS } from "../../../domain/money-time.ts";
 import { EARNING_TYPES } from "../../../domain/reference/reference.ts";
 import { nightlyDefaults } from "../../../domain/reference/thresholds.ts";
 import { eventTypeOf } from "../../../processors/admit/event-types.ts";
@@ -103,6 +104,8 @@ export const clientRecord = z.strictObject({
     })
     .prefault({}),
   hold_days: holdDays.default({ purchase: 30, lead_submit: 0 }),
+  // Events of more than 24 months ago are refused, so more would have no effect.
+  late_hours: z.int().min(1).max(MOST_LATE_HOURS, `at most ${MOST_LATE_HOURS}`).default(DEFAULT_LATE_HOURS),
   fraud: z
     .strictObject({
       review: z.int().min(0).max(100).default(40),

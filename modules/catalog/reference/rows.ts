@@ -52,7 +52,7 @@ const rowsOf =
 const clientsOf = (read: ReadRows): Promise<readonly Client[]> =>
   read<Client>(
     sql`client_id, slug, name, status, currency, click_window_days, install_window_days, identity_link, hold_days,
-      fraud_review, fraud_reject,
+      late_hours, fraud_review, fraud_reject,
       fraud_nightly, consent_default, jurisdiction, fraud_rules, fraud_exclusions, segments, fallback_url`,
     "clients",
   );

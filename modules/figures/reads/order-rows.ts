@@ -3,7 +3,7 @@ import { derive } from "../../../domain/hmac.ts";
 import { toDecimal } from "../../../domain/money.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { pickColumns } from "../../../infra/clickhouse/columns.ts";
-import { bind, cond, readRows, scopeOf } from "../../../infra/clickhouse/query.ts";
+import { bind, type Condition, cond, readRows, scopeOf } from "../../../infra/clickhouse/query.ts";
 import type { RowsQuery } from "../../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import type { Keyring } from "../../../infra/runtime/keyring.ts";
@@ -114,25 +114,33 @@ export const shownToPartner = (rows: readonly ShownRow[]): readonly ShownRow[] =
 
 const HOUR_MS = 3_600_000;
 
+const inHoursOf = (rows: readonly ShownRow[]): Condition => {
+  const hours = new Set(rows.map(({ occurred_at }) => Math.floor(occurred_at / HOUR_MS) * HOUR_MS));
+  const texts = [...hours].map((at) => new Date(at).toISOString().slice(0, 19).replace("T", " "));
+  return cond`toStartOfHour(ts) in ${bind("Array(DateTime('UTC'))", texts)}`;
+};
+
+const scoresOf = async (clickhouse: Clickhouse, rows: readonly ShownRow[], where: readonly Condition[]) => {
+  if (rows.length === 0) return [];
+  const ids = rows.map(({ fraud }) => fraud.event_id);
+  const stored = readRows(clickhouse, scopeOf(...new Set(rows.map(({ client_id }) => client_id))), {
+    from: "events_current",
+    columns: pickColumns(eventReads, "event_id", "fraud_score", "fraud_band", "fraud_reasons"),
+    where: [...where, cond`event_id in ${bind("Array(UUID)", ids)}`],
+  });
+  return orAway(stored);
+};
+
 /**
  * Adds scores and their reasons, which are stored with the events. Reads only the hours of these
- * rows. Throws Unavailable.
+ * rows, and then the few whose money is not dated by the sender's time. Throws Unavailable.
  */
 export const withFraud = async (clickhouse: Clickhouse, rows: readonly ShownRow[]): Promise<readonly ShownRow[]> => {
   const asked = rows.filter(({ fraud, client_id, occurred_at }) => fraud && client_id && occurred_at);
   if (asked.length === 0) return rows;
-  const hours = new Set(asked.map(({ occurred_at }) => Math.floor(occurred_at / HOUR_MS) * HOUR_MS));
-  const texts = [...hours].map((at) => new Date(at).toISOString().slice(0, 19).replace("T", " "));
-  const ids = asked.map(({ fraud }) => fraud.event_id);
-  const stored = readRows(clickhouse, scopeOf(...new Set(asked.map(({ client_id }) => client_id))), {
-    from: "events_current",
-    columns: pickColumns(eventReads, "event_id", "fraud_score", "fraud_band", "fraud_reasons"),
-    where: [
-      cond`toStartOfHour(ts) in ${bind("Array(DateTime('UTC'))", texts)}`,
-      cond`event_id in ${bind("Array(UUID)", ids)}`,
-    ],
-  });
-  const scores = new Map((await orAway(stored)).map((one) => [one.event_id, one]));
+  const scores = new Map((await scoresOf(clickhouse, asked, [inHoursOf(asked)])).map((one) => [one.event_id, one]));
+  const others = asked.filter(({ fraud }) => !scores.has(fraud.event_id));
+  for (const one of await scoresOf(clickhouse, others, [])) scores.set(one.event_id, one);
   return rows.map((row) => {
     const score = scores.get(row.fraud?.event_id);
     if (row.fraud === undefined) return row;

@@ -2,7 +2,7 @@
 // statement over the daily sums of sales, conversions and the ledger.
 import type { PoolClient } from "pg";
 import { dayOf } from "../../../domain/calendar.ts";
-import { weakOrderIds } from "../../../domain/ids.ts";
+import { placeholderTexts, zerosForm } from "../../../domain/ids.ts";
 import { type Sql, sql } from "../../../infra/postgres/sql.ts";
 import { ofWholeDays, restOfLastDay, type Source } from "../money-days/money-days.ts";
 import type { Periods } from "./periods.ts";
@@ -123,7 +123,8 @@ const refundsOfBefore = (asked: FiguresQuestion): Sql => sql`
  * comparing texts is slow.
  */
 const orderHash = sql`hashtextextended(case
-  when order_id is null or lower(order_id) = any (${weakOrderIds}::text[]) then event_id::text
+  when order_id is null or lower(order_id) = any (${placeholderTexts}::text[]) or order_id ~ ${zerosForm}
+    then event_id::text
   else client_id || '/' || order_id end, 0)`;
 
 /**

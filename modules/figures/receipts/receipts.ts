@@ -1,6 +1,6 @@
 // Reads from the analytics store what became of the events of one request.
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
-import { bind, type ClientScope, cond, count, readRows, text } from "../../../infra/clickhouse/query.ts";
+import { bind, type ClientScope, cond, count, readRows, text, unixMs } from "../../../infra/clickhouse/query.ts";
 
 export type Fate = "attributed" | "unattributed" | "rejected_by_fraud" | "second_copy";
 const fates: readonly (Fate | undefined)[] = [
@@ -47,4 +47,18 @@ export const receiptOf = async (
     limit: 1,
   });
   return rows[0] && { tag: rows[0].tag, fate: fateOf(rows[0].code), version: rows[0].version };
+};
+
+/** The first and the last time of the events that the request was the first to bring. */
+export const receiptTimes = async (
+  clickhouse: Clickhouse,
+  scope: ClientScope,
+  tag: string,
+): Promise<{ readonly first: number; readonly last: number } | undefined> => {
+  const [row] = await readRows(clickhouse, scope, {
+    from: "receipts",
+    columns: { events: count("count()"), first: unixMs("min(ts)"), last: unixMs("max(ts)") },
+    where: [cond`batch = toFixedString(unhex(${bind("String", tag)}), 10)`],
+  });
+  return row === undefined || row.events === 0 ? undefined : row;
 };

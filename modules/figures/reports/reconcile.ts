@@ -1,7 +1,7 @@
 // Compares a shop's own list of orders with the orders counted here. Lists the orders that only one
 // side has, with the cause if it is known.
 import type { Pool } from "pg";
-import { isWeakOrderId, orderIdOf } from "../../../domain/ids.ts";
+import { isPlaceholder, spelling } from "../../../domain/ids.ts";
 import { toDecimal } from "../../../domain/money.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { bind, cond, readRows, scopeOf, text } from "../../../infra/clickhouse/query.ts";
@@ -53,10 +53,10 @@ export interface ReconcileInput {
 }
 
 const keyOf = ({ order_id, currency }: { readonly order_id: string; readonly currency: string }): string =>
-  `${orderIdOf(order_id)}\0${currency}`;
+  `${spelling(order_id)}\0${currency}`;
 /** Normalises an id, so that two spellings of it compare equal. */
 const looseOf = (id: string): string =>
-  orderIdOf(id)
+  spelling(id)
     .toLowerCase()
     .replace(/[^\p{L}\p{N}]/gu, "");
 const counted = new Intl.NumberFormat("en-US");
@@ -82,15 +82,15 @@ export const compareOrders = ({ shop, ours, others, onTheWay }: ReconcileInput):
   const byLoose = new Map([...here.values()].map((one) => [looseOf(one.order_id), one]));
   const currencies = new Map<string, string[]>();
   for (const { order_id, currency } of here.values())
-    currencies.set(orderIdOf(order_id), [...(currencies.get(orderIdOf(order_id)) ?? []), currency]);
-  const otherTypes = new Map(others.map(({ order_id, type }) => [orderIdOf(order_id), type]));
+    currencies.set(spelling(order_id), [...(currencies.get(spelling(order_id)) ?? []), currency]);
+  const otherTypes = new Map(others.map(({ order_id, type }) => [spelling(order_id), type]));
   const missing = (one: ShopOrder): string => {
-    const id = orderIdOf(one.order_id);
+    const id = spelling(one.order_id);
     const inCurrencies = currencies.get(id);
     const alike = byLoose.get(looseOf(id));
     const type = otherTypes.get(id);
     if (id === "") return "the row has no order id";
-    if (isWeakOrderId(id)) return `"${id}" is a placeholder: each of its sales is an order of its own here`;
+    if (isPlaceholder(id)) return `"${id}" is a placeholder: each of its sales is an order of its own here`;
     if (inCurrencies !== undefined) return `it is here in ${inCurrencies.join(", ")}`;
     if (alike !== undefined) return `spelled otherwise: here it is ${alike.order_id}`;
     if (type !== undefined) return `it came as ${type}, which is no sale: send it as purchase`;
@@ -112,11 +112,11 @@ export const compareOrders = ({ shop, ours, others, onTheWay }: ReconcileInput):
     return [{ ...known, side: "both", here: decimal(own), reason: more }];
   });
   const looseInShop = new Set([...theirs.values()].map(({ order_id }) => looseOf(order_id)));
-  const idsInShop = new Set([...theirs.values()].map(({ order_id }) => orderIdOf(order_id)));
+  const idsInShop = new Set([...theirs.values()].map(({ order_id }) => spelling(order_id)));
   const ofUs = [...here]
     .filter(([key]) => !theirs.has(key))
     .map(([, one]): Difference => {
-      const id = orderIdOf(one.order_id);
+      const id = spelling(one.order_id);
       const reason = idsInShop.has(id)
         ? "the shop has it in another currency"
         : looseInShop.has(looseOf(id))

@@ -1,7 +1,7 @@
 // Reads sales and earnings: by period, partner, campaign or segment for the `report` command, in
 // total for the live screen.
 import type { Pool, PoolClient } from "pg";
-import { weakOrderIds } from "../../../domain/ids.ts";
+import { placeholderTexts, zerosForm } from "../../../domain/ids.ts";
 import { toDecimal } from "../../../domain/money.ts";
 import { named, type Sql, sql, transaction } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -25,7 +25,11 @@ interface Figures {
  * campaign with its `name`; "none" for sales without one.
  */
 export type ReportRow<Group extends ReportBy = "month"> = Readonly<Record<Group, string>> &
-  Figures & { readonly name?: string };
+  Figures & {
+    readonly name?: string;
+    /** Orders that count as the larger of their total and their lines. Absent: there are none. */
+    readonly disputed_total?: number;
+  };
 
 /** Limits a report to sales of a partner, campaign, segment or span. */
 export interface ReportFilter {
@@ -61,6 +65,9 @@ export interface Summary {
  * An event without a currency counts as MXN (docs/design/contracts.md, "Answers"). An order belongs
  * to the month or day of its first line. Sales whose order id is a placeholder each count as an
  * order. An order whose lines are credited to several partners counts once for each of them.
+ * An order with a total and lines of another worth (docs/design/money.md, rule 28) counts as the
+ * larger of both: `larger` leaves the other out, and what was given back of both fills its lines
+ * one after another.
  */
 const statement = (clientId: number, by: ReportBy, filter: ReportFilter): Sql => {
   const first = sql`min(occurred_at) over (partition by order_key, coalesce(currency, 'MXN'))`;
@@ -85,20 +92,37 @@ const statement = (clientId: number, by: ReportBy, filter: ReportFilter): Sql =>
     and ${same(sql`campaign_id`, campaign_id)} and ${same(sql`segment`, segment)} and ${within(time)}`;
   return sql`
 with said as (
-  select t, case when lower(order_id) = any (${weakOrderIds}) then event_id::text
+  select t, case when lower(order_id) = any (${placeholderTexts}) or order_id ~ ${zerosForm} then event_id::text
       else coalesce(order_id, event_id::text) end as order_key,
-    product_id, currency, occurred_at, value_minor, refunded_minor, partner_id, campaign_id, segment
+    event_id, product_id, currency, occurred_at, value_minor, refunded_minor, partner_id, campaign_id, segment
   from product_sales where client_id = ${clientId} and merged_into is null
-), sold_lines as (
-  select order_key, product_id, coalesce(currency, 'MXN') as currency, occurred_at, coalesce(value_minor, 0) as value,
-    refunded_minor, partner_id, campaign_id, segment, ${first} as first_at, ${groups[by].sold} as part
+), all_lines as (
+  select order_key, event_id, product_id, coalesce(currency, 'MXN') as currency, occurred_at,
+    coalesce(value_minor, 0) as value, refunded_minor, partner_id, campaign_id, segment, ${first} as first_at,
+    ${groups[by].sold} as part
   from said where t <> 'refund'
+), compared as (
+  select *, sum(value) filter (where product_id is null) over both_of as of_total,
+    sum(value) filter (where product_id is not null) over both_of as of_lines, sum(refunded_minor) over both_of as back
+  from all_lines window both_of as (partition by order_key, currency)
+), larger as (
+  select *, of_total is not null and of_lines is not null as is_disputed,
+    coalesce(sum(value) over (partition by order_key, currency order by occurred_at, event_id
+      rows between unbounded preceding and 1 preceding), 0) as before
+  from compared
+  where of_total is null or of_lines is null or (product_id is null) = (of_total > of_lines)
+), sold_lines as (
+  select order_key, product_id, currency, occurred_at, value, partner_id, campaign_id, segment, first_at, part,
+    is_disputed, case when is_disputed and refunded_minor is not null then least(value, greatest(0, back - before))
+      else refunded_minor end as refunded_minor
+  from larger
 ), sold_line as (
   select * from sold_lines where ${kept(sql`first_at`)}
 ), unkept as (
   select order_key from sold_line group by 1 having bool_or(refunded_minor is null)
 ), part_of_order as (
-  select order_key, currency, min(part) as part from sold_line join unkept using (order_key) group by 1, 2
+  select order_key, currency, min(part) as part, bool_or(is_disputed) as is_disputed
+  from sold_line join unkept using (order_key) group by 1, 2
 ), line as (
   select order_key, product_id, currency, sum(value) as value
   from sold_line join unkept using (order_key) group by 1, 2, 3
@@ -121,22 +145,24 @@ with said as (
   where product_id is null and (is_full or coalesce(refund.currency, sale.currency) = sale.currency)
   group by 1, 2
 ), counted as (
-  select order_key, currency, part, sum(value) as value, sum(refunded_minor) as refunded
+  select order_key, currency, part, bool_or(is_disputed) as is_disputed, sum(value) as value,
+    sum(refunded_minor) as refunded
   from sold_line left join unkept using (order_key) where unkept.order_key is null group by 1, 2, 3
   union all
-  select order_key, currency, part, value,
+  select order_key, currency, part, is_disputed, value,
     case when is_full then value else least(value, refunded + coalesce(amount, 0)) end
   from sale join part_of_order using (order_key, currency) left join refund_of_order using (order_key, currency)
 ), sold as (
-  select part, currency, count(*)::int as orders, sum(value)::bigint as revenue, sum(refunded)::bigint as refunded
+  select part, currency, count(*)::int as orders, count(*) filter (where is_disputed)::int as disputed,
+    sum(value)::bigint as revenue, sum(refunded)::bigint as refunded
   from counted group by 1, 2
 ), earned as (
   select ${groups[by].earned} as part, currency, sum(amount_minor)::bigint as commission
   from ledger_entries where client_id = ${clientId} and ${kept(at)}
   group by 1, 2
 )
-select part, currency, coalesce(orders, 0) as orders, coalesce(revenue, 0) as revenue,
-  coalesce(refunded, 0) as refunded, coalesce(commission, 0) as commission
+select part, currency, coalesce(orders, 0) as orders, coalesce(disputed, 0) as disputed,
+  coalesce(revenue, 0) as revenue, coalesce(refunded, 0) as refunded, coalesce(commission, 0) as commission
 from sold full join earned using (part, currency)
 where orders is not null or commission <> 0
 order by ${by === "partner" || by === "campaign" ? sql`length(part), part` : sql`part`}, currency`;
@@ -146,6 +172,7 @@ interface PartRow {
   readonly part: string;
   readonly currency: string;
   readonly orders: number;
+  readonly disputed: number;
   readonly revenue: bigint;
   readonly refunded: bigint;
   readonly commission: bigint;
@@ -180,11 +207,12 @@ export const report = <Group extends ReportBy>(
       const { rows } = await tx.query<PartRow>(statement(clientId, by, filter));
       const names = await namesIn(tx, by);
       return {
-        rows: rows.map(({ part, currency, orders, revenue, refunded, commission }) => ({
+        rows: rows.map(({ part, currency, orders, disputed, revenue, refunded, commission }) => ({
           ...({ [by]: part } as Record<Group, string>),
           ...(names.has(part) && { name: names.get(part)! }),
           currency,
           orders,
+          ...(disputed > 0 && { disputed_total: disputed }),
           revenue: toDecimal(revenue, currency),
           refunded: toDecimal(refunded, currency),
           commission: toDecimal(commission, currency),

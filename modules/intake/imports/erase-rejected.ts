@@ -1,7 +1,6 @@
 // Removes erased people from the stored rejected rows. An erasure marks the imports of its client,
 // and the importer rewrites their error files.
 import type { Pool, PoolClient } from "pg";
-import { orderIdOf } from "../../../domain/ids.ts";
 import type { Identify } from "../../../domain/personal/identify.ts";
 import { type SubjectKind, subjectsOf } from "../../../domain/personal/suppression.ts";
 import type { Objects } from "../../../infra/objects/objects.ts";
@@ -25,7 +24,7 @@ export const subjectsIn = ({ cells }: Row, { names }: Columns, identify: Identif
     const text = cell.trim();
     if (text === "" || text.length > LONGEST) return [];
     const kind = names[n] == null ? (PHONE.test(text) ? "phone" : undefined) : KINDS[names[n]!];
-    return kind === undefined ? [] : subjectsOf(kind, kind === "order_id" ? orderIdOf(text) : text, identify);
+    return kind === undefined ? [] : subjectsOf(kind, text, identify);
   });
   return [...new Set(subjects)];
 };

@@ -51,10 +51,13 @@ export interface RowCounts {
 const LEASE = { text: "interval '15 minutes'", values: [] };
 /** Longer than a sender needs for one piece of a file that has been cancelled. */
 const LAST_PIECE = { text: "interval '10 minutes'", values: [] };
-const uploading = { role: "tributary_upload" } as const;
 
+/** As the importer, which works off whatever waits. */
 const within = <T>(pool: Pool, clients: readonly number[] | null, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
-  transaction(pool, clients, work, uploading);
+  transaction(pool, clients, work, { role: "tributary_upload" });
+/** As the ingest host, which takes whole files and works none off. */
+const asTaker = <T>(pool: Pool, clients: readonly number[] | null, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
+  transaction(pool, clients, work, { role: "tributary_edge" });
 
 /** The most open imports of a partner. */
 const MOST_OPEN = 100;
@@ -68,7 +71,7 @@ export const hasTooManyOpen = async (tx: PoolClient, partnerId: number): Promise
 
 /** Undefined: the partner has too many open imports. */
 export const beginUpload = (pool: Pool, wanted: NewImport): Promise<string | undefined> =>
-  within(pool, [wanted.client_id], async (tx) => {
+  asTaker(pool, [wanted.client_id], async (tx) => {
     if (await hasTooManyOpen(tx, wanted.partner_id)) return undefined;
     const importId = `imp_${randomUUID()}`;
     await tx.query(sql`
@@ -88,7 +91,7 @@ export const queueUpload = (
   clientId: number,
   { bytes, parts, sha256 }: StoredFile,
 ): Promise<string | null | undefined> =>
-  within(pool, [clientId], async (tx) => {
+  asTaker(pool, [clientId], async (tx) => {
     const { rows } = await tx.query<{ same_file_as: string | null }>(sql`
       update imports set status = 'queued', bytes = ${bytes}::bigint, parts = ${parts}, sha256 = ${sha256},
         same_file_as = ${sameFile(clientId, importId, sha256)}
@@ -98,7 +101,7 @@ export const queueUpload = (
 
 /** Ends an upload that failed. */
 export const endUpload = (pool: Pool, importId: string, error: string): Promise<void> =>
-  within(pool, null, async (tx) => {
+  asTaker(pool, null, async (tx) => {
     await tx.query(sql`update imports set status = 'failed', finished_at = clock_timestamp(), error = ${error}
       where import_id = ${importId} and status = 'pending_upload'`);
   });
@@ -222,7 +225,7 @@ export const noteHash = (pool: Pool, taken: TakenImport, sha256: string): Promis
 
 /** Whether the file of an import is still expected. */
 export const isPending = (pool: Pool, importId: string): Promise<boolean> =>
-  within(pool, null, async (tx) => {
+  asTaker(pool, null, async (tx) => {
     const { rowCount } = await tx.query(sql`
       select from imports where import_id = ${importId} and status = 'pending_upload'`);
     return rowCount === 1;

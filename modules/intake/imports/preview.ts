@@ -13,6 +13,7 @@ import { type CsvLine, cellsIn, csvLines } from "./csv/csv-lines.ts";
 import { fileFrom } from "./import-file.ts";
 import { cancellable, type FileOfImport } from "./import-reads.ts";
 import { notUploaded } from "./import-refusals.ts";
+import { idsAgain } from "./run/claimed-rows.ts";
 
 interface PreviewRow {
   readonly line: number;
@@ -86,7 +87,9 @@ const rowsOf = async (
   };
   const rows = lines.map(({ line, text }) => ({ line, cells: cellsIn(text, head.delimiter) }));
   const admitted = [...admitUpload({ events: rows, columns: head.ours }, arrival, facts)];
-  const ids = admitted.flatMap((one) => (one.kind === "accepted" ? [one.id] : []));
+  const own = admitted.flatMap((one) => (one.kind === "accepted" ? [one.id] : []));
+  const again = await idsAgain(tx, client_id, own);
+  const ids = own.map((id) => again.get(id) ?? id);
   const { rows: known } = await tx.query<{ event_id: string; import_id: string; line: number }>(sql`
     select event_id, import_id, line from import_rows
     where client_id = any (${[client_id]}::int[]) and event_id = any (${ids}::uuid[])`);
@@ -104,7 +107,7 @@ const rowsOf = async (
       const { field: column, code, message } = one.refusal;
       return { line, values, outcome: "rejected", errors: [{ column, code, message }] };
     }
-    const taken = takenBy.get(one.id);
+    const taken = takenBy.get(again.get(one.id) ?? one.id);
     const isTaken = taken !== undefined && (taken.import_id !== import_id || taken.line !== line);
     const isDuplicate = isTaken || seen.has(one.id);
     seen.add(one.id);

@@ -5,13 +5,13 @@ import { sql } from "../../../infra/postgres/sql.ts";
 
 /** The numbers of accepted rows by result; each row has one result. */
 export interface UndoneRows {
-  /** The sale was taken away from its partner. */
+  /** A partner was credited by it, and is no more. */
   readonly taken_back: number;
   /** No partner was credited with it. */
   readonly uncredited: number;
-  /** A copy of a sale that another row counts, or that was known from elsewhere. */
+  /** A copy of a sale that another row counts, or that others have reported. */
   readonly copies: number;
-  /** A person has decided about the credit since, and that decision stays. */
+  /** A person has given the sale to another partner since, and that decision stays. */
   readonly decided: number;
   /** No sale: partners earn nothing from this event type. */
   readonly no_sale: number;
@@ -22,7 +22,7 @@ export interface UndoneRows {
   readonly not_stored: number;
 }
 export interface UndoTotals extends UndoneRows {
-  /** Sums of the sales that were taken back, in minor units as text, by currency. */
+  /** Sums of what went back of partners, in minor units as text, by currency. */
   readonly sums: Readonly<Record<string, string>>;
 }
 /** The form in which the row of the import stores it. */

@@ -1,4 +1,5 @@
-// Requests the undo of an import. A job then takes its sales away from their partners by decisions.
+// Requests the undo of an import. A job then withdraws, by decisions, what its rows say of their
+// orders.
 import type { PoolClient } from "pg";
 import { sql } from "../../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../../stream/flow.ts";

@@ -14,6 +14,8 @@ import type { LeadKeys } from "./lead-keys.ts";
 /** An admitted push. */
 export interface Lead {
   readonly lead_id: string;
+  /** The id of the lead under its own spelling. Null if that is the same. */
+  readonly lead_before: string | null;
   readonly event: EventReceived;
   readonly content: LeadContent;
   /** Keyed hashes of the person's e-mail and phone. */
@@ -55,9 +57,10 @@ export const storeLeads = async (
 const writeLeads = async (
   { tx, keys }: { readonly tx: PoolClient; readonly keys: LeadKeys },
   clientId: number,
-  leads: readonly Lead[],
+  pushed: readonly Lead[],
 ): Promise<readonly PushResult[]> => {
   await shareUntilCommit(tx, leadsLock(clientId));
+  const leads = await asStoredBefore(tx, clientId, pushed);
   const firsts = [...new Map(leads.toReversed().map((lead) => [lead.lead_id, lead])).values()];
   const created = await insertLeads(tx, clientId, firsts);
   const fresh = new Set(firsts.filter(({ lead_id }) => created.has(lead_id)));
@@ -73,6 +76,19 @@ const writeLeads = async (
     lead_id: lead.lead_id,
     attributed: fresh.has(lead) ? lead.hasGoodClick : (credited.get(lead.lead_id) ?? false),
   }));
+};
+
+/** Leads that were stored before ids had one spelling keep their id, so a push finds them. */
+const asStoredBefore = async (tx: PoolClient, clientId: number, leads: readonly Lead[]): Promise<readonly Lead[]> => {
+  const asked = leads.flatMap(({ lead_before }) => lead_before ?? []);
+  if (asked.length === 0) return leads;
+  const { rows } = await tx.query<{ lead_id: string; event_id: string }>(sql`
+    select lead_id, event_id from leads where client_id = any (${[clientId]}::int[]) and lead_id = any (${asked})`);
+  const known = new Map(rows.map(({ lead_id, event_id }) => [lead_id, event_id]));
+  return leads.map((lead) => {
+    const event_id = known.get(lead.lead_before ?? "");
+    return event_id === undefined ? lead : { ...lead, lead_id: lead.lead_before!, event: { ...lead.event, event_id } };
+  });
 };
 
 /** Returns the ids that no earlier push has brought. Waits for concurrent pushes of the same id. */

@@ -120,5 +120,6 @@ const leadOf = (sent: PushedLead, receivedAt: UnixMs, facts: RequestFacts): Omit
     ...{ first_name: first_name ?? null, last_name: last_name ?? null, email: email ?? null, phone: phone ?? null },
   };
   const { event, subjects } = admitted;
-  return { lead_id: subjects.lead, event, content, email: subjects.email, phone: subjects.phone, receivedAt };
+  const { lead, lead_before, ...people } = subjects;
+  return { lead_id: lead, lead_before, event, content, ...people, receivedAt };
 };

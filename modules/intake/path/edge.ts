@@ -73,6 +73,10 @@ export const openEdge = async (opening: EdgeOpening) => {
       // an edge does not begin in failover.
       schemas: () => need(wire.isNamed() || Date.now() - startedAt > REGISTRY_MS, "the schema ids are not known yet"),
       storing: path.expectRoom,
+      spool: () => {
+        const { spoolProblem } = path.state();
+        need(spoolProblem === null, `what waits in the spool is unknown: ${spoolProblem}`);
+      },
       secrets: () => need(secrets.isConfirmed(), "the pepper is not confirmed yet"),
     },
   };
@@ -177,6 +181,8 @@ const resolving = (
 const reportWaiting = ({ path, producer }: Way, metrics: Metrics) => {
   const report = (): void => {
     const { active, spooledEvents, lastResortEvents } = path.state();
+    metrics.setKnown("spool", spooledEvents !== null);
+    metrics.setKnown("last_resort", lastResortEvents !== null);
     metrics.setWaiting({
       inFlight: producer.waiting().messages,
       spooled: spooledEvents,

@@ -48,11 +48,8 @@ export interface TakeResult {
   readonly refused: ReadonlyMap<string, number>;
   /** The first refused events. */
   readonly errors: readonly RefusedEvent[];
-  /**
-   * Each resolves once its part of the accepted events is durable, and rejects when no place
-   * accepts it.
-   */
-  readonly stored: readonly Promise<void>[];
+  /** Resolves once the accepted events are durable; rejects when no place accepts them. */
+  readonly stored: Promise<void>;
 }
 
 export interface HostedEdge<Body, Facts, Out> {
@@ -77,17 +74,19 @@ const taking = async (hosted: EdgeHost, body: Events, given: TakeInput): Promise
   const encode = encoding(hosted, given.arrival);
   const refused = new Map<string, number>();
   const errors: RefusedEvent[] = [];
-  const stored: Promise<void>[] = [];
+  let stored: Promise<void> = Promise.resolve();
   let accepted = 0;
   let messages: OutputMessage[] = [];
   let first: Recorded<unknown> | undefined;
   const store = (): void => {
     accepted += messages.length;
     if (first === undefined) return;
-    const kept = path.store(messages, letterKindOf(topology.deadLetters(first)));
-    // Callers that await all of them see the failure.
-    kept.catch(() => undefined);
-    stored.push(kept);
+    const [slice, kind] = [messages, letterKindOf(topology.deadLetters(first))];
+    // The slices of a request may end up in different places, which are drained one after the
+    // other. Each waits for the one before it, so that none lies in a place that comes first.
+    stored = stored.then(() => path.store(slice, kind));
+    // The caller that awaits it sees the failure.
+    stored.catch(() => undefined);
     messages = [];
     first = undefined;
   };

@@ -18,7 +18,8 @@ export interface IngestPathCheck {
   readonly instance: string;
   readonly state: IngestPathState;
   readonly checked_at: UnixMs;
-  readonly waiting_events: number;
+  /** Null: unknown. */
+  readonly waiting_events: number | null;
   readonly reason: string | null;
 }
 export interface PathCheckParts {
@@ -48,6 +49,15 @@ const stateOf: Readonly<Record<PathName, IngestPathState>> = {
   both_down: "both_down",
 };
 
+interface PathFound {
+  readonly state: IngestPathState;
+  readonly reason: string | null;
+}
+
+/** Null if one of both is unknown. */
+export const sumOrNull = (a: number | null, b: number | null): number | null =>
+  a === null || b === null ? null : a + b;
+
 /**
  * The first check comes after `lookMs`, because an edge that has just started does not know its
  * path yet. Checks that cannot be saved are saved later, in order.
@@ -60,29 +70,35 @@ export const openPathChecks = (parts: PathCheckParts): Resource<null> => {
   let isTold = false;
   let looking: Promise<void> | undefined;
 
-  const found = async (): Promise<{ readonly state: IngestPathState; readonly reason: string | null }> => {
-    const seen = stateOf[parts.state().path];
-    if (seen !== "operational") return { state: seen, reason: null };
+  const seenNow = (): PathFound => {
+    const { path, spoolProblem } = parts.state();
+    return {
+      state: stateOf[path],
+      reason: spoolProblem === null ? null : `what waits in the spool is unknown: ${spoolProblem}`,
+    };
+  };
+  const found = async (): Promise<PathFound> => {
+    const seen = seenNow();
+    if (seen.state !== "operational") return seen;
     const problem = await parts.probe().then(
       () => null,
       (error: Error) => error.message,
     );
-    return problem === null ? { state: seen, reason: null } : { state: "primary_down", reason: problem };
+    return problem === null ? seen : { state: "primary_down", reason: problem };
   };
   const look = async (): Promise<void> => {
     const now = parts.now();
     const isDue = now - checkedAt >= everyMs;
     // Between two hourly checks only failures of requests count: a probe every five seconds would
     // be too much.
-    const { state, reason } =
-      isDue || known !== "operational" ? await found() : { state: stateOf[parts.state().path], reason: null };
+    const { state, reason } = isDue || known !== "operational" ? await found() : seenNow();
     if (isDue || state !== known) {
       const { spooledEvents, lastResortEvents } = parts.state();
       unsaved.push({
         instance: parts.instance,
         state,
         checked_at: now,
-        waiting_events: spooledEvents + lastResortEvents,
+        waiting_events: sumOrNull(spooledEvents, lastResortEvents),
         reason,
       });
       if (unsaved.length > UNSAVED) unsaved.shift();

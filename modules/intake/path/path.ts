@@ -59,7 +59,8 @@ const NEARLY_DONE = 2_000;
  * sends again, with the same ids. A record that timed out may be in the log all the same; stored
  * here as well, it still counts once.
  * While anything waits on the disk, new events go there too, which keeps the order of a device. The
- * disk is drained before object storage. Throws Held.
+ * disk is drained before object storage. While the disk could not be read, nothing goes into the
+ * log: new events wait in object storage. Throws Held.
  */
 export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
   const publish = aroundRefused(parts.publish, parts.setAside);
@@ -74,9 +75,10 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
     if (messages.length === 0) return;
     const { gate } = draining;
     if (gate !== undefined) await gate;
+    if (!places.isRead) draining.begin(new Error("what waits in the spool is unknown"));
     // The schema ids may have been resolved after these messages were encoded without them. Such
     // messages go through the disk, where they get their ids.
-    if (places.count === 0 && parts.isNamed() && !messages.some(({ value }) => lacksSchemaId(value))) {
+    if (places.isRead && places.count === 0 && parts.isNamed() && !messages.some(({ value }) => lacksSchemaId(value))) {
       try {
         return await publish(messages);
       } catch (error) {
@@ -98,8 +100,8 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
 
 const stateOf = (places: Places, { isNamed }: Pick<PathParts, "isNamed">): PathState => {
   const waiting = places.waiting();
-  const isBothDown = waiting.lastResortEvents > 0 || places.isRefusing;
-  const path = isBothDown ? "both_down" : waiting.spooledEvents > 0 || !isNamed() ? "standby" : "primary";
+  const isBothDown = places.hasObjects || places.isRefusing;
+  const path = isBothDown ? "both_down" : waiting.spooledEvents !== 0 || !isNamed() ? "standby" : "primary";
   return { path, active: path !== "primary", ...waiting };
 };
 
@@ -160,7 +162,7 @@ class Drainer {
 
   async #once(): Promise<void> {
     await this.#places.open();
-    if (this.#places.count === 0) return;
+    if (!this.#places.isRead || this.#places.count === 0) return;
     await this.#parts.probe();
     const sent = await this.#drain();
     if (this.#closing.signal.aborted) return;

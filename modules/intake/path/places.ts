@@ -6,6 +6,7 @@ import type { Log } from "../../../infra/runtime/log.ts";
 import type { LastResort } from "../../../infra/spool/last-resort.ts";
 import type { Send } from "../../../infra/spool/sending.ts";
 import { type Spool, SpoolFull } from "../../../infra/spool/spool.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
 import type { OutputMessage } from "../../../stream/messages.ts";
 
 /**
@@ -20,11 +21,15 @@ export interface PlaceParts {
   readonly log: Pick<Log, "error">;
 }
 
+/** Null: unknown, because the disk or object storage was not read yet. */
 export interface WaitingEvents {
-  readonly spooledEvents: number;
-  readonly lastResortEvents: number;
-  readonly oldestSec: number;
-  readonly byKind: Readonly<Record<Kind, number>>;
+  readonly spooledEvents: number | null;
+  readonly lastResortEvents: number | null;
+  readonly oldestSec: number | null;
+  /** Of the spool alone. */
+  readonly byKind: Readonly<Record<Kind, number>> | null;
+  /** Why the spool could not be opened; null if it is open. */
+  readonly spoolProblem: string | null;
 }
 
 /** Above this share the spool refuses new events; the remainder is for requests in progress. */
@@ -43,10 +48,17 @@ const MOST_UNDER_WAY = 64 * 1024 * 1024;
 export const tooManyWait = () => new Unavailable("more events wait than may: send the same batch again", 2);
 const nothingTakes = () => new Unavailable("events cannot be stored now: send the same batch again", 2);
 
+/** Seconds since the earlier of two moments, as far as there are any. */
+const ageOf = (a: UnixMs | undefined, b: UnixMs | undefined): number => {
+  const oldest = Math.min(a ?? Number.POSITIVE_INFINITY, b ?? Number.POSITIVE_INFINITY);
+  return Number.isFinite(oldest) ? Math.max(0, Math.round((Date.now() - oldest) / 1_000)) : 0;
+};
+
 export class Places {
   readonly #parts: PlaceParts;
   readonly #onKept: () => void;
   #spool: Spool | undefined;
+  #problem = "it was not opened yet";
   #isLooked = false;
   #refusedUntil = 0;
   #keptBytes = 0;
@@ -68,7 +80,7 @@ export class Places {
       await this.#parts.lastResort.look();
       this.#isLooked = true;
     } catch (error) {
-      this.#refuses("last_resort", error);
+      this.#refuses("last_resort", error, "last_resort.not_read");
     }
   }
 
@@ -77,9 +89,15 @@ export class Places {
     try {
       this.#spool = await this.#parts.openSpool();
     } catch (error) {
+      this.#problem = (error as Error).message;
       if (error instanceof LockHeld) throw error;
-      this.#refuses("spool", error);
+      this.#refuses("spool", error, "spool.not_read");
     }
+  }
+
+  /** False while events of before may lie on the disk, which newer ones must not overtake. */
+  get isRead(): boolean {
+    return this.#spool !== undefined;
   }
 
   get isOpen(): boolean {
@@ -89,6 +107,11 @@ export class Places {
   /** The number of waiting events. */
   get count(): number {
     return (this.#spool?.state().messages ?? 0) + this.#parts.lastResort.held().messages;
+  }
+
+  /** True if object storage holds events, as far as it was read. */
+  get hasObjects(): boolean {
+    return this.#parts.lastResort.held().messages > 0;
   }
 
   get isRefusing(): boolean {
@@ -128,12 +151,12 @@ export class Places {
   waiting(): WaitingEvents {
     const disk = this.#spool?.state();
     const objects = this.#parts.lastResort.held();
-    const oldest = Math.min(disk?.oldestAt ?? Number.POSITIVE_INFINITY, objects.oldestAt ?? Number.POSITIVE_INFINITY);
     return {
-      spooledEvents: disk?.messages ?? 0,
-      lastResortEvents: objects.messages,
-      oldestSec: Number.isFinite(oldest) ? Math.max(0, Math.round((Date.now() - oldest) / 1_000)) : 0,
-      byKind: { clicks: 0, pixel: 0, s2s: 0, ...disk?.byLabel },
+      spooledEvents: disk?.messages ?? null,
+      lastResortEvents: this.#isLooked ? objects.messages : null,
+      oldestSec: disk === undefined || !this.#isLooked ? null : ageOf(disk.oldestAt, objects.oldestAt),
+      byKind: disk === undefined ? null : { clicks: 0, pixel: 0, s2s: 0, ...disk.byLabel },
+      spoolProblem: disk === undefined ? this.#problem : null,
     };
   }
 
@@ -163,13 +186,13 @@ export class Places {
   }
 
   async #toDisk(messages: readonly OutputMessage[], kind: Kind): Promise<void> {
-    if (this.#spool === undefined) throw new Error("the spool is not open");
+    if (this.#spool === undefined) throw new Error(`the spool is not open: ${this.#problem}`);
     if (this.#spool.state().fill >= FULL) throw new SpoolFull();
     await this.#spool.append(messages, kind);
   }
 
-  #refuses(place: string, error: unknown): void {
-    if (!this.#refusing.has(place)) this.#parts.log.error(`${place}.not_written`, { error });
+  #refuses(place: string, error: unknown, event = `${place}.not_written`): void {
+    if (!this.#refusing.has(place)) this.#parts.log.error(event, { error });
     this.#refusing.add(place);
   }
 }

@@ -48,6 +48,23 @@ export const pullHealth = (pool: Pool): Promise<PullHealth> =>
     { role: "tributary_edge", isReadOnly: true },
   );
 
+/**
+ * Seconds since that active source was pulled which waits longest; a source that was never pulled
+ * counts from its last change. 0: no source is pulled.
+ */
+export const pullAge = (pool: Pool): Promise<number> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const { rows } = await tx.query<{ seconds: number }>(sql`
+        select coalesce(max(extract(epoch from clock_timestamp() - coalesce(last_pull_at, updated_at))), 0)::float8
+          as seconds from sources s where ${PULLED}`);
+      return rows[0]!.seconds;
+    },
+    { role: "tributary_edge", isReadOnly: true },
+  );
+
 interface Row extends PullCounts {
   readonly last_pull_at: UnixMs | null;
   readonly is_late: boolean;

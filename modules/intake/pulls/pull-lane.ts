@@ -166,12 +166,15 @@ const publish = async (rows: readonly PulledRow[], pull: Pull, ports: PullPorts)
   const isHidden = ({ event }: { readonly event: EventReceived }): boolean =>
     hides?.(recordOf(event, receivedAt), edge.to.name) === true;
   const visible = accepted.filter((row) => !isHidden(row));
-  const distinct = new Map(visible.map((row) => [row.saleHash, row.event]));
-  const known = await ports.known(pull, [...distinct.keys()]);
-  const fresh = [...distinct].filter(([saleHash]) => !known.has(saleHash));
+  const distinct = new Map(visible.map((row) => [row.saleHash, row]));
+  const asked = [...distinct.values()].flatMap(({ saleHash, hashBefore }) => [saleHash, hashBefore ?? saleHash]);
+  const known = await ports.known(pull, [...new Set(asked)]);
+  const fresh = [...distinct.values()].filter(
+    ({ saleHash, hashBefore }) => !known.has(saleHash) && !known.has(hashBefore ?? saleHash),
+  );
   if (fresh.length > 0)
-    await ports.produce(fresh.map(([, event]) => messageOf(edge, ports.wire, { receivedAt, event })));
-  const hashes = fresh.map(([saleHash]) => saleHash);
+    await ports.produce(fresh.map(({ event }) => messageOf(edge, ports.wire, { receivedAt, event })));
+  const hashes = fresh.map(({ saleHash }) => saleHash);
   return { rows: rows.length, hashes, withheld: accepted.length - visible.length, faults };
 };
 

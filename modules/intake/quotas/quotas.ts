@@ -95,7 +95,10 @@ export const openQuotas = (pool: Pool, options: QuotaOptions = {}): Quotas => {
     return bucket;
   };
   const flush = async (): Promise<void> => {
-    const touched = [...buckets.values()].filter(({ isTouched }) => isTouched);
+    // A spent bucket is read again although nothing was sent: an operator may have raised its plan,
+    // and the next request must not be refused by what was known when the last one came.
+    const isDue = (bucket: Bucket): boolean => bucket.isTouched || shareOf(bucket, now()) >= SHED_AT;
+    const touched = [...buckets.values()].filter(isDue);
     if (touched.length === 0) return;
     for (const bucket of touched) {
       bucket.sending = bucket.unsent;

@@ -15,6 +15,6 @@ export const sourceFactsOf =
   ({ sourceId }: GenericBody, client: RequestFacts): SourceFacts | typeof notActive => {
     const source = sources.byId(sourceId);
     if (source === undefined || source.state !== "active" || source.client_id !== client.clientId) return notActive;
-    const { slug, read, movesMoney } = source;
-    return { ...client, source: { slug, read, movesMoney: bearCredential || movesMoney } };
+    const { slug, kind, read, movesMoney } = source;
+    return { ...client, source: { slug, kind, read, movesMoney: bearCredential || movesMoney } };
   };

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { uuidOf } from "../../../domain/ids.ts";
 import type { Hides } from "../../../domain/personal/suppression.ts";
 import { letterKindOf, letterTopics } from "../../../edges/dead-letters.ts";
+import { comparedIn } from "../../../processors/settle/conflict.ts";
 import type { Claim, EventAttributed, EventReceived } from "../../../schemas/generated.ts";
 import { letterHeaders } from "../../../stream/dead-letters.ts";
 import type { AnyTopic, Position, Recorded, UnixMs } from "../../../stream/flow.ts";
@@ -154,6 +155,28 @@ const eventIdOf = ({ record, event }: RefusedRecord): string =>
       record.id,
   ).replaceAll("\0", "");
 
+const orderIdOf = ({ record: { data }, event }: RefusedRecord): string | null => {
+  const orderId: string | null | undefined =
+    event?.order_id ?? data.event?.order_id ?? data.attributed?.event.order_id ?? data.order_id;
+  return orderId?.replaceAll("\0", "") ?? null;
+};
+
+/**
+ * Returns the subject of a record, and that of letters of before. A claim is known by what settle
+ * compares too: of several orders under one event id all but one are refused, each for itself.
+ */
+const subjectsOf = (
+  held: RefusedRecord | undefined,
+  kept: OriginalMessage,
+): Pick<Failure, "subject" | "subject_of_before"> => {
+  if (held === undefined) return { subject: null, subject_of_before: null };
+  const { topic, event } = held;
+  if (event === null) return { subject: uuidOf(topic.name, digestOf(kept)), subject_of_before: null };
+  const ofEvent = uuidOf("event", event.event_id);
+  if (topic.name !== topics.claims.name) return { subject: ofEvent, subject_of_before: null };
+  return { subject: uuidOf("event", event.event_id, ...comparedIn(event)), subject_of_before: ofEvent };
+};
+
 /**
  * The code of a record that no component of ours wrote: it is kept and counted, but never retried
  * automatically.
@@ -180,18 +203,14 @@ export const failureOf = async (
     failure_id: failureIdOf(stage, from, kept),
     kind: letterKindOf(at.topic),
     root: rootOf(kept, from),
-    subject:
-      held === undefined
-        ? null
-        : held.event === null
-          ? uuidOf(held.topic.name, digestOf(kept))
-          : uuidOf("event", held.event.event_id),
+    ...subjectsOf(held, kept),
     stage,
     code: text(letterHeaders.code, FOREIGN),
     message: text(letterHeaders.message, "the record does not say why it lies here"),
     source: from,
     kept: keptOf(kept, at),
     event_id: held === undefined ? null : eventIdOf(held),
+    order_id: held === undefined ? null : orderIdOf(held),
     client_id: held === undefined ? clientNamed(kept) : clientOf(held.record.data),
     sender: textOf(kept.headers, letterHeaders.sender) ?? null,
     is_stranger: textOf(kept.headers, letterHeaders.stranger) !== undefined,

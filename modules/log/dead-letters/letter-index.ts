@@ -16,7 +16,7 @@ const asKeeper = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<
 export const letterColumns = `letter_id, kind, state, stage, code, message,
   json_build_object('topic', source_topic, 'partition', source_partition, 'offset', source_offset) as source,
   json_build_object('topic', kept_topic, 'partition', kept_partition, 'offset', kept_offset) as kept,
-  root::text, subject::text, event_id, client_id, sender, is_stranger, attempts,
+  root::text, subject::text, event_id, order_id, client_id, sender, is_stranger, attempts,
   first_failed_at, last_failed_at, next_attempt_at, lease_until, sent_at,
   closed_at, closed_by, close_reason`;
 
@@ -26,20 +26,20 @@ const KNOWN = `
 const KNOWN_FAILURES = "select failure_id from dead_letter_failures where failure_id = any ($1::uuid[])";
 const SAVE = `
   insert into dead_letters (letter_id, kind, state, stage, code, message, source_topic, source_partition, source_offset,
-    kept_topic, kept_partition, kept_offset, root, subject, event_id, client_id, sender, is_stranger, attempts,
-    first_failed_at, last_failed_at, next_attempt_at,
+    kept_topic, kept_partition, kept_offset, root, subject, event_id, order_id, client_id, sender,
+    is_stranger, attempts, first_failed_at, last_failed_at, next_attempt_at,
     lease_until, sent_at, closed_at, closed_by, close_reason)
   select letter_id, kind, state, stage, code, message, source->>'topic', (source->>'partition')::int,
     (source->>'offset')::bigint,
-    kept->>'topic', (kept->>'partition')::int, (kept->>'offset')::bigint, root, subject, event_id, client_id, sender,
-    is_stranger, attempts,
+    kept->>'topic', (kept->>'partition')::int, (kept->>'offset')::bigint, root, subject, event_id, order_id, client_id,
+    sender, is_stranger, attempts,
     to_timestamp(first_failed_at / 1000.0), to_timestamp(last_failed_at / 1000.0),
     to_timestamp(next_attempt_at / 1000.0),
     to_timestamp(lease_until / 1000.0), to_timestamp(sent_at / 1000.0), to_timestamp(closed_at / 1000.0), closed_by,
     close_reason
   from jsonb_to_recordset($1::jsonb) as given (letter_id text, kind text, state text, stage text, code text,
     message text, source jsonb, kept jsonb,
-    root uuid, subject uuid, event_id text, client_id int, sender text, is_stranger boolean,
+    root uuid, subject uuid, event_id text, order_id text, client_id int, sender text, is_stranger boolean,
     attempts int,
     first_failed_at float8, last_failed_at float8, next_attempt_at float8,
     lease_until float8, sent_at float8, closed_at float8, closed_by text, close_reason text)
@@ -71,12 +71,14 @@ export const indexInPostgres = (
     if (failures.length === 0) return { letters: [], failures: [] };
     await lockUntilCommit(tx, "tributary.dead-letters");
     const ids = [...new Set(failures.map(letterIdOf))];
-    const subjects = [...new Set(failures.flatMap(({ subject }) => subject ?? []))];
+    const subjectsOf = ({ subject, subject_of_before: ofBefore }: Failure): readonly string[] =>
+      [subject, ofBefore].filter((one) => one !== null);
+    const subjects = [...new Set(failures.flatMap(subjectsOf))];
     const { rows: found } = await tx.query<Letter>(KNOWN, [ids, subjects]);
     // Locks a subject for all stages: a few unneeded locks are cheaper than passing arrays of
     // pairs.
     const concerned = new Set(
-      failures.flatMap(({ subject, stage }) => (subject === null ? [] : subjectKey(subject, stage))),
+      failures.flatMap((failure) => subjectsOf(failure).map((subject) => subjectKey(subject, failure.stage))),
     );
     const letters = found.filter(
       ({ letter_id, subject, stage }) =>

@@ -15,6 +15,8 @@ export interface LetterFilter {
   readonly code?: string;
   readonly client_id?: number;
   readonly event_id?: string;
+  /** Every spelling of an order's id. */
+  readonly order_ids?: readonly string[];
   /** The last failure was at this time or later. */
   readonly since?: UnixMs;
 }
@@ -45,6 +47,7 @@ const where = (filter: LetterFilter): Sql => {
   if (filter.code !== undefined) and(sql`code = ${filter.code}`);
   if (filter.client_id !== undefined) and(sql`client_id = ${filter.client_id}`);
   if (filter.event_id !== undefined) and(sql`event_id = ${filter.event_id}`);
+  if (filter.order_ids !== undefined) and(sql`order_id = any (${filter.order_ids})`);
   if (filter.since !== undefined) and(sql`last_failed_at >= ${new Date(filter.since)}`);
   return condition;
 };

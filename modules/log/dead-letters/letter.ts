@@ -1,7 +1,7 @@
 // The life of a dead letter: a failure opens it, it is sent again until it passes, it is parked
 // after too many failures, and a person may discard it.
 
-import { prefixed, uuidOf } from "../../../domain/ids.ts";
+import { prefixed, spelling, uuidOf } from "../../../domain/ids.ts";
 import { isNeverEvent, type LetterKind } from "../../../edges/dead-letters.ts";
 import type { Position, UnixMs } from "../../../stream/flow.ts";
 
@@ -31,6 +31,11 @@ export interface Failure {
    * of a failure whose header was lost on the way.
    */
   readonly subject: string | null;
+  /**
+   * The subject under which letters of before have a claim: that of its event id alone, which
+   * several orders may share. Null: it is `subject`.
+   */
+  readonly subject_of_before: string | null;
   readonly stage: string;
   readonly code: string;
   readonly message: string;
@@ -39,6 +44,8 @@ export interface Failure {
   /** The position of its bytes in the dead-letter topic. */
   readonly kept: Position;
   readonly event_id: string | null;
+  /** The order that the record is about. Null: none, or the record cannot be decoded. */
+  readonly order_id: string | null;
   readonly client_id: number | null;
   /** The source (src_7) or payment provider with whose settings it was read; null: neither. */
   readonly sender: string | null;
@@ -60,6 +67,7 @@ export interface Letter {
   readonly root: string;
   readonly subject: string | null;
   readonly event_id: string | null;
+  readonly order_id: string | null;
   readonly client_id: number | null;
   readonly sender: string | null;
   readonly is_stranger: boolean;
@@ -143,6 +151,7 @@ const opened = (failure: Failure, random: number): Letter => ({
   root: failure.root,
   subject: failure.subject,
   event_id: failure.event_id,
+  order_id: failure.order_id,
   client_id: failure.client_id,
   sender: failure.sender,
   is_stranger: failure.is_stranger,
@@ -199,10 +208,15 @@ export interface IndexedLetters {
 
 export const subjectKey = (subject: string, stage: string): string => `${subject} ${stage}`;
 
+/** False for a letter of before whose event id another order has, too. */
+const mayBeOfBefore = ({ order_id }: Letter, failure: Failure): boolean =>
+  order_id === null || failure.order_id === null || spelling(order_id) === spelling(failure.order_id);
+
 /**
  * Folds failures into letters, in order. A failure belongs to the letter of its root and stage;
  * else, where the record can be decoded, to the letter of its subject and stage that is not
- * discarded; else to a new one. Folding the same failures again, split in any way, changes nothing.
+ * discarded, or to one that has its subject of before; else to a new one. Folding the same failures
+ * again, split in any way, changes nothing.
  */
 export const indexFailures = (
   known: KnownLetters,
@@ -225,10 +239,13 @@ export const indexFailures = (
   for (const failure of failures) {
     if (seen.has(failure.failure_id)) continue;
     seen.add(failure.failure_id);
-    const ofRoot = byId.get(letterIdOf(failure));
-    const ofSubject =
-      failure.subject === null ? undefined : byId.get(bySubject.get(subjectKey(failure.subject, failure.stage)) ?? "");
-    const letter = ofRoot ?? ofSubject;
+    const ofSubject = (subject: string | null): Letter | undefined =>
+      subject === null ? undefined : byId.get(bySubject.get(subjectKey(subject, failure.stage)) ?? "");
+    const ofBefore = ofSubject(failure.subject_of_before);
+    const letter =
+      byId.get(letterIdOf(failure)) ??
+      ofSubject(failure.subject) ??
+      (ofBefore !== undefined && mayBeOfBefore(ofBefore, failure) ? ofBefore : undefined);
     const id = letter?.letter_id ?? letterIdOf(failure);
     fresh.push({ letter_id: id, failure });
     changed.add(id);

@@ -1,6 +1,6 @@
 // Turns a person's decision about an order or one of its lines, including a refund, into a claim
 // and an audit row. The platform API and the command line both use it.
-import { orderIdOf } from "../../../domain/ids.ts";
+import { meetingId, spellingOfBefore } from "../../../domain/ids.ts";
 import { toDecimal } from "../../../domain/money.ts";
 import {
   decisionOnLine,
@@ -9,7 +9,8 @@ import {
   refundOfLine,
   refundOfOrder,
 } from "../../../processors/settle/decision-claim.ts";
-import type { Line } from "../../../processors/settle/order.ts";
+import { isSameProduct, type Line, type OrderState, type Refund } from "../../../processors/settle/order.ts";
+import { isHeld } from "../../../processors/settle/refund-claim.ts";
 import type { Claim, DecisionKind } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { LineOfEvent } from "../orders/line-of-event.ts";
@@ -37,7 +38,10 @@ export interface CreditDecision extends DecisionWords {
   /** The partner of assign and reattribute. */
   readonly partner_id: number | null;
   readonly campaign_id: number | null;
+  /** Of a release: which of an order's total and its lines stands, if they differ. */
+  readonly keep?: Keep | undefined;
 }
+export type Keep = "total" | "lines";
 export interface RefundDecision extends DecisionWords, Pick<PersonsRefund, "amount" | "cause" | "refund_id"> {
   readonly kind: "refund";
 }
@@ -53,7 +57,7 @@ export const claimOf = (decided: PersonsDecision): Claim =>
   decided.kind === "refund" ? refundOf(decided) : creditOf(decided);
 
 const creditOf = ({ client_id, subject, ...said }: CreditDecision): Claim => {
-  const decision = { ...said, flags: [], review_from: NEVER, reject_from: NEVER };
+  const decision = { ...said, keep: said.keep ?? null, flags: [], review_from: NEVER, reject_from: NEVER };
   return "order_id" in subject
     ? decisionOnOrder(client_id, subject.order_id, decision)
     : { ...decisionOnLine(client_id, namedBy(subject.line), decision), order_key: subject.line.order_key };
@@ -70,18 +74,24 @@ const refundOf = ({
 }: RefundDecision): Claim => {
   const refund = { event_id, at, amount, cause, refund_id };
   return "order_id" in subject
-    ? refundOfOrder(client_id, subject.order_id, { ...refund, product_id: subject.product_id ?? null })
+    ? refundOfOrder(client_id, subject.order_id, { ...refund, product_id: meetingId(subject.product_id) })
     : refundOfLine(client_id, { order_key: subject.line.order_key, event: namedBy(subject.line) }, refund);
 };
 
 /** The key under which settle remembers the order. */
 export const memoryKeyOf = ({ client_id, subject }: Pick<PersonsDecision, "client_id" | "subject">): string =>
-  `${client_id}:${"order_id" in subject ? `o:${orderIdOf(subject.order_id)}` : subject.line.order_key}`;
+  `${client_id}:${"order_id" in subject ? `o:${spellingOfBefore(subject.order_id)}` : subject.line.order_key}`;
+
+/** The held refund that the subject names. */
+export const heldRefundOf = (subject: Subject, { refunds }: Pick<OrderState, "refunds">): Refund | undefined =>
+  "line" in subject ? refunds.find((one) => one.event_id === namedBy(subject.line).event_id && isHeld(one)) : undefined;
 
 /** All lines of an order or of a product, or the lines that the event made or is a copy of. */
 export const linesOf = (subject: Subject, lines: readonly Line[]): readonly Line[] => {
   if ("order_id" in subject)
-    return lines.filter(({ product_key }) => subject.product_id === undefined || product_key === subject.product_id);
+    return lines.filter(
+      ({ product_key }) => subject.product_id === undefined || isSameProduct(product_key, subject.product_id),
+    );
   const linesNamed = (eventId: string): readonly Line[] =>
     lines.filter(({ event_id, copied }) => event_id === eventId || copied.includes(eventId));
   const named = linesNamed(namedBy(subject.line).event_id);
@@ -89,7 +99,7 @@ export const linesOf = (subject: Subject, lines: readonly Line[]): readonly Line
   return named.length > 0 ? named : linesNamed(subject.line.event.event_id);
 };
 
-const entityOfOrder = (clientId: number, orderId: string): string => `order:${clientId}:${orderIdOf(orderId)}`;
+const entityOfOrder = (clientId: number, orderId: string): string => `order:${clientId}:${spellingOfBefore(orderId)}`;
 
 /** The name in the audit of the order, or of the event without an order, that decisions concern. */
 export const entityOf = (clientId: number, orderId: string | null | undefined, eventId: string): string =>
@@ -122,11 +132,13 @@ export const auditOf = (decided: PersonsDecision, lines: readonly Line[], action
       ...{ decision_id, kind, reason },
       ...(decided.kind === "refund"
         ? refundInAudit(decided)
-        : { partner_id: decided.partner_id, campaign_id: decided.campaign_id }),
+        : { partner_id: decided.partner_id, campaign_id: decided.campaign_id, ...keepInAudit(decided) }),
       ...("line" in subject && { event_id: namedBy(subject.line).event_id }),
     },
   };
 };
+
+const keepInAudit = ({ keep }: CreditDecision) => (keep === undefined ? {} : { keep });
 
 const refundInAudit = ({ amount, cause, refund_id, subject }: RefundDecision) => ({
   amount: amount === null ? "all" : toDecimal(amount.minor, amount.currency),

@@ -1,9 +1,10 @@
 // Refunds a sale: a whole order, a product of it, or the line of an event.
-import { conflict, invalid } from "../../base/refusal.ts";
+import { isTotal } from "../../../processors/settle/order.ts";
+import { conflict, invalid, missing } from "../../base/refusal.ts";
 import type { Work } from "../../base/work.ts";
 import { checkCredit } from "./creditable.ts";
 import type { RefundDecision } from "./decide.ts";
-import { type NamedSale, saleNamed } from "./find-sales.ts";
+import { findSales, type NamedSale, onlySale, type Sale, saleNamed } from "./find-sales.ts";
 import {
   acceptedOutcome,
   type DecidedSales,
@@ -28,7 +29,7 @@ export interface RefundInput extends Omit<NamedSale, "isAwaited">, DecisionWords
  * `already_refunded`, `refund_exceeds`, invalid `bad_amount`, `required`, `not_of_sale`.
  */
 export const refundSale = async (work: Work, ports: DecisionPorts, input: RefundInput): Promise<DecidedSales> => {
-  const sale = await saleNamed(ports.clickhouse, work, input);
+  const sale = await soldAs(work, ports, input);
   const { client_id, subject, lines, order } = sale;
   await checkCredit(work.tx, client_id, { partner_id: null, campaign_id: null });
   const { reason, actor, cause, refund_id = null, amount: decimal, currency } = input;
@@ -47,6 +48,20 @@ export const refundSale = async (work: Work, ports: DecisionPorts, input: Refund
   };
   await recordDecisions(work, ports, [{ decided, lines }]);
   return { outcomes: [acceptedOutcome(decision_id, lines)], sales: [sale] };
+};
+
+/**
+ * Behind a total that a person kept there are no products to name. Throws RefusalError: missing,
+ * `client_id_required`, invalid `not_of_sale`.
+ */
+const soldAs = async (work: Work, { clickhouse }: DecisionPorts, input: RefundInput): Promise<Sale> => {
+  const { product_id, ...ofOrder } = input;
+  const [match] = await findSales(clickhouse, work, { client_id: input.client_id, named: [input] });
+  if (match !== undefined || product_id === undefined) return onlySale(match);
+  const { lines } = await saleNamed(clickhouse, work, ofOrder);
+  if (!lines.some((line) => line.stands && isTotal(line))) throw missing();
+  const detail = "a person kept the total of its order, so it has no products: give back an amount of the order";
+  throw invalid("/product_id", "not_of_sale", detail);
 };
 
 /** Throws RefusalError if the amount cannot be refunded. */

@@ -15,7 +15,7 @@ export interface TakeBack extends NamedSale, DecisionWords {}
 
 /** Throws RefusalError: missing, `client_id_required`, conflict `client_archived`. */
 export const takeBackSale = async (work: Work, ports: DecisionPorts, input: TakeBack): Promise<DecidedSales> => {
-  const sale = await saleNamed(ports.clickhouse, work, input);
+  const sale = await saleNamed(ports.clickhouse, work, { ...input, withHeldRefunds: true });
   const { client_id, subject, lines } = sale;
   const credit = { partner_id: null, campaign_id: null };
   await checkCredit(work.tx, client_id, credit);

@@ -1,6 +1,6 @@
 // Finds the events that belong to the id of an order or of a batch.
 import type { Pool } from "pg";
-import { orderIdOf } from "../../../domain/ids.ts";
+import { spellingsOf } from "../../../domain/ids.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { bind, cond, count, readRows, scopeOf, text } from "../../../infra/clickhouse/query.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -28,7 +28,7 @@ export const eventsOfOrder = (
     async (tx) => {
       const { rows } = await tx.query<EventOfOrder>(sql`
         select client_id, event_id, t, occurred_at as at from product_sales
-        where client_id = any (${clientIds}::int[]) and order_id = ${orderIdOf(orderId)}
+        where client_id = any (${clientIds}::int[]) and order_id = any (${spellingsOf(orderId)}::text[])
         order by client_id, occurred_at, event_id limit ${MOST_EVENTS}`);
       return rows;
     },

@@ -106,7 +106,7 @@ const decisionOf = (version: Version) => ({
 type Money = Pick<Explanation, "conversions" | "commissions" | "entries">;
 
 const aboutMoney = ({ conversions, commissions, entries }: Money) => ({
-  conversions: conversions.map(({ conversion_id: id, value_minor, refunded_minor, ...one }) => ({
+  conversions: conversions.map(({ conversion_id: id, value_minor, refunded_minor, is_opened_again: _, ...one }) => ({
     ...one,
     id,
     value: toDecimal(value_minor, one.currency),

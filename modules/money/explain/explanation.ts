@@ -4,7 +4,7 @@ import type pg from "pg";
 import { type Contract, type Reference, type Rule, reference } from "../../../domain/reference/reference.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../../infra/clickhouse/query.ts";
-import { orderKeyOf } from "../../../processors/attribute/claims.ts";
+import { keysOfEvent } from "../../../processors/attribute/claims.ts";
 import type { OrderState } from "../../../processors/settle/order.ts";
 import { waitingOf } from "../../../processors/settle/waiting-items.ts";
 import type { Candidate, EventReceived, FraudReason } from "../../../schemas/generated.ts";
@@ -32,8 +32,16 @@ interface LineState {
   readonly review: string | null;
   readonly conversion_id: string | null;
   readonly copies: number;
+  /** The copy whose amount counts, and when it happened. Null: the first copy's does. */
+  readonly money_from: { readonly event_id: string; readonly at: number } | null;
+  /** The total that was merged into the lines of the order, because they come to it. */
+  readonly total_from: string | null;
+  /** A person kept this total, or this line against a total. */
+  readonly stands: boolean;
   /** When the sale arrived. A decision writes the event again, and that row is younger. */
   readonly received_at: number;
+  /** Whose time dates its money, and why not the event's. Null: not judged, it is the event's. */
+  readonly dated: { readonly at: number; readonly by: string; readonly because: string | null } | null;
 }
 export interface Explanation {
   readonly client: { readonly client_id: number; readonly slug: string; readonly name: string };
@@ -49,6 +57,8 @@ export interface Explanation {
     readonly lines: readonly LineState[];
     /** Refunds that arrived before any line of theirs. */
     readonly waiting_refunds: number;
+    /** Refunds whose currency no line of theirs has. */
+    readonly refunds_in_other_currency: number;
     /**
      * The amount by which refunds exceed the order, once its lines are complete; it is deducted
      * from no partner.
@@ -98,8 +108,12 @@ export const explainRemains = async (
   const found = await salesCalled(pool, clientIds, eventNames(id, clientIds));
   return Promise.all(
     found.map(async ({ client_id, event_id, order_id }) => {
-      const { order: _, ...money } = await moneyOf(pool, {
-        ...{ clientId: client_id, eventIds: [event_id], orderKey: `o:${order_id ?? ""}`, isRefund: false },
+      const {
+        order: _,
+        orderKey: __,
+        ...money
+      } = await moneyOf(pool, {
+        ...{ clientId: client_id, eventIds: [event_id], orderKeys: [`o:${order_id ?? ""}`], isRefund: false },
       });
       return { client_id, event_id, order_id, ...money };
     }),
@@ -139,10 +153,10 @@ const explanationOf = async (
   // The store has merged away some older versions, so each remaining one describes only itself.
   const newest = rows[0]!;
   const at = Math.min(newest.ts, newest.received_at);
-  const orderKey = orderKeyOf({ ...newest, client_id: clientId, value_minor: null } as unknown as EventReceived);
+  const orderKeys = keysOfEvent({ ...newest, client_id: clientId, value_minor: null } as unknown as EventReceived);
   const isRefund = newest.t === "refund";
   const eventIds = [newest.event_id, ...(newest.merged_into === null ? [] : [newest.merged_into])];
-  const money = await moneyOf(pool, { clientId, eventIds, orderKey, isRefund });
+  const money = await moneyOf(pool, { clientId, eventIds, orderKeys, isRefund });
   const copies = await copiesOf(clickhouse, scopeOf(clientId), newest.event_id);
   const versions = rows.map(({ candidates, fraud_reasons, ...row }) => ({
     ...row,
@@ -160,7 +174,7 @@ const explanationOf = async (
     at,
     versions,
     copies,
-    order: money.order === null ? null : orderStateOf(orderKey, money.order),
+    order: money.order === null ? null : orderStateOf(money.orderKey, money.order),
     conversions: money.conversions,
     entries: money.entries,
     commissions: money.commissions,
@@ -176,7 +190,7 @@ const explanationOf = async (
         when,
         credits,
       })),
-    contracts: contractsOf(clientId, money, then),
+    contracts: contractsOf(clientId, money, (at) => known.at(at, newest.received_at)),
     ...namesOf(versions, money.conversions, money.entries, now),
   };
 };
@@ -184,11 +198,14 @@ const explanationOf = async (
 const ruleIdsIn = (candidates: readonly Candidate[]): readonly number[] =>
   candidates.filter(({ method }) => method === "rule").map(({ reference: id }) => Number(id));
 
+const OTHER_CURRENCY = "other_currency";
+
 const orderStateOf = (order_key: string, state: OrderState): Explanation["order"] => {
   const waiting = waitingOf(state, Date.now());
   return {
     order_key,
-    waiting_refunds: waiting.filter(({ kind }) => kind === "refund").length,
+    waiting_refunds: waiting.filter(({ kind, reason }) => kind === "refund" && reason !== OTHER_CURRENCY).length,
+    refunds_in_other_currency: waiting.filter(({ reason }) => reason === OTHER_CURRENCY).length,
     void_refunds: waiting
       .filter(({ kind }) => kind === "void")
       .map(({ currency, amount_minor }) => ({ currency, amount_minor })),
@@ -203,7 +220,11 @@ const orderStateOf = (order_key: string, state: OrderState): Explanation["order"
       review: line.review,
       conversion_id: line.conversion_id,
       copies: line.copies,
+      money_from: line.money_from,
+      total_from: line.total_from,
+      stands: line.stands,
       received_at: line.received_at,
+      dated: line.dated === null ? null : { at: line.at, by: line.dated.by, because: line.dated.because },
     })),
   };
 };
@@ -212,10 +233,15 @@ const orderStateOf = (order_key: string, state: OrderState): Explanation["order"
 const contractsOf = (
   client_id: number,
   money: { readonly conversions: readonly ConversionOf[]; readonly entries: readonly EntryOf[] },
-  then: ReturnType<Reference["at"]>,
+  then: (at: number) => ReturnType<Reference["at"]>,
 ) => {
   const found = money.conversions.map((one) =>
-    then.contract({ client_id, partner_id: one.partner_id, segment: one.segment, event_type: one.event_type }),
+    then(one.occurred_at).contract({
+      client_id,
+      partner_id: one.partner_id,
+      segment: one.segment,
+      event_type: one.event_type,
+    }),
   );
   const named = new Set(money.entries.map(({ contract_id }) => contract_id));
   const byId = new Map(

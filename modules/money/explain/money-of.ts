@@ -3,11 +3,12 @@
 
 import type { Pool } from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
-import type { OrderState } from "../../../processors/settle/order.ts";
+import { linesIn, type OrderState } from "../../../processors/settle/order.ts";
 import type { StoredConversion } from "../../../sinks/conversions/table.ts";
 import type { StoredCommission, StoredEntry } from "../../../sinks/ledger/table.ts";
 import type { StoredSale } from "../../../sinks/product-sales/table.ts";
 import { rememberedOrders } from "../orders/remembered-orders.ts";
+import { inTime } from "./in-time.ts";
 
 const conversionParts = [
   "conversion_id",
@@ -65,7 +66,10 @@ const commissionParts = [
   "month",
   "payable_from",
 ] as const;
-export type ConversionOf = Pick<StoredConversion, (typeof conversionParts)[number]>;
+export type ConversionOf = Pick<StoredConversion, (typeof conversionParts)[number]> & {
+  /** The claim that closed it opened another one of the same line: nothing was given back. */
+  readonly is_opened_again: boolean;
+};
 export type EntryOf = Pick<StoredEntry, (typeof entryParts)[number]> & {
   readonly lines: readonly { readonly account: string; readonly amount_minor: string }[];
 };
@@ -76,6 +80,8 @@ export interface MoneyOf {
   readonly commissions: readonly CommissionOf[];
   /** The order as settle remembers it; null if settle never read it. */
   readonly order: OrderState | null;
+  /** The key under which it is remembered, or would be. */
+  readonly orderKey: string;
 }
 
 const conversionsOf = `
@@ -88,38 +94,53 @@ select ${entryParts.join(", ")},
     order by line.line)
     from ledger_lines as line where line.client_id = entry.client_id and line.entry_id = entry.entry_id), '[]') as lines
 from ledger_entries as entry where conversion_id = any ($1)
-order by conversion_id, conversion_version, reason is not distinct from 'order_line_left', entry_id`;
+order by conversion_id, conversion_version, coalesce(reason, '') in ('order_line_left', 'first_sale_moved'), entry_id`;
 const commissionsOf = `
 select ${commissionParts.join(", ")} from commissions
 where client_id = $1 and conversion_id = any ($2) order by conversion_id`;
 
-/** The event and the order that are looked up (`orderKey` as in processors/attribute/claims.ts). */
+/** The event and the order that are looked up (the keys as in processors/attribute/claims.ts). */
 export interface MoneyQuestion {
   readonly clientId: number;
   /** The event, and the one that it is a copy of. */
   readonly eventIds: readonly string[];
-  readonly orderKey: string;
+  readonly orderKeys: readonly string[];
   /** A refund concerns lines that other events have made. */
   readonly isRefund: boolean;
 }
 
 /** Read in one snapshot. */
-export const moneyOf = (pool: Pool, { clientId, eventIds, orderKey, isRefund }: MoneyQuestion): Promise<MoneyOf> =>
+export const moneyOf = (pool: Pool, { clientId, eventIds, orderKeys, isRefund }: MoneyQuestion): Promise<MoneyOf> =>
   transaction(
     pool,
     [clientId],
     async (tx) => {
-      const key = `${clientId}:${orderKey}`;
-      const order = (await rememberedOrders(tx, [key])).get(key) ?? null;
+      const keys = orderKeys.map((key) => `${clientId}:${key}`);
+      const known = await rememberedOrders(tx, keys);
+      const n = Math.max(
+        0,
+        keys.findIndex((key) => known.has(key)),
+      );
+      const order = known.get(keys[n]!) ?? null;
       const sales = isRefund ? (order?.lines ?? []).map(({ event_id }) => event_id) : [];
-      const { rows: conversions } = await tx.query<ConversionOf>(conversionsOf, [clientId, [...eventIds, ...sales]]);
+      const { rows: conversions } = await tx.query<Omit<ConversionOf, "is_opened_again">>(conversionsOf, [
+        clientId,
+        [...eventIds, ...sales],
+      ]);
       const ids = conversions.map(({ conversion_id }) => conversion_id);
       const { rows: entries } = await tx.query<EntryOf>(entriesOf, [ids]);
       const { rows: commissions } = await tx.query<CommissionOf>(commissionsOf, [clientId, ids]);
-      return { conversions, entries, commissions, order };
+      const inOrder = inTime(conversions, mostChangesIn(order));
+      return { conversions: inOrder, entries, commissions, order, orderKey: orderKeys[n]! };
     },
     { isReadOnly: true },
   );
+
+/** A claim changes a line at most twice, and there is room for its second copies. */
+const CHANGES_OF_A_LINE = 2;
+/** How many changes a claim of the order makes at most. */
+export const mostChangesIn = (order: OrderState | null): number =>
+  CHANGES_OF_A_LINE * ((order === null ? 0 : linesIn(order)) + 1);
 
 /** Returns the given events that are stored as sales. */
 export const salesCalled = (
@@ -140,16 +161,4 @@ export const salesCalled = (
           order by client_id`)
       ).rows,
     { isReadOnly: true },
-  );
-
-/** Returns every client, to find an event whose client is not known. */
-export const allClients = (pool: Pool): Promise<readonly number[]> =>
-  transaction(
-    pool,
-    null,
-    async (tx) =>
-      (await tx.query<{ client_id: number }>("select distinct client_id from clients order by 1")).rows.map(
-        (row) => row.client_id,
-      ),
-    { role: "tributary_reference", isReadOnly: true },
   );

@@ -13,7 +13,16 @@ import type { Finding } from "./findings.ts";
 export interface FlaggedConversion {
   readonly event: Pick<
     EventReceived,
-    "event_id" | "t" | "order_id" | "product_id" | "did" | "source" | "dedup_key" | "lead_key" | "sale_hash"
+    | "event_id"
+    | "t"
+    | "order_id"
+    | "product_id"
+    | "did"
+    | "source"
+    | "dedup_key"
+    | "lead_key"
+    | "sale_hash"
+    | "warnings"
   >;
   readonly partner_id: number;
   /** Time from the click to the conversion. */

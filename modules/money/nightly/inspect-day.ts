@@ -119,7 +119,8 @@ const conversionsOf = async (
     from: "events_current",
     columns: {
       ...pickColumns(eventReads, "event_id", "t", "order_id", "product_id", "did", "source"),
-      ...pickColumns(eventReads, "dedup_key", "lead_key", "sale_hash", "fraud_reasons", "value_minor", "currency"),
+      ...pickColumns(eventReads, "dedup_key", "lead_key", "sale_hash", "warnings", "fraud_reasons"),
+      ...pickColumns(eventReads, "value_minor", "currency"),
       // Never null here, because `byClick` requires a partner.
       partner_id: count("partner_id"),
       elapsed_ms: count(elapsed),

@@ -2,7 +2,7 @@
 import { pageEventId, sentEventId } from "../../../domain/ids.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../../infra/clickhouse/query.ts";
-import { ownersOf, type Times } from "../../../sinks/analytics/reads.ts";
+import { eventsOfPages, ownersOf, type Times } from "../../../sinks/analytics/reads.ts";
 
 export interface EventName {
   readonly client_id: number;
@@ -11,8 +11,9 @@ export interface EventName {
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * The possible ids of an event: for each client the id derived from the sender's id, that of a page
- * with the same one, then the log's own id.
+ * The ids of an event that can be computed: for each client the id derived from the sender's id,
+ * that of a page's view with the same one, then the log's own id. Ids of conversions of pages are
+ * looked up.
  */
 export const eventNames = (id: string, clientIds: readonly number[]): readonly EventName[] =>
   clientIds.flatMap((client_id) =>
@@ -22,8 +23,9 @@ export const eventNames = (id: string, clientIds: readonly number[]): readonly E
   );
 
 /**
- * The stored event with that id for each client that has one, including copies, with its times; the
- * sender's id has precedence. Empty if no such event was sent, or if it is not stored yet.
+ * The stored event with that id for each client that has one, including copies, with its times. The
+ * sender's id has precedence, and among the events of pages with it a conversion. Empty if no such
+ * event was sent, or if it is not stored yet.
  */
 export const storedAs = async (
   clickhouse: Clickhouse,
@@ -34,12 +36,19 @@ export const storedAs = async (
   const names = eventNames(id, clientIds);
   const eventIds = [...new Set(names.map(({ event_id }) => event_id))];
   const stored = await ownersOf(clickhouse, scopeOf(...clientIds), eventIds);
+  const isSure = (clientId: number): boolean =>
+    stored.some(
+      ({ client_id, event_id }) =>
+        client_id === clientId && (event_id === id || event_id === sentEventId(clientId, id)),
+    );
+  const unsure = clientIds.filter((clientId) => !isSure(clientId));
+  const ofPages = unsure.length === 0 ? [] : await eventsOfPages(clickhouse, scopeOf(...unsure), [id]);
   const storedOf = ({ client_id, event_id }: EventName) =>
     stored.filter((one) => one.client_id === client_id && one.event_id === event_id);
   return clientIds.flatMap((clientId) =>
-    names
-      .filter(({ client_id }) => client_id === clientId)
-      .flatMap(storedOf)
-      .slice(0, 1),
+    [
+      ...ofPages.filter(({ client_id }) => client_id === clientId),
+      ...names.filter(({ client_id }) => client_id === clientId).flatMap(storedOf),
+    ].slice(0, 1),
   );
 };

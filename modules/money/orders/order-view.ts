@@ -1,9 +1,10 @@
 // One order as the platform API answers it: its lines, copies, refunds, and the decisions of people
 // about it.
 import type { PoolClient } from "pg";
-import { orderIdOf } from "../../../domain/ids.ts";
+import { spellingsOf } from "../../../domain/ids.ts";
 import { toDecimal } from "../../../domain/money.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
+import { larger, smaller } from "../../../processors/commission/worth.ts";
 import { missing } from "../../base/refusal.ts";
 import type { ScopedRead } from "../../base/work.ts";
 import { monthText } from "../../catalog/budgets/pace.ts";
@@ -61,11 +62,12 @@ const placeOf = async (tx: PoolClient, clients: readonly number[], { id, client_
     const [client] = await clientsOf(named.order_id, named.client_id);
     if (client !== undefined) return { client_id: client, order_id: named.order_id };
   }
-  const order_id = orderIdOf(id);
-  const found = await clientsOf(order_id, client_id);
-  if (found.length > 1) throw severalClients("that order");
-  if (found[0] === undefined) throw missing();
-  return { client_id: found[0], order_id };
+  for (const order_id of spellingsOf(id)) {
+    const found = await clientsOf(order_id, client_id);
+    if (found.length > 1) throw severalClients("that order");
+    if (found[0] !== undefined) return { client_id: found[0], order_id };
+  }
+  throw missing();
 };
 
 const shownOrder = (
@@ -97,14 +99,34 @@ const shownOrder = (
 
 const sumsIn = (lines: readonly RowOfOrder[], currency: string) => {
   const own = lines.filter((line) => (line.currency ?? USUAL_CURRENCY) === currency);
-  const gross = own.reduce((sum, one) => sum + (one.value_minor ?? 0n), 0n);
-  const refunded = own.reduce((sum, one) => sum + (one.refunded_minor ?? 0n), 0n);
+  const names = [...new Set(own.map(nameOf))];
+  const sums = names.map((name) => countedOnce(own.filter((line) => nameOf(line) === name)));
+  const gross = sums.reduce((sum, one) => sum + one.gross, 0n);
+  const refunded = sums.reduce((sum, one) => sum + one.refunded, 0n);
   return {
     currency,
     gross: toDecimal(gross, currency),
     refunded: toDecimal(refunded, currency),
     net: toDecimal(gross - refunded, currency),
+    disputed_total: sums.some(({ isDisputed }) => isDisputed),
   };
+};
+
+/** A custom event has lines, and a total, of its own. */
+const nameOf = ({ t }: RowOfOrder): string => (t === "ext_purchase" ? "purchase" : t);
+
+/**
+ * A total and lines of another worth count as the larger of both, as `tributary report` counts them
+ * (docs/design/money.md, rule 28). What was given back of both is taken from it.
+ */
+const countedOnce = (lines: readonly RowOfOrder[]) => {
+  const worth = (some: readonly RowOfOrder[]): bigint => some.reduce((sum, one) => sum + (one.value_minor ?? 0n), 0n);
+  const totals = lines.filter(({ product_id }) => product_id === null);
+  const isDisputed = totals.length > 0 && totals.length < lines.length;
+  const back = lines.reduce((sum, one) => sum + (one.refunded_minor ?? 0n), 0n);
+  if (!isDisputed) return { gross: worth(lines), refunded: back, isDisputed };
+  const gross = larger(worth(totals), worth(lines) - worth(totals));
+  return { gross, refunded: smaller(back, gross), isDisputed };
 };
 
 const shownCopy = ({ event_id, merged_into }: RowOfOrder, event: SoldEvent | undefined) => ({

@@ -14,7 +14,7 @@ interface SoldEventId {
   readonly event_id: string;
 }
 export interface SoldEventName extends SoldEventId {
-  /** The earlier of the sender's time and the receipt; undefined: any time. */
+  /** The time of the sale in reports; undefined: any time. */
   readonly occurred_at?: UnixMs | undefined;
 }
 export interface SoldEvent extends SoldEventId {
@@ -61,8 +61,22 @@ const timesOf = (events: readonly SoldEventName[]): readonly Condition[] => {
   return [between({ first: Math.min(...times), last: Math.max(...times) + AHEAD_MS })];
 };
 
-/** The valid version of each event by `soldEvent`, including copies. */
+/**
+ * The valid version of each event by `soldEvent`, including copies. Nearly all have their sender's
+ * time, so the few whose money was dated otherwise are asked for again, at any time.
+ */
 export const soldEvents = async (
+  clickhouse: Clickhouse,
+  events: readonly SoldEventName[],
+): Promise<ReadonlyMap<string, SoldEvent>> => {
+  const found = await soldEventsAt(clickhouse, events);
+  const others = events.filter((one) => one.occurred_at !== undefined && soldEvent(found, one) === undefined);
+  if (others.length === 0) return found;
+  const atAnyTime = others.map(({ client_id, event_id }) => ({ client_id, event_id }));
+  return new Map([...found, ...(await soldEventsAt(clickhouse, atAnyTime))]);
+};
+
+const soldEventsAt = async (
   clickhouse: Clickhouse,
   events: readonly SoldEventName[],
 ): Promise<ReadonlyMap<string, SoldEvent>> => {

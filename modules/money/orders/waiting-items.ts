@@ -86,7 +86,7 @@ export async function* waitingOrders(pool: Pool, now: number, scan: Scan = {}): 
     for (const one of waitingOf(state, now)) yield { ...of, ...one };
 }
 
-const KINDS = ["refund", "decision", "held", "void"] as const;
+const KINDS = ["refund", "refund_twice", "decision", "held", "void"] as const;
 
 export const countWaiting = async (
   pool: Pool,

@@ -57,7 +57,10 @@ const saidBy = ({
   reason,
   now,
   recalculates = true,
-}: DecisionInput): Omit<Decision, "scope" | "decision_id" | "kind" | "review" | "overrides" | "claimed_by"> => ({
+}: DecisionInput): Omit<
+  Decision,
+  "scope" | "decision_id" | "kind" | "review" | "overrides" | "claimed_by" | "keep" | "withdraws"
+> => ({
   actor,
   partner_id: null,
   campaign_id: null,

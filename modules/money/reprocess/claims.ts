@@ -1,8 +1,10 @@
 // Holds the claims about the orders of a window from the topic `claims`: read once, kept as bytes,
 // decoded on use.
+import { keysOfEvent } from "../../../processors/attribute/claims.ts";
 import { MERGE_WINDOW_MS } from "../../../processors/settle/merge-copy.ts";
-import type { Claim, Enrichment, EventAttributed, Fraud } from "../../../schemas/generated.ts";
+import type { Claim, Enrichment, EventAttributed, EventReceived, Fraud } from "../../../schemas/generated.ts";
 import type { Position, Recorded } from "../../../stream/flow.ts";
+import { takenName } from "../../../stream/memory/taken-ids.ts";
 import { topics } from "../../../topics.ts";
 import { type ReprocessPorts, type ReprocessSettings, TooMuch } from "./ports.ts";
 import { decoded } from "./read-window.ts";
@@ -26,15 +28,27 @@ export interface Claims {
    * undefined when the event is no conversion of a kept order.
    */
   readonly rowOf: (eventId: string) => EventAttributed | undefined;
+  /** Whether the event is of the order that was settled under its id: another may bear it too. */
+  readonly isSettled: (event: EventReceived) => boolean;
 }
 
 /** Allowance for the difference between the clocks of the log and of the receiving edge. */
 const SKEW_MS = 60_000;
 
+/** A claim is recorded when settle reads it, so no record is older than the claims near it. */
+const readTaken = async (ports: ReprocessPorts, { from, clientId }: ReprocessSettings): Promise<Set<string>> => {
+  const taken = new Set<string>();
+  const since = from - MERGE_WINDOW_MS - SKEW_MS;
+  await ports.span(topics.claimsTaken, { from: since, until: null }, async (batch) => {
+    for (const { event } of await decoded(topics.claimsTaken, batch, ports, clientId)) taken.add(takenName(event));
+  });
+  return taken;
+};
+
 /**
  * Copies of one sale merge within 48 h of each other. So a line whose first copy lies in the window
- * depends only on conversions received at most 48 h around it, and on decisions up to now. Refunds
- * are left out because they never change who is credited.
+ * depends only on conversions received at most 48 h around it, and on decisions and refunds up to
+ * now: what was wholly given back holds no other line.
  */
 export const readClaims = async (ports: ReprocessPorts, settings: ReprocessSettings): Promise<Claims> => {
   const from = settings.from - MERGE_WINDOW_MS;
@@ -42,6 +56,7 @@ export const readClaims = async (ports: ReprocessPorts, settings: ReprocessSetti
   const orders = new Map<string, { client_id: number; order_key: string; claims: KeptClaim[] }>();
   const conversions = new Map<string, KeptClaim>();
   const found = new Map<string, { readonly enrichment: Enrichment; readonly fraud: Fraud }>();
+  const taken = await readTaken(ports, settings);
   let kept = 0;
   const keep = (key: string, { data, position }: Recorded<Claim>, value: Buffer): KeptClaim => {
     kept += 1;
@@ -56,6 +71,7 @@ export const readClaims = async (ports: ReprocessPorts, settings: ReprocessSetti
   await ports.span(topics.claims, { from: from - SKEW_MS, until: null }, async (batch) => {
     for (const { event, source } of await decoded(topics.claims, batch, ports, settings.clientId)) {
       const { data, receivedAt, key } = event;
+      if (taken.has(takenName(event))) continue;
       if (data.kind === "conversion") {
         const isNear = receivedAt >= from && receivedAt < to;
         if ((isNear || orders.has(key)) && !conversions.has(event.id))
@@ -65,13 +81,17 @@ export const readClaims = async (ports: ReprocessPorts, settings: ReprocessSetti
         const { kind, scope } = data.decision;
         const { event: about, enrichment, fraud } = data.attributed;
         if (kind === "reprocess" && scope === "line") found.set(about.event_id, { enrichment, fraud });
-      }
+      } else if (data.kind === "refund" && orders.has(key)) keep(key, event, source.value!);
     }
   });
   const decode = ({ value, position }: KeptClaim): Recorded<Claim> => ports.wire.decode(topics.claims, value, position);
   return {
     orders,
     decode,
+    isSettled: (event) => {
+      const one = conversions.get(event.event_id);
+      return one !== undefined && keysOfEvent(event).includes(decode(one).data.order_key);
+    },
     rowOf: (eventId) => {
       const one = conversions.get(eventId);
       return one === undefined ? undefined : { ...decode(one).data.attributed, ...found.get(eventId) };

@@ -1,10 +1,13 @@
 // Collects what today's stages make of each event, compares it with the stored row and counts.
 
 import { orderKeyOf } from "../../../processors/attribute/claims.ts";
+import { rowOfCopy } from "../../../processors/settle/merge-copy.ts";
+import { UNDONE, undoneRow } from "../../../processors/settle/undo/undone-row.ts";
 import type { Claim, EventAttributed } from "../../../schemas/generated.ts";
 import type { Recorded } from "../../../stream/flow.ts";
 import { topics } from "../../../topics.ts";
 import { type Change, changeOf, type DecisionInput } from "./changes.ts";
+import type { Claims } from "./claims.ts";
 import { changedParts, withStanding } from "./compare.ts";
 import { type LatestRow, type ReprocessPorts, type ReprocessSettings, TooMuch } from "./ports.ts";
 import type { ShadowOutput } from "./shadow.ts";
@@ -43,10 +46,17 @@ type Counting = { -readonly [Name in keyof RecomputedCounts]: number };
 export interface StoredRows {
   readonly claimed: ReadonlyMap<string, EventAttributed>;
   readonly standing: ReadonlyMap<string, LatestRow>;
+  readonly isSettled: Claims["isSettled"];
 }
 
 export const isReceivedIn = ({ receivedAt }: Recorded<unknown>, { from, to }: ReprocessSettings): boolean =>
   receivedAt >= from && receivedAt < to;
+
+/** Today's row of a refund that settle found to be a copy, or that an undo has withdrawn. */
+const asSettled = (row: EventAttributed, { merged_into: into, credit }: LatestRow): EventAttributed => {
+  if (into === null) return row;
+  return credit.reason === UNDONE ? undoneRow(row, row.version, into) : rowOfCopy(row, into);
+};
 
 /**
  * Returns the change of an event that is no line of an order; null if its stored row stays the
@@ -59,7 +69,7 @@ const changeOfEvent = (
   deciding: DecisionInput,
 ): Change | "decided" | null => {
   const today = {
-    ...withStanding(standing, made.data, stage),
+    ...withStanding(standing, asSettled(made.data, standing), stage),
     version: standing.version,
     merged_into: standing.merged_into,
   };
@@ -110,9 +120,11 @@ export const openOutcomes = (
     if (changes.size > limits.changes) throw new TooMuch("events that would change", limits.changes);
   };
   /** Keeps today's row of a settled conversion, and compares or counts every other event. */
-  const take = (output: ShadowOutput, { claimed, standing }: StoredRows): void => {
+  const take = (output: ShadowOutput, { claimed, standing, isSettled }: StoredRows): void => {
     const { row, isConversion } = rowIn(output);
     const isClaimed = claimed.has(row.id);
+    // A dead letter: the id is that of a sale of another order.
+    if (isClaimed && output.topic === topics.claims && !isSettled(row.data.event)) return;
     const stands = standing.get(row.id);
     if (isConversion && isClaimed) conversions.keep(row);
     else if (!isReceivedIn(row, settings)) return;

@@ -88,7 +88,7 @@ const storedRows = async (
     }),
   );
   const others = events.filter((event) => isReceivedIn(event, settings) && !claimed.has(event.id));
-  return { claimed, standing: await standingOf(others, ports) };
+  return { claimed, standing: await standingOf(others, ports), isSettled: claims.isSettled };
 };
 
 export const recompute = async (

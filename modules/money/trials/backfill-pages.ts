@@ -1,55 +1,22 @@
 // Decides about the pages of a backfill, and stores the progress for the process that continues it.
 import { hit } from "#failpoint";
 import type { HistoryPlace } from "../../../sinks/analytics/history.ts";
-import type { UnixMs } from "../../../stream/flow.ts";
 import type { Change } from "../reprocess/changes.ts";
-import { isClosed } from "../reprocess/difference.ts";
 import { answersTo, produceChanges, type WritePorts } from "../reprocess/write.ts";
+import type { Fate } from "./choose-decisions.ts";
 import type { Page } from "./evaluate.ts";
 import { type Booking, type KeptSummary, openSummary } from "./summary.ts";
 
-/**
- * Returns the decisions that would move money, and the decisions that would move it in a closed
- * month.
- */
-const movesIn = ({ entries }: Page, now: UnixMs) => {
-  const sums = new Map<string, { readonly decision_id: string; readonly isClosed: boolean; minor: bigint }>();
-  for (const { entry, decision_id } of entries) {
-    const { partner_id, year, month, currency, amount_minor } = entry;
-    const key = `${decision_id} ${partner_id} ${year} ${month} ${currency}`;
-    const known = sums.get(key) ?? { decision_id, isClosed: isClosed(year, month, now), minor: 0n };
-    known.minor += amount_minor;
-    sums.set(key, known);
-  }
-  const moves = [...sums.values()].filter(({ minor }) => minor !== 0n);
+/** The changes of a page to write, and how many are left. */
+const chosenIn = ({ matches }: Page) => {
+  const of = (fate: Fate) => matches.filter((one) => one.fate === fate);
   return {
-    moving: new Set(moves.map(({ decision_id }) => decision_id)),
-    inClosed: new Set(moves.flatMap((one) => (one.isClosed ? one.decision_id : []))),
+    changes: of("sent").flatMap(({ change }) => change ?? []),
+    left_to_recalc: of("left_to_recalc").length,
+    left_in_closed_months: of("left_in_closed_months").length,
   };
 };
-
-interface ChosenChanges {
-  readonly changes: readonly Change[];
-  readonly left_to_recalc: number;
-  readonly left_in_closed_months: number;
-}
-
-/**
- * Selects the changes to write. The books of a closed month are never changed, and booking an
- * unchanged credit again must move money.
- */
-const chosenIn = (page: Page, trigger_recalc: boolean, now: UnixMs): ChosenChanges => {
-  const { moving, inClosed } = movesIn(page, now);
-  const changes: Change[] = [];
-  const left = { left_to_recalc: 0, left_in_closed_months: 0 };
-  for (const { change, isAgain, isHeld } of page.matches) {
-    if (change === undefined || (isAgain && !(trigger_recalc && moving.has(change.decision_id)))) continue;
-    if (trigger_recalc && inClosed.has(change.decision_id)) left.left_in_closed_months += 1;
-    else if (!trigger_recalc && isHeld) left.left_to_recalc += 1;
-    else changes.push(change);
-  }
-  return { changes, ...left };
-};
+type ChosenChanges = ReturnType<typeof chosenIn>;
 
 /** The decisions of a page, and the bookings of each. */
 interface BegunPage {
@@ -93,10 +60,9 @@ const sumOf = (written: Counts, more: Partial<Counts>): Counts => {
 /** The decisions of a page that will be written; with recalculation also the bookings of each. */
 const begunOf = (page: Page, changes: readonly Change[], trigger_recalc: boolean): BegunPage => {
   const ids = changes.map(({ decision_id }) => decision_id);
-  const isMeant = new Set(ids);
   const books = page.entries.flatMap(({ entry, decision_id }) => {
     const { partner_id, year, month, currency, segment, amount_minor } = entry;
-    if (!trigger_recalc || !isMeant.has(decision_id)) return [];
+    if (!trigger_recalc) return [];
     return { decision_id, partner_id, year, month, currency, segment, amount_minor: amount_minor.toString() };
   });
   return { ids, books };
@@ -120,7 +86,6 @@ const writeDecisions = async (ports: WritePorts, changes: readonly Change[], ids
 
 interface Paging {
   readonly trigger_recalc: boolean;
-  readonly now: UnixMs;
   readonly left: BackfillCheckpoint | undefined;
   /** Events processed in earlier passes. */
   readonly done: number;
@@ -132,7 +97,7 @@ interface Paging {
  */
 export const openPages = (
   ports: WritePorts,
-  { trigger_recalc, now, left, done: before }: Paging,
+  { trigger_recalc, left, done: before }: Paging,
   keep: (done: number, left: BackfillCheckpoint) => Promise<void>,
 ) => {
   const summary = openSummary(left?.summary);
@@ -158,7 +123,7 @@ export const openPages = (
     found: () => summary.result(),
     after: (): HistoryPlace | null => after,
     take: async (page: Page): Promise<void> => {
-      const chosen = chosenIn(page, trigger_recalc, now);
+      const chosen = chosenIn(page);
       const { ids, books } = begun ?? (await begin(page, chosen));
       const { applied, overtaken, waiting } = await writeDecisions(ports, chosen.changes, ids);
       hit("backfill-answered");

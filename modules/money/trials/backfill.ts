@@ -58,7 +58,7 @@ export const runBackfill = async (ports: BackfillPorts, job: TakenJob, report: R
   const { rule, window, trigger_recalc } = job.input as Backfill;
   const now = ports.clock();
   let total: number | null = null;
-  const going = { trigger_recalc, now, left: job.checkpoint ?? undefined, done: job.done };
+  const going = { trigger_recalc, left: job.checkpoint ?? undefined, done: job.done };
   const pages = openPages(ports, going, (done, checkpoint) => report({ done, total, checkpoint }));
   await report({ done: job.done, total });
   const pass = () =>

@@ -1,16 +1,18 @@
 // Tries a rule on stored events, oldest first, page by page: the credits it would make, the
 // decisions for them, and what these would book. Writes nothing.
 import { reference } from "../../../domain/reference/reference.ts";
-import { orderKeyOf } from "../../../processors/attribute/claims.ts";
+import { keysOfEvent, orderKeyOf } from "../../../processors/attribute/claims.ts";
 import { isLeftToRecalc } from "../../../processors/settle/decisions/reprocess.ts";
 import { DISPUTED, type Line, type OrderState, rowOf } from "../../../processors/settle/order.ts";
-import type { Credit, EventAttributed, LedgerEntry } from "../../../schemas/generated.ts";
+import type { Credit, EventAttributed } from "../../../schemas/generated.ts";
 import type { History, HistoryPlace, HistoryWindow, StoredEvent } from "../../../sinks/analytics/history.ts";
 import { type Change, changeOf, type DecisionInput, recreditOf } from "../reprocess/changes.ts";
 import { changedParts } from "../reprocess/compare.ts";
-import { claimsOf, rememberedOrders } from "../reprocess/lines.ts";
-import { entriesOf } from "../reprocess/money.ts";
+import type { BookedBy } from "../reprocess/money.ts";
+import { rememberedOrders } from "../reprocess/orders/lines.ts";
+import { holdingClaimsOf } from "../reprocess/orders/settle-again.ts";
 import type { ReprocessPorts } from "../reprocess/ports.ts";
+import { choosingDecisions, type Fate, type Period, type Proposal } from "./choose-decisions.ts";
 import { type RuleTrial, standsAgainstRules, type TriedRule, tryRule } from "./try-rule.ts";
 
 export interface EvaluationPorts extends Pick<ReprocessPorts, "topology" | "wire" | "memory" | "read" | "now"> {
@@ -33,19 +35,18 @@ export interface Match {
   /** The stored credit. */
   readonly before: Credit;
   readonly after: Credit;
-  /** Undefined if the event has the right credit already. */
+  /** The decision that makes it so. Undefined if nothing is to decide. */
   readonly change: Change | undefined;
-  /** True when the line earns, and the change would close its conversion and open another one. */
-  readonly isHeld: boolean;
-  /** True when the credit does not change and is booked again. */
-  readonly isAgain: boolean;
+  readonly fate: Fate;
 }
 export interface Page {
   readonly matches: readonly Match[];
   /** Matching events that another rule wins, counted by that rule. */
   readonly lostTo: ReadonlyMap<number, number>;
-  /** Ledger entries of the changes, with the decision of each. */
-  readonly entries: readonly { readonly entry: LedgerEntry; readonly decision_id: string }[];
+  /** Ledger entries of exactly the decisions that are sent, with the decision of each. */
+  readonly entries: readonly BookedBy[];
+  /** Where decisions that are left in closed months would have moved money. */
+  readonly closed: readonly Period[];
   /** Events of the window that were processed so far, and all of them. */
   readonly passed: number;
   readonly total: number;
@@ -76,8 +77,7 @@ export const evaluateRule = async (
   const { times, last, isCut } = await ports.history.end(client_id, window, MOST_EVENTS);
   if (last === undefined) return { evaluated: 0, truncated: false };
   const total = times.length;
-  const entries: { entry: LedgerEntry; decision_id: string }[] = [];
-  const book = entriesOf(ports, (entry, decision_id) => void entries.push({ entry, decision_id }));
+  const choose = choosingDecisions(ports, recalculates ?? true, ports.now);
   for (let after = begins; ; ) {
     const found = await ports.history.matching(client_id, window, {
       ...{ when: rule.when, rule_id, after: after ?? undefined, last, limit: PAGE },
@@ -86,21 +86,22 @@ export const evaluateRule = async (
       const one = tryRule(stored, rule, known);
       return one === null ? [] : [{ stored, ...one }];
     });
-    const matches = await matchesIn(ports, rule, tried, deciding);
-    entries.length = 0;
-    await book(matches.flatMap(({ change }) => (change?.scope === "line" ? change : [])));
+    const proposed = await matchesIn(ports, rule, tried, deciding);
+    const { fateOf, booked, closed } = await choose(proposed);
+    const matches = proposed.map((one) => ({ ...one, fate: fateOf(one) }));
     const lostTo = new Map<number, number>();
     for (const one of tried) if (one.lostTo !== null) lostTo.set(one.lostTo, (lostTo.get(one.lostTo) ?? 0) + 1);
     const [isLast, newest] = [found.length < PAGE, found.at(-1)];
     if (newest !== undefined) after = { ts: newest.event.ts, event_id: newest.event.event_id };
     const end = after;
     const passed = isLast ? total : times.filter((ts) => ts <= end!.ts).length;
-    const goesOn = await onPage({ matches, lostTo, entries: [...entries], passed, total, end });
+    const goesOn = await onPage({ matches, lostTo, entries: booked, closed, passed, total, end });
     if (isLast) return { evaluated: total, truncated: isCut };
     if (!goesOn) return { evaluated: passed, truncated: true };
   }
 };
 
+type ProposedMatch = Omit<Match, "fate"> & Proposal;
 type TriedEvent = RuleTrial & { readonly stored: StoredEvent };
 
 /** True when the rule gains the event, or loses one that it is credited with now. */
@@ -112,7 +113,7 @@ const matchesIn = async (
   rule: TriedRule,
   tried: readonly TriedEvent[],
   deciding: DecisionInput,
-): Promise<readonly Match[]> => {
+): Promise<readonly ProposedMatch[]> => {
   const concerned = tried.filter((one) => concerns(one, rule));
   const keys = [...new Set(concerned.flatMap(({ stored }) => keysOf(stored)).map((key) => `${rule.client_id}:${key}`))];
   const orders = new Map<string, OrderState>();
@@ -131,14 +132,7 @@ const matchesIn = async (
 /** Orders loaded in one round trip to the database. */
 const ORDERS_AT_ONCE = 200;
 
-/**
- * Returns the keys under which settle may know the event's order. A custom event that came before
- * its order counted stands by itself, under a key made of its event id.
- */
-const keysOf = ({ event }: StoredEvent): readonly string[] => {
-  const key = orderKeyOf(event);
-  return event.t === "custom" ? [key, `e:${event.event_id}`] : [key];
-};
+const keysOf = ({ event }: StoredEvent): readonly string[] => keysOfEvent(event);
 
 interface Place {
   readonly order_key: string;
@@ -154,7 +148,7 @@ const lineOf = (stored: StoredEvent, clientId: number, orders: ReadonlyMap<strin
   return undefined;
 };
 
-const eventMatch = ({ stored, credit }: TriedEvent, deciding: DecisionInput): Match => {
+const eventMatch = ({ stored, credit }: TriedEvent, deciding: DecisionInput): ProposedMatch => {
   const { event, enrichment, fraud, version, merged_into } = stored;
   const before: EventAttributed = {
     ...{ event, enrichment, fraud, credit: stored.credit, version, merged_into },
@@ -175,7 +169,7 @@ const lineMatch = (
   { order_key, line, order }: Place,
   isConcerned: ReadonlySet<string>,
   deciding: DecisionInput,
-): readonly Match[] => {
+): readonly ProposedMatch[] => {
   const before = rowOf(line);
   if (line.is_decided || standsAgainstRules(before.credit)) return [];
   const today: EventAttributed = { ...before, credit };
@@ -189,7 +183,7 @@ const lineMatch = (
   }
   const others = order.lines
     .filter(({ event_id }) => event_id !== line.event_id && !isConcerned.has(event_id))
-    .flatMap(claimsOf);
+    .flatMap(holdingClaimsOf);
   const isDisputed = credit.partner_id !== null && others.some((partner) => partner !== credit.partner_id);
   const review = line.review ?? (isDisputed ? DISPUTED : null);
   const change = changeOf(deciding, {

@@ -3,12 +3,10 @@
 import type { Credit, LedgerEntry } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { isClosed } from "../reprocess/difference.ts";
+import type { Period } from "./choose-decisions.ts";
 import type { Match, Page } from "./evaluate.ts";
 
-export interface Delta {
-  readonly partner_id: number;
-  readonly year: number;
-  readonly month: number;
+export interface Delta extends Period {
   readonly currency: string;
   readonly amount_minor: bigint;
 }
@@ -39,6 +37,8 @@ export interface Summary {
   readonly lostTo: readonly { readonly rule_id: number; readonly count: number }[];
   /** Months whose money would move. */
   readonly deltas: readonly Delta[];
+  /** Closed months whose money would have moved, and is left. */
+  readonly closed: readonly Period[];
   readonly bySegment: readonly SegmentDelta[];
 }
 
@@ -51,6 +51,8 @@ export interface KeptSummary {
   readonly types: readonly (readonly [string, number])[];
   readonly partners: readonly (readonly [number | null, number])[];
   readonly deltas: readonly (Omit<Delta, "amount_minor"> & { readonly amount_minor: string })[];
+  /** Absent in jobs that an earlier version began. */
+  readonly closed?: readonly Period[];
 }
 
 const MOST_SAMPLES = 20;
@@ -73,6 +75,7 @@ const sampleOf = ({ stored: { event, received_at }, before, after }: Match): Sam
 const counted = <Key>(counts: Map<Key, number>, key: Key, by = 1): void =>
   void counts.set(key, (counts.get(key) ?? 0) + by);
 
+const periodKeyOf = ({ partner_id, year, month }: Period): string => `${partner_id} ${year} ${month}`;
 const keyOf = ({ partner_id, year, month, currency }: Omit<Delta, "amount_minor">): string =>
   `${partner_id} ${year} ${month} ${currency}`;
 
@@ -84,6 +87,7 @@ export const openSummary = (before?: KeptSummary) => {
   const deltas = new Map<string, Delta>(
     before?.deltas.map((one) => [keyOf(one), { ...one, amount_minor: BigInt(one.amount_minor) }]),
   );
+  const closedMonths = new Map<string, Period>((before?.closed ?? []).map((one) => [periodKeyOf(one), one]));
   const segments = new Map<string, SegmentDelta>();
   const samples: Sample[] = [];
   let matched = before?.matched ?? 0;
@@ -98,7 +102,12 @@ export const openSummary = (before?: KeptSummary) => {
   };
   return {
     book,
-    add: ({ matches, lostTo: lost, entries }: Pick<Page, "matches" | "lostTo" | "entries">): void => {
+    add: ({
+      matches,
+      lostTo: lost,
+      entries,
+      closed,
+    }: Pick<Page, "matches" | "lostTo" | "entries" | "closed">): void => {
       for (const match of matches) {
         matched += 1;
         counted(types, match.stored.event.custom_name ?? match.stored.event.t);
@@ -107,10 +116,12 @@ export const openSummary = (before?: KeptSummary) => {
       }
       for (const [rule, count] of lost) counted(lostTo, rule, count);
       for (const { entry } of entries) book(entry);
+      for (const one of closed) closedMonths.set(periodKeyOf(one), one);
     },
     kept: (): KeptSummary => ({
       ...{ matched, types: [...types], partners: [...partners] },
       deltas: [...deltas.values()].map((one) => ({ ...one, amount_minor: one.amount_minor.toString() })),
+      closed: [...closedMonths.values()],
     }),
     result: (): Summary => ({
       matched,
@@ -123,23 +134,21 @@ export const openSummary = (before?: KeptSummary) => {
         .map(([rule_id, count]) => ({ rule_id, count }))
         .sort((a, b) => b.count - a.count || a.rule_id - b.rule_id),
       deltas: [...deltas.values()].filter(({ amount_minor }) => amount_minor !== 0n).sort(inOrder),
+      closed: [...closedMonths.values()],
       bySegment: [...segments.values()].filter(({ amount_minor }) => amount_minor !== 0n),
     }),
   };
 };
 
+const byPeriod = (a: Period, b: Period): number => a.partner_id - b.partner_id || a.year - b.year || a.month - b.month;
 const inOrder = (a: Delta, b: Delta): number =>
-  a.partner_id - b.partner_id ||
-  a.year - b.year ||
-  a.month - b.month ||
-  (a.currency < b.currency ? -1 : a.currency > b.currency ? 1 : 0);
+  byPeriod(a, b) || (a.currency < b.currency ? -1 : a.currency > b.currency ? 1 : 0);
 
-/** Each period once, with whether its month is closed at `now`. */
-export const periodsOf = ({ deltas }: Summary, now: UnixMs) => [
-  ...new Map(
-    deltas.map(({ partner_id, year, month }) => [
-      `${partner_id} ${year} ${month}`,
-      { partner_id, year, month, closed: isClosed(year, month, now) },
-    ]),
-  ).values(),
-];
+/**
+ * Each period once: those whose money moves, and the closed ones where it would have moved and is
+ * left.
+ */
+export const periodsOf = ({ deltas, closed }: Summary, now: UnixMs) =>
+  [...new Map([...deltas, ...closed].map((one) => [periodKeyOf(one), one])).values()]
+    .sort(byPeriod)
+    .map(({ partner_id, year, month }) => ({ partner_id, year, month, closed: isClosed(year, month, now) }));

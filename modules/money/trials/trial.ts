@@ -22,14 +22,21 @@ const shownSample = ({ value_minor, currency, ...sample }: Sample, ofClient: str
   currency: value_minor === null ? null : (currency ?? ofClient),
 });
 
+export interface AskedTrial {
+  readonly rule: TriedRule;
+  readonly window: EventWindow;
+  /** False: what a backfill would book that recalculates nothing, which moves no money. */
+  readonly recalculates: boolean;
+}
+
 /** Throws what its ports throw. */
-export const tryOnHistory = async (ports: TrialPorts, rule: TriedRule, window: EventWindow) => {
+export const tryOnHistory = async (ports: TrialPorts, { rule, window, recalculates }: AskedTrial) => {
   const { pool, now } = ports;
   const until = performance.now() + BOX_MS;
   const summary = openSummary();
   const { evaluated, truncated } = await evaluateRule(
     ports,
-    { rule, window, actor: "trial", reason: "tried on history" },
+    { rule, window, recalculates, actor: "trial", reason: "tried on history" },
     async (page) => {
       summary.add(page);
       return performance.now() < until;

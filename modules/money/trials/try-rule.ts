@@ -106,6 +106,7 @@ export const tryRule = (stored: StoredEvent, tried: TriedRule, known: Reference)
   };
   const outcome = attribute(input, noClicks, {
     reference: Object.assign(then, { rules: () => rules }),
+    referenceAtReceipt: then,
     clickOf: () => null,
     identityClick: null,
     referenceAsOf: null,

@@ -1,5 +1,5 @@
-// Undoes an import: goes through its rows page by page and takes back each sale that it brought,
-// with one decision for each.
+// Undoes an import: goes through its rows page by page and withdraws what each says of its order,
+// with one decision for each; then the same row in another file is a new event.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import { hit } from "#failpoint";
@@ -7,7 +7,8 @@ import { uuidOf } from "../../../domain/ids.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../../infra/clickhouse/query.ts";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
-import { type Line, rowOf } from "../../../processors/settle/order.ts";
+import { decisionOnLine } from "../../../processors/settle/decision-claim.ts";
+import type { Line } from "../../../processors/settle/order.ts";
 import type { Claim } from "../../../schemas/generated.ts";
 import { ownersOf } from "../../../sinks/analytics/reads.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -15,13 +16,12 @@ import type { Produce } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
 import type { TakenJob } from "../../base/jobs/jobs.ts";
 import type { Report } from "../../base/jobs/work-off.ts";
-import type { RowOfFile } from "../../intake/imports/run/claimed-rows.ts";
+import { freeUndone, type RowOfFile } from "../../intake/imports/run/claimed-rows.ts";
 import type { UndoJob, UndoneRows, UndoTotals } from "../../intake/imports/undo-result.ts";
-import { claimOf, linesOf, type PersonsDecision } from "../decisions/decide.ts";
 import { decisionMessages } from "../decisions/decision-messages.ts";
-import { type FoundLine, linesOfEvents } from "../orders/line-of-event.ts";
 import { settledOf } from "../orders/order-lines.ts";
-import { rememberedOrders } from "../orders/remembered-orders.ts";
+import { type RowInOrder, rowsInOrders } from "./rows-in-orders.ts";
+import { withdrawalsOf } from "./withdrawals.ts";
 
 export interface UndoPorts {
   readonly pool: Pool;
@@ -43,6 +43,8 @@ const NOTHING: UndoTotals = {
 
 const PAGE_ROWS = 500;
 const LOOK_MS = 500;
+/** No score reaches this value: an undo finds no fraud. */
+const NEVER = 101;
 /** Rows of an import that has just ended are normally stored within seconds. */
 const YOUNG_MS = 10 * 60_000;
 const QUIET_MS = 15_000;
@@ -62,9 +64,10 @@ interface Context {
 
 /**
  * The order of durable effects: 1. the decisions of a page in `claims`, each with an id of the
- * import and its sale; 2. settle processes each once; 3. the totals in the row of the job. After a
- * crash before 3 the page is done again; decisions that settle has processed count by their
- * outcome.
+ * import and its row; 2. settle processes each once; 3. the rows are free for other files; 4. the
+ * totals in the row of the job. After a crash before 4 the page is done again: decisions that
+ * settle has processed are not sent again and count by their outcome, and rows that are free stay
+ * so.
  */
 export const runUndo = async (ports: UndoPorts, job: TakenJob, report: Report): Promise<UndoTotals> => {
   const { import_id, reason } = job.input as UndoJob;
@@ -117,116 +120,73 @@ const added = (one: UndoTotals, more: UndoTotals): UndoTotals => {
   return { ...sum, sums: Object.fromEntries(sums) };
 };
 
-/** The state of one row of the page. */
-interface RowState {
-  readonly event_id: string;
-  readonly named: FoundLine | undefined;
-  readonly line: Line | undefined;
-}
-
 const undoPage = async (context: Context, page: readonly RowOfFile[]): Promise<UndoTotals> => {
-  const { ports, job, goOn } = context;
+  const { ports, job, import_id } = context;
   const ids = page.map(({ event_id }) => event_id);
   const stored = await whenStored(context, ids);
-  const found = await linesNow(ports, job.client_id, [...stored]);
-  const counter = await countedBy(context, found);
-  const counts: Record<keyof UndoneRows, number> = { ...NOTHING };
-  counts.not_stored = ids.length - stored.size;
-  const decisions = new Map<string, { readonly claim: Claim; readonly line: Line }>();
-  const before = await settledOf(
-    ports.pool,
-    found.map(({ line }) => (line === undefined ? "" : decisionId(context, line))).filter((id) => id !== ""),
-  );
-  for (const one of found) {
-    const kind = whatOf(context, one, counter, before);
-    if (kind !== "taken_back") counts[kind] += 1;
-    else decisions.set(decisionId(context, one.line!), { claim: claimFor(context, one), line: one.line! });
-  }
-  const fresh = [...decisions].filter(([id]) => !before.has(id)).map(([, { claim }]) => claim);
-  if (fresh.length > 0) await ports.produce(decisionMessages(ports.wire, fresh));
+  const rows = ids.filter((id) => stored.has(id));
+  const idOf = (id: string): string => decisionId(context, id);
+  const before = await settledOf(ports.pool, rows.map(idOf));
+  const fresh = rows.filter((id) => !before.has(idOf(id)));
+  const found = await rowsInOrders(ports, job.client_id, fresh);
+  const claims = [...found].map(([id, row]) => claimFor(context, id, row));
+  if (claims.length > 0) await ports.produce(decisionMessages(ports.wire, claims));
   hit("undo-decided");
-  const answers = await whenAnswered(ports, [...decisions.keys()], goOn);
+  await whenAnswered(context, [...found.keys()].map(idOf));
+  const undone = await countedRows(context, rows);
+  await freeUndone(ports.pool, { import_id, client_id: job.client_id }, rows);
+  hit("undo-freed");
+  return { ...undone, not_stored: ids.length - rows.length };
+};
+
+/** One id for each row, so that a process that goes on makes the same decisions. */
+const decisionId = ({ import_id }: Context, eventId: string): string => uuidOf("import-withdraw", import_id, eventId);
+
+/** Counts the rows by what settle has answered, so that they count the same after a crash. */
+const countedRows = async (context: Context, rows: readonly string[]): Promise<UndoTotals> => {
+  const { ports, job, partner_id } = context;
+  const idOf = (id: string): string => decisionId(context, id);
+  const answers = await withdrawalsOf(ports, rows.map(idOf));
+  const isLeft = (id: string): boolean => answers.get(idOf(id))?.isWithdrawn === false;
+  const left = await rowsInOrders(ports, job.client_id, rows.filter(isLeft));
+  const counts: Record<keyof UndoneRows, number> = { ...NOTHING };
   const sums = new Map<string, bigint>();
-  for (const [id, { line }] of decisions) {
-    if (!answers.get(id)!.hasChanged) {
-      counts.uncredited += 1;
-      continue;
-    }
-    counts.taken_back += 1;
-    sums.set(line.currency, (sums.get(line.currency) ?? 0n) + line.value_minor);
+  for (const id of rows) {
+    const answer = answers.get(idOf(id));
+    const isWithdrawn = answer?.isWithdrawn === true;
+    counts[isWithdrawn ? answer.was : stillOf(id, left.get(id)?.line, partner_id)] += 1;
+    for (const [currency, minor] of answer?.taken ?? []) sums.set(currency, (sums.get(currency) ?? 0n) + minor);
   }
   return { ...counts, sums: Object.fromEntries([...sums].map(([currency, minor]) => [currency, String(minor)])) };
 };
 
-/** One id for each sale, so that a repeated row or a copy makes no second decision. */
-const decisionId = ({ import_id }: Context, { event_id }: Line): string => uuidOf("import-undo", import_id, event_id);
-
-const whatOf = (
-  context: Context,
-  { event_id, line }: RowState,
-  counter: ReadonlyMap<string, string>,
-  before: ReadonlyMap<string, unknown>,
-): keyof UndoneRows => {
+/** Why a row whose decision has changed nothing stays as it is. */
+const stillOf = (eventId: string, line: Line | undefined, partnerId: number): keyof UndoneRows => {
   if (line === undefined) return "no_sale";
-  if (before.has(decisionId(context, line))) return counter.get(line.event_id) === event_id ? "taken_back" : "copies";
-  const { method } = rowOf(line).credit;
-  const isOurs = line.event_id === event_id || (method === "upload" && line.partner_id === context.partner_id);
-  if (!isOurs || counter.get(line.event_id) !== event_id) return "copies";
-  if (line.partner_id === null) return "uncredited";
-  return line.is_decided && line.partner_id !== context.partner_id ? "decided" : "taken_back";
+  const { event_id, partner_id, is_decided } = line;
+  if (partner_id === null) return event_id === eventId ? "uncredited" : "copies";
+  return is_decided && partner_id !== partnerId ? "decided" : "copies";
 };
 
-/**
- * The row of the import that counts a sale: the one that made it, or else the first of its copies
- * in the file.
- */
-const countedBy = async (
-  { ports, job, import_id }: Context,
-  found: readonly RowState[],
-): Promise<ReadonlyMap<string, string>> => {
-  const lines = [...new Map(found.flatMap(({ line }) => (line === undefined ? [] : [[line.event_id, line]]))).values()];
-  const names = lines.flatMap(({ event_id, copied }) => [event_id, ...copied]);
-  const own = await rowsOf<RowOfFile>(
-    ports.pool,
-    job.client_id,
-    sql`select event_id, line from import_rows where client_id = any (${[job.client_id]}::int[])
-      and import_id = ${import_id} and event_id = any (${names}::uuid[]) order by line`,
-  );
-  const among = (ids: readonly string[]) => own.find(({ event_id }) => ids.includes(event_id))?.event_id;
-  return new Map(
-    lines.flatMap(({ event_id, copied }) => {
-      const row = among([event_id]) ?? among(copied);
-      return row === undefined ? [] : [[event_id, row]];
-    }),
-  );
-};
-
-const linesNow = ({ pool, clickhouse }: UndoPorts, clientId: number, ids: readonly string[]): Promise<RowState[]> =>
-  transaction(
-    pool,
-    [clientId],
-    async (tx) => {
-      const named = (await linesOfEvents({ clickhouse, tx }, [clientId], ids)).map(([one]) => one);
-      const keyOf = ({ order_key }: FoundLine) => `${clientId}:${order_key}`;
-      const keys = [...new Set(named.flatMap((one) => (one === undefined ? [] : [keyOf(one)])))];
-      const orders = await rememberedOrders(tx, keys);
-      return ids.map((event_id, n) => {
-        const one = named[n];
-        const lines = one === undefined ? [] : linesOf({ line: one }, orders.get(keyOf(one))?.lines ?? []);
-        return { event_id, named: one, line: lines[0] };
-      });
+const claimFor = (context: Context, eventId: string, { order_key, event }: RowInOrder): Claim => {
+  const { job, reason, at, import_id, partner_id } = context;
+  const said = {
+    kind: "take_back",
+    ...{
+      decision_id: decisionId(context, eventId),
+      actor: job.job_id,
+      reason,
+      at,
+      partner_id: null,
+      campaign_id: null,
+      flags: [],
+      review_from: NEVER,
+      reject_from: NEVER,
+      withdraws: true,
     },
-    { isReadOnly: true },
-  );
-
-const claimFor = (context: Context, { named, line }: RowState): Claim => {
-  const { job, reason, at } = context;
-  const { order_key, event } = named!;
-  const decided: PersonsDecision = {
-    ...{ decision_id: decisionId(context, line!), client_id: job.client_id, kind: "take_back", reason, at },
-    ...{ actor: job.job_id, partner_id: null, campaign_id: null, subject: { line: { order_key, event, copy: null } } },
-  };
-  return claimOf(decided);
+  } as const;
+  const about = { ...event, import_id, partner_ref: String(partner_id) };
+  return { ...decisionOnLine(job.client_id, about, said), order_key };
 };
 
 /** The given events that are stored, once all are stored or no more are expected. */
@@ -248,10 +208,10 @@ const whenStored = async (
 };
 
 /** Waits without a limit, because the decisions are in the log. */
-const whenAnswered = async ({ pool }: UndoPorts, ids: readonly string[], goOn: Context["goOn"]) => {
+const whenAnswered = async ({ ports: { pool }, goOn }: Context, ids: readonly string[]): Promise<void> => {
   for (;;) {
     const answers = await settledOf(pool, ids);
-    if (answers.size === ids.length) return answers;
+    if (answers.size === ids.length) return;
     await goOn();
     await sleep(LOOK_MS);
   }

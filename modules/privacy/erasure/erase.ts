@@ -8,11 +8,12 @@ import type { UnixMs } from "../../../stream/flow.ts";
 import { type Act, writeAudit } from "../../base/audit/audit.ts";
 import { markMinutes } from "../../figures/rollups/mark-minutes.ts";
 import { knownWithinMs, suppressWithin } from "../suppressions.ts";
+import { type DeviceUse, usesOf, withoutClaimed } from "./devices.ts";
 import { countEvents, eraseChoices, eraseEvents, findEvents } from "./events.ts";
 import { eraseInRedis, findInRedis, type RedisPlace } from "./fast-memory.ts";
 import { type Counts, type ErasureReport, placesOf, stays } from "./report.ts";
 import type { ErasedSubject } from "./subject.ts";
-import { countListRows, countOwnRows, eraseOwnRows } from "./tables.ts";
+import { countListRows, countOwnRows, eraseLateEdges, eraseOwnRows, type ListCounts } from "./tables.ts";
 import { type ErasureTarget, findTarget, listedOf } from "./target.ts";
 
 export interface ErasurePorts extends RedisPlace {
@@ -33,8 +34,7 @@ export interface ErasureRequest {
 const countAll = async (ports: ErasurePorts, target: ErasureTarget): Promise<Counts> => {
   const { pool, clickhouse } = ports;
   const events = await countEvents(clickhouse, target);
-  const eventIds = (await findEvents(clickhouse, target)).map(({ eventId }) => eventId);
-  const own = await countOwnRows(pool, target, eventIds);
+  const own = await countOwnRows(pool, target, await findEvents(clickhouse, target));
   const listed = await transaction(pool, [target.clientId], (tx) => countListRows(tx, target), { isReadOnly: true });
   const { keys, members } = await findInRedis(ports, target);
   return {
@@ -45,31 +45,47 @@ const countAll = async (ports: ErasurePorts, target: ErasureTarget): Promise<Cou
     "`app_events` (what earned something stays)": own.app_events,
     "`conversions` (the money stays)": own.conversions,
     "`outbox`: events that were sent": own.outbox,
-    "`identity_edges`": listed.identityEdges,
-    "`lead_people` and its keys": listed.leads,
-    "`recordings` and their keys": listed.recordings,
-    "`source_payloads` (all of the client)": listed.payloads,
+    ...listCounts(listed),
     "fast memory and hints in Redis": keys.length + members.length,
   };
 };
+const listCounts = ({ identityEdges, leads, recordings, payloads }: ListCounts): Counts => ({
+  "`identity_edges`": identityEdges,
+  "`lead_people` and its keys": leads,
+  "`recordings` and their keys": recordings,
+  "`source_payloads` (all of the client)": payloads,
+});
 
-const findNow = ({ pool }: ErasurePorts, { clientId, subject, now }: ErasureRequest): Promise<ErasureTarget> =>
-  transaction(pool, [clientId], (tx) => findTarget(tx, clientId, subject, now), { isReadOnly: true });
+interface SubjectDevices {
+  readonly target: ErasureTarget;
+  readonly uses: readonly DeviceUse[];
+}
+const findNow = async (
+  { pool, clickhouse }: ErasurePorts,
+  { clientId, subject, now }: ErasureRequest,
+): Promise<SubjectDevices> => {
+  const seen = await transaction(pool, [clientId], (tx) => findTarget(tx, clientId, subject, now), {
+    isReadOnly: true,
+  });
+  const uses = await usesOf(clickhouse, seen);
+  return { target: withoutClaimed(seen, uses), uses };
+};
 
-const reportOf = (target: ErasureTarget, before: Counts, after: Counts | null): ErasureReport => ({
+const reportOf = ({ target, uses }: SubjectDevices, before: Counts, after: Counts | null): ErasureReport => ({
   client_id: target.clientId,
   subject_kind: target.subject.kind,
   dry_run: after === null,
   devices: target.devices.length,
   shared_devices: target.shared.length,
+  device_uses: uses,
   places: placesOf(before, after),
   stays,
 });
 
 /** Counts what an erasure would find. Writes nothing. */
 export const previewErasure = async (ports: ErasurePorts, request: ErasureRequest): Promise<ErasureReport> => {
-  const target = await findNow(ports, request);
-  return reportOf(target, await countAll(ports, target), null);
+  const found = await findNow(ports, request);
+  return reportOf(found, await countAll(ports, found.target), null);
 };
 
 /**
@@ -78,13 +94,18 @@ export const previewErasure = async (ports: ErasurePorts, request: ErasureReques
  * goes on, and after a whole run another one finds nothing. Throws the error of a store.
  */
 export const eraseSubject = async (ports: ErasurePorts, request: ErasureRequest): Promise<ErasureReport> => {
-  const before = await countAll(ports, await findNow(ports, request));
-  const target = await listSubject(ports, request);
+  const found = await findNow(ports, request);
+  const before = await countAll(ports, found.target);
+  const { target, listed } = await listSubject(ports, request, found.uses);
   await (ports.untilKnown ?? (() => sleep(knownWithinMs)))();
+  const late = await eraseLateEdges(ports.pool, target);
   await eraseRows(ports, target);
   await eraseChoices(ports.clickhouse, target);
   await eraseInRedis(ports.redis, await findInRedis(ports, target));
-  const report = reportOf(target, before, await countAll(ports, target));
+  // What went with the list was counted there, because new rows come in the meantime.
+  const first = listCounts({ ...listed.before, identityEdges: listed.before.identityEdges + late });
+  const after = { ...(await countAll(ports, target)), ...listCounts(listed.after) };
+  const report = reportOf({ target, uses: found.uses }, { ...before, ...first }, after);
   await transaction(ports.pool, [target.clientId], (tx) =>
     writeAudit(tx, request.act, { ...entryOf(target), action: "erase.completed", after: { places: report.places } }),
   );
@@ -92,16 +113,26 @@ export const eraseSubject = async (ports: ErasurePorts, request: ErasureRequest)
 };
 
 /** The devices are found in the transaction that deletes the edges which lead to them. */
-const listSubject = ({ pool }: ErasurePorts, request: ErasureRequest): Promise<ErasureTarget> => {
+const listSubject = (
+  { pool }: ErasurePorts,
+  request: ErasureRequest,
+  uses: readonly DeviceUse[],
+): Promise<SubjectList> => {
   const { clientId, subject, reason, act, now } = request;
   return transaction(pool, [clientId], async (tx) => {
-    const target = await findTarget(tx, clientId, subject, now);
+    const target = withoutClaimed(await findTarget(tx, clientId, subject, now), uses);
+    const before = await countListRows(tx, target);
     await suppressWithin(tx, clientId, listedOf(target), { since: now, reason, actor: act.actor });
     const found = { devices: target.devices.length, shared_devices: target.shared.length };
     await writeAudit(tx, act, { ...entryOf(target), action: "erase.requested", after: { reason, ...found } });
-    return target;
+    return { target, listed: { before, after: await countListRows(tx, target) } };
   });
 };
+interface SubjectList {
+  readonly target: ErasureTarget;
+  /** What goes in the transaction of the list. */
+  readonly listed: { readonly before: ListCounts; readonly after: ListCounts };
+}
 
 /** The audit names the subject as the list of erased ones does. */
 const entryOf = ({ clientId, subject }: ErasureTarget) => ({
@@ -116,11 +147,7 @@ const entryOf = ({ clientId, subject }: ErasureTarget) => ({
 const eraseRows = async ({ pool, clickhouse }: ErasurePorts, target: ErasureTarget): Promise<void> => {
   for (;;) {
     const events = await findEvents(clickhouse, target);
-    await eraseOwnRows(
-      pool,
-      target,
-      events.map(({ eventId }) => eventId),
-    );
+    await eraseOwnRows(pool, target, events);
     if (events.length === 0) return;
     await eraseEvents(clickhouse, target, events);
     await markMinutes(

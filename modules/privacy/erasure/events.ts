@@ -9,6 +9,12 @@ import { type ErasureTarget, peopleOf } from "./target.ts";
 /** An event of the subject. */
 export interface FoundEvent {
   readonly eventId: string;
+  /** Other stores may know its id from another device: then they mean another event. */
+  readonly did: string;
+  /** The customer of its conversion, if that is a person. */
+  readonly persons: readonly string[];
+  /** The device for statements that the analytics store keeps. */
+  readonly mark: string;
   /** The first second of its minute. */
   readonly minute: number;
   readonly isOfMoney: boolean;
@@ -19,6 +25,11 @@ export interface EventCounts {
   readonly consentChanges: number;
 }
 
+/**
+ * A number for the device of an event. The store keeps the text of statements that change rows, and
+ * a device must not be in it.
+ */
+const MARK = "toString(sipHash64(did, event_id))";
 /**
  * Events of one statement. It names them by their ids: the store keeps the text of such statements,
  * and an id names no one.
@@ -32,13 +43,15 @@ const settings = { max_query_size: "4000000" };
 const LEAD_ID = `if(JSONType(props, 'client_lead_id') = 'String', JSONExtractString(props, 'client_lead_id'),
   JSONExtractRaw(props, 'client_lead_id'))`;
 
+/** Where an event may name a person. */
+export const personTexts = "concat(ifNull(person, ''), ' ', props, ' ', ifNull(url, ''), ' ', ifNull(ref, ''))";
+
 /** Each condition is there only where its list has something. */
 const conditionsOf = (target: ErasureTarget): readonly string[] => {
   const people = peopleOf(target).length > 0;
-  const texts = "concat(ifNull(person, ''), ' ', props, ' ', ifNull(url, ''), ' ', ifNull(ref, ''))";
   return [
     ...(target.devices.length > 0 ? ["did in {devices:Array(String)}"] : []),
-    ...(people ? [`multiSearchAny(${texts}, {people:Array(String)})`] : []),
+    ...(people ? [`multiSearchAny(${personTexts}, {people:Array(String)})`] : []),
     ...(target.subject.kind === "order_id" ? ["order_id in {ids:Array(String)}"] : []),
     ...(target.subject.kind === "client_lead_id"
       ? [`(t = 'lead_submit' and (lead_key in {forms:Array(String)} or ${LEAD_ID} in {ids:Array(String)}))`]
@@ -72,16 +85,21 @@ const rowsOf = async <Row extends readonly unknown[]>(
 /** The next events of the subject, at most as many as one statement names. */
 export const findEvents = async (clickhouse: Clickhouse, target: ErasureTarget): Promise<readonly FoundEvent[]> => {
   const { where, query_params } = asked(target);
-  const rows = await rowsOf<readonly [string, number, number]>(
+  const rows = await rowsOf<readonly [string, string, readonly string[], string, number, number]>(
     clickhouse,
-    `select event_id, any(toUnixTimestamp(toStartOfMinute(ts))), max(toUInt8(${isOfMoney}))
-      from events where ${where} group by event_id order by event_id limit ${AT_ONCE}`,
+    `select event_id, did, groupUniqArray(person), ${MARK}, any(toUnixTimestamp(toStartOfMinute(ts))),
+        max(toUInt8(${isOfMoney}))
+      from events where ${where} group by event_id, did order by event_id, did limit ${AT_ONCE}`,
     query_params,
   );
-  return rows.map(([eventId, minute, money]) => ({ eventId, minute: Number(minute), isOfMoney: Number(money) === 1 }));
+  return rows.map(([eventId, did, persons, mark, minute, money]) => ({
+    ...{ eventId, did, persons, mark, minute: Number(minute), isOfMoney: Number(money) === 1 },
+  }));
 };
 
-const CHOICES = "client_id = {client:UInt32} and did in {devices:Array(String)}";
+/** What a device chooses after its erasure is new. */
+const CHOICES = `client_id = {client:UInt32} and did in {devices:Array(String)}
+  and at <= fromUnixTimestamp64Milli({since:Int64})`;
 
 export const countEvents = async (clickhouse: Clickhouse, target: ErasureTarget): Promise<EventCounts> => {
   const { where, query_params } = asked(target);
@@ -104,15 +122,14 @@ export const eraseEvents = async (
   { clientId, subject }: ErasureTarget,
   events: readonly FoundEvent[],
 ): Promise<void> => {
-  const idsOf = (money: boolean) => events.filter((event) => event.isOfMoney === money).map(({ eventId }) => eventId);
-  const [visits, money] = [idsOf(false), idsOf(true)];
+  const [visits, money] = [false, true].map((isWanted) => events.filter(({ isOfMoney }) => isOfMoney === isWanted));
   // The key of a lead is made of its person.
   const changes = [...scrubbedEvent, "lead_key = null"];
   if (subject.orderName !== null)
     changes.push(`order_id = ${literal(subject.orderName).expression}`, "dedup_key = null");
-  if (visits.length > 0) await change(clickhouse, `alter table events delete where ${among(clientId, visits)}`);
-  if (money.length > 0)
-    await change(clickhouse, `alter table events update ${changes.join(", ")} where ${among(clientId, money)}`);
+  if (visits!.length > 0) await change(clickhouse, `alter table events delete where ${those(clientId, visits!)}`);
+  if (money!.length > 0)
+    await change(clickhouse, `alter table events update ${changes.join(", ")} where ${those(clientId, money!)}`);
   await untilChanged(clickhouse, "events");
 };
 
@@ -135,6 +152,12 @@ export const eraseChoices = async (clickhouse: Clickhouse, target: ErasureTarget
 
 const among = (clientId: number, ids: readonly string[]): string =>
   `client_id = ${clientId} and event_id in (${ids.map((id) => literal(id).expression).join(", ")})`;
+
+/** The id finds a row fast; the mark leaves out one of another device. */
+const those = (clientId: number, events: readonly FoundEvent[]): string => {
+  const ids = events.map(({ eventId }) => eventId);
+  return `${among(clientId, ids)} and ${MARK} in (${events.map(({ mark }) => literal(mark).expression).join(", ")})`;
+};
 
 const change = async (clickhouse: Clickhouse, query: string): Promise<void> => {
   await clickhouse.command({ query, clickhouse_settings: settings });

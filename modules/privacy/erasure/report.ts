@@ -1,4 +1,6 @@
 // What an erasure found and erased, by place, and what stays and until when.
+import type { DeviceUse } from "./devices.ts";
+
 export interface ErasedPlace {
   readonly place: string;
   readonly found: number;
@@ -13,6 +15,8 @@ export interface ErasureReport {
   readonly devices: number;
   /** Devices that other people showed themselves on too: only what names the subject goes. */
   readonly shared_devices: number;
+  /** The devices that no other person showed himself on, the claimed ones among them. */
+  readonly device_uses: readonly DeviceUse[];
   readonly places: readonly ErasedPlace[];
   readonly stays: readonly KeptPlace[];
 }
@@ -39,7 +43,7 @@ export const stays: readonly KeptPlace[] = [
   },
   { where: "archive", until: "`retention_months` of the client; a restore leaves the subject out" },
   {
-    where: "`claims` and `conversions` of the log, durable memory of `settle` and `commission`",
+    where: "`claims`, `claims.taken` and `conversions` of the log, durable memory of `settle` and `commission`",
     until: "for good: money is decided from them; an erasure that reaches them is not built yet",
   },
   { where: "dead letters", until: "90 days; none of the subject is sent again" },

@@ -1,6 +1,6 @@
 // The subject of an erasure, in the forms in which the stores hold it. The plain subject stays
 // inside the call.
-import { isWeakOrderId, orderIdOf } from "../../../domain/ids.ts";
+import { isPlaceholder, spelling, spellingsOf } from "../../../domain/ids.ts";
 import { hashedForm } from "../../../domain/personal/across.ts";
 import { SCRUBBED } from "../../../domain/personal/erased-mark.ts";
 import type { Identify } from "../../../domain/personal/identify.ts";
@@ -30,7 +30,7 @@ const problemOf = (kind: SubjectKind, value: string): string | null => {
   if ((kind === "email" || kind === "phone") && !HASH.test(value) && hashedForm(kind, value) === undefined)
     return `this is no ${kind === "email" ? "e-mail address" : "telephone number"}`;
   if (kind === "did" && isWeakDid(value)) return "this is a placeholder that many devices share";
-  if (kind === "order_id" && isWeakOrderId(value)) return "this is a placeholder that many orders share";
+  if (kind === "order_id" && isPlaceholder(spelling(value))) return "this is a placeholder that many orders share";
   return null;
 };
 
@@ -39,15 +39,21 @@ const problemOf = (kind: SubjectKind, value: string): string | null => {
  * events show it (64 hex digits); such a text is taken as both.
  */
 export const subjectOf = (kind: SubjectKind, given: string, identify: Identify): ErasedSubject => {
-  const value = kind === "order_id" ? orderIdOf(given) : given.trim();
+  const value = kind === "order_id" ? spelling(given) : given.trim();
   const problem = problemOf(kind, value);
   if (problem !== null) throw invalid(`/${kind}`, "bad_subject", problem);
-  const forms = [...subjectsOf(kind, value, identify), ...(kind === "did" && HASH.test(value) ? [value] : [])];
-  const leadIds = kind === "client_lead_id" ? [...new Set([value, scrubText(value, identify).value])] : [];
+  const forms = [
+    ...subjectsOf(kind, kind === "email" || kind === "phone" ? value : given, identify),
+    ...(kind === "did" && HASH.test(value) ? [value] : []),
+  ];
+  const leadIds =
+    kind === "client_lead_id"
+      ? [...new Set([given, ...spellingsOf(given)].flatMap((id) => [id, scrubText(id, identify).value]))]
+      : [];
   return {
     kind,
     forms,
-    ids: kind === "order_id" ? [value] : leadIds,
+    ids: kind === "order_id" ? spellingsOf(given) : leadIds,
     orderName: kind === "order_id" ? `${SCRUBBED}${identify.plain(`order ${value}`).slice(0, 32)}` : null,
   };
 };

@@ -4,6 +4,7 @@ import type { Pool, PoolClient } from "pg";
 import { leadIdOf } from "../../../domain/ids.ts";
 import { type Sql, sql, transaction } from "../../../infra/postgres/sql.ts";
 import { isFreeAppEvent, isScrubbed, scrubbedName } from "../scrub.ts";
+import type { FoundEvent } from "./events.ts";
 import { type ErasureTarget, peopleOf } from "./target.ts";
 
 /** Tables that only the keeper's role may change. */
@@ -17,16 +18,24 @@ const customersOf = (target: ErasureTarget): readonly string[] => [
   ...peopleOf(target).flatMap((hash) => [`email:${hash}`, `phone:${hash}`]),
 ];
 
+/** An event that the analytics store has of the subject. */
+type NamedEvent = Pick<FoundEvent, "eventId" | "did" | "persons">;
+
 /**
- * Rows of sales and of events in apps. `eventIds`: events that the analytics store has of the
- * subject, since a row itself does not say what was in its props.
+ * Rows of sales and of events in apps. `events`: a row itself does not say what was in its props. A
+ * row of the same id under another name is of another event: a stranger sends what ids he likes.
  */
-const rowsOf = (target: ErasureTarget, name: Sql, names: readonly string[], eventIds: readonly string[]): Sql => {
+const rowsOf = (target: ErasureTarget, name: Sql, names: readonly string[], events: readonly NamedEvent[]): Sql => {
   const { clientId, since, subject } = target;
   const orders = subject.kind === "order_id" ? subject.ids : [];
+  const found = events.flatMap(({ eventId, did: device, persons }) =>
+    [device, ...persons].map((one) => [eventId, one] as const),
+  );
+  const [foundIds, foundNames] = [found.map(([id]) => id), found.map(([, one]) => one)];
   return sql`client_id = ${clientId} and occurred_at <= ${new Date(since)} and (
     order_id = any (${orders})
-    or not ${isScrubbed(name)} and (${name} = any (${names}) or event_id = any (${eventIds}::uuid[])))`;
+    or not ${isScrubbed(name)} and (${name} = any (${names}) or event_id = any (${foundIds}::uuid[])
+      and (event_id, ${name}) in (select * from unnest(${foundIds}::uuid[], ${foundNames}::text[]))))`;
 };
 
 /** Texts under which an event of the subject stands in a row of the outbox that is sent. */
@@ -45,10 +54,10 @@ const sentOf = (target: ErasureTarget): Sql => sql`client_id = ${target.clientId
 const did = sql`did`;
 const customer = sql`customer`;
 
-const conditionOf = (table: OwnTable, target: ErasureTarget, eventIds: readonly string[]): Sql => {
+const conditionOf = (table: OwnTable, target: ErasureTarget, events: readonly NamedEvent[]): Sql => {
   if (table === "outbox") return sentOf(target);
-  if (table === "conversions") return rowsOf(target, customer, customersOf(target), eventIds);
-  return rowsOf(target, did, target.devices, eventIds);
+  if (table === "conversions") return rowsOf(target, customer, customersOf(target), events);
+  return rowsOf(target, did, target.devices, events);
 };
 
 const countIn = async (tx: PoolClient, from: Sql): Promise<number> =>
@@ -63,13 +72,13 @@ const fromOf = (table: OwnTable, where: Sql): Sql => {
 export const countOwnRows = (
   pool: Pool,
   target: ErasureTarget,
-  eventIds: readonly string[],
+  events: readonly NamedEvent[],
 ): Promise<Readonly<Record<OwnTable, number>>> =>
   transaction(
     pool,
     null,
     async (tx) => {
-      const count = (table: OwnTable) => countIn(tx, fromOf(table, conditionOf(table, target, eventIds)));
+      const count = (table: OwnTable) => countIn(tx, fromOf(table, conditionOf(table, target, events)));
       return {
         product_sales: await count("product_sales"),
         app_events: await count("app_events"),
@@ -81,11 +90,11 @@ export const countOwnRows = (
   );
 
 /** One transaction. Rows of an order get one other name, so that they still count as one order. */
-export const eraseOwnRows = async (pool: Pool, target: ErasureTarget, eventIds: readonly string[]): Promise<void> => {
+export const eraseOwnRows = async (pool: Pool, target: ErasureTarget, events: readonly NamedEvent[]): Promise<void> => {
   const { ids, orderName } = target.subject;
   const order = sql`order_id = case when order_id = any (${ids}) then coalesce(${orderName}::text, order_id)
     else order_id end`;
-  const where = (table: OwnTable): Sql => conditionOf(table, target, eventIds);
+  const where = (table: OwnTable): Sql => conditionOf(table, target, events);
   await transaction(
     pool,
     null,
@@ -102,6 +111,20 @@ export const eraseOwnRows = async (pool: Pool, target: ErasureTarget, eventIds: 
   );
 };
 
+/**
+ * Deletes edges that a writer made of events of before, while it did not know the list yet. What a
+ * device shows afterwards is new. Returns their number.
+ */
+export const eraseLateEdges = (pool: Pool, target: ErasureTarget): Promise<number> =>
+  transaction(pool, [target.clientId], async (tx) => {
+    const { rowCount } = await tx.query(sql`delete from identity_edges where ${edgesOf(target)}`);
+    return rowCount ?? 0;
+  });
+
+const edgesOf = (target: ErasureTarget): Sql => sql`client_id = any (${[target.clientId]}::int[])
+  and (did = any (${target.devices}) or identifier = any (${peopleOf(target)}))
+  and first_seen <= ${new Date(target.since)}`;
+
 export interface ListCounts {
   readonly identityEdges: number;
   readonly leads: number;
@@ -116,10 +139,7 @@ export const countListRows = async (tx: PoolClient, target: ErasureTarget): Prom
   const [people, seenOn] = [peopleOf(target), [...target.devices, ...target.shared]];
   const leads = kind === "client_lead_id" ? forms.map((form) => leadIdOf(target.clientId, form)) : [];
   return {
-    identityEdges: await countIn(
-      tx,
-      sql`identity_edges where ${own} and (did = any (${target.devices}) or identifier = any (${people}))`,
-    ),
+    identityEdges: await countIn(tx, sql`identity_edges where ${edgesOf(target)}`),
     leads: await countIn(
       tx,
       sql`lead_people where ${own}

@@ -12,6 +12,8 @@ export interface ErasureTarget {
   readonly devices: readonly string[];
   /** Devices that showed the subject and another person too: only what names the subject goes. */
   readonly shared: readonly string[];
+  /** Of `devices` those that an earlier erasure of the subject took. */
+  readonly taken: readonly string[];
   /** What happened later is new. */
   readonly since: UnixMs;
 }
@@ -29,6 +31,7 @@ export const listedOf = ({ subject: { kind, forms }, devices }: ErasureTarget) =
 interface FoundDevice {
   readonly did: string;
   readonly is_shared: boolean;
+  readonly is_taken: boolean;
 }
 
 /** Edges of both hold a hash of the same thing. */
@@ -46,7 +49,7 @@ export const findTarget = async (
   since: UnixMs,
 ): Promise<ErasureTarget> => {
   const { kind, forms } = subject;
-  const known = { clientId, subject, since };
+  const known = { clientId, subject, since, taken: [] };
   if (kind === "did") return { ...known, devices: forms, shared: [] };
   if (kind !== "email" && kind !== "phone") return { ...known, devices: [], shared: [] };
   const { rows } = await tx.query<FoundDevice>(sql`
@@ -56,12 +59,13 @@ export const findTarget = async (
     select did, exists (
       select from identity_edges other where other.client_id = any (${[clientId]}::int[]) and other.did = shown.did
         and other.kind = any (${kindsOf(kind)}) and other.identifier <> all (${forms}) and other.unlinked_at is null
-    ) as is_shared from shown
+    ) as is_shared, false as is_taken from shown
     union
-    select subject, false from suppressions
+    select subject, false, true from suppressions
       where client_id = any (${[clientId]}::int[]) and kind = 'did' and found_by = any (${forms})`);
   const didsOf = (isShared: boolean): readonly string[] =>
     rows.flatMap(({ did, is_shared }) => (is_shared === isShared ? [did] : []));
   const devices = [...new Set(didsOf(false))].sort();
-  return { ...known, devices, shared: didsOf(true).filter((did) => !devices.includes(did)) };
+  const taken = rows.flatMap(({ did, is_taken }) => (is_taken ? [did] : []));
+  return { ...known, devices, taken, shared: didsOf(true).filter((did) => !devices.includes(did)) };
 };

@@ -57,7 +57,8 @@ export const demoClients: readonly DemoClient[] = [
   {
     slug: "aurora-music",
     changes: {
-      clients: [{ client_id: -1, slug: "aurora-music", name: "Aurora Music", currency: "USD" }],
+      // Its orders of 18 months are sent in one day, and each is of the month in which it was made.
+      clients: [{ client_id: -1, slug: "aurora-music", name: "Aurora Music", currency: "USD", late_hours: 17_568 }],
       partners: [
         {
           ...partner(-1, "Indie Radio Network", "payouts@indie-radio.example", "indie-radio"),

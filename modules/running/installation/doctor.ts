@@ -13,6 +13,7 @@ import {
   checkSources,
   checkUsers,
 } from "./doctor/postgres-checks.ts";
+import { checkProxies } from "./doctor/proxy-checks.ts";
 import { checkClickhouse, checkKafka, checkRedis, checkRegistry } from "./doctor/server-checks.ts";
 
 /**
@@ -21,7 +22,11 @@ import { checkClickhouse, checkKafka, checkRedis, checkRegistry } from "./doctor
  */
 export async function doctor(home: Home, config: StackConfig): Promise<readonly Check[]> {
   const run = readJson<Run>(home.path("run.json"));
-  const checks = [...machineChecks(home, config, run), ...serverChecks(home, config, run?.services ?? {})];
+  const checks: readonly NamedCheck[] = [
+    ...machineChecks(home, config, run),
+    ["proxies", () => checkProxies(config.inherited)],
+    ...serverChecks(home, config, run?.services ?? {}),
+  ];
   return Promise.all(
     checks.map(async ([name, look]) => {
       try {

@@ -78,7 +78,7 @@ export const step = (before: Probe, { at, error }: ProbeAnswer, canRestart: bool
     return quiet({ ...known, state: "failing", since: before.state === "failing" ? before.since : at });
 
   const incidentId = `inc_${before.name}_${failingSince}`;
-  const failed = `${failures} probes in a row failed: ${error}`;
+  const failed = `${failures} probes in a row failed, the first at ${new Date(failingSince).toISOString()}: ${error}`;
   const isWornOut = canRestart && restartedAt.length >= RESTARTS;
   if (!canRestart || isWornOut) {
     const probe: Probe = { ...known, state: "down", since: at, incidentId };

@@ -1,6 +1,6 @@
 // Turns a signed lead into an event without personal data, plus the hashes that find a person's
 // leads. The hashes are stored separately.
-import { leadIdOf, leadSubject } from "../../../domain/ids.ts";
+import { leadIdOf, leadSubject, meetingId } from "../../../domain/ids.ts";
 import { hashedForm } from "../../../domain/personal/across.ts";
 import { personalHashes } from "../../../domain/personal/personal-data.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";
@@ -28,6 +28,8 @@ export interface SentLead {
 /** Keyed hashes of the lead's own id and of the person it names. */
 interface LeadSubjects {
   readonly lead: string;
+  /** The lead of the id as it was sent, where it may be stored since before. Null if the same. */
+  readonly lead_before: string | null;
   readonly email: string | null;
   readonly phone: string | null;
 }
@@ -45,6 +47,14 @@ const subjectOf = (
   { identify }: Pick<RequestFacts, "identify">,
 ): string | null => (given?.trim() ? personalHashes(kind, given, identify)[0]! : null);
 
+/** All leads with one placeholder would be one lead, of which the first stands. */
+const placeholderId: Refusal = {
+  code: "bad_lead_id",
+  field: "client_lead_id",
+  message: "is a placeholder: give the client's own id of the lead",
+  retryable: false,
+};
+
 /** Leaves out absent props: null, undefined and "". */
 const present = (props: Readonly<Record<string, unknown>>): object =>
   Object.fromEntries(
@@ -58,7 +68,9 @@ const present = (props: Readonly<Record<string, unknown>>): object =>
  */
 export const admitLead = (lead: SentLead, receivedAt: UnixMs, facts: RequestFacts): AdmittedLead => {
   const { client_lead_id, svc_click_id, event_time, product, stage, lead_value, currency } = lead;
-  const subject = leadSubject(client_lead_id);
+  const leadId = meetingId(client_lead_id);
+  if (leadId === null) return { kind: "refused", refusal: placeholderId };
+  const subject = leadSubject(leadId);
   const id = leadIdOf(facts.clientId, subject);
   const email = hashedForm("email", lead.email);
   const phone = hashedForm("phone", lead.phone);
@@ -80,9 +92,11 @@ export const admitLead = (lead: SentLead, receivedAt: UnixMs, facts: RequestFact
     const own = field === "ts" ? "event_time" : (field?.replace(/^props\./, "") ?? null);
     return { kind: "refused", refusal: { ...admitted.refusal, field: own } };
   }
+  const before = leadIdOf(facts.clientId, leadSubject(client_lead_id));
+  const leads = { lead: id, lead_before: before === id ? null : before };
   return {
     kind: "accepted",
     event: admitted.data,
-    subjects: { lead: id, email: subjectOf("email", lead.email, facts), phone: subjectOf("phone", lead.phone, facts) },
+    subjects: { ...leads, email: subjectOf("email", lead.email, facts), phone: subjectOf("phone", lead.phone, facts) },
   };
 };

@@ -1,9 +1,9 @@
 // The edges of POST /postback/generic and /postback/external/:source: a source's mapping turns each
 // payload into one event.
 import { isUtf8 } from "node:buffer";
-import { uuidOf } from "../../../domain/ids.ts";
+import { meetingId, uuidOf } from "../../../domain/ids.ts";
 import { type MappedPayload, type MappingFault, mapPayload } from "../../../domain/sources/map-payload.ts";
-import { type LogicalField, type ReadMapping, sourceName } from "../../../domain/sources/source.ts";
+import { type LogicalField, type ReadMapping, type SourceKind, sourceName } from "../../../domain/sources/source.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import { type Admission, type Arrival, BadBody, type Refusal } from "../../../stream/flow.ts";
 import { admitEvent } from "../event.ts";
@@ -22,7 +22,12 @@ export interface GenericBody {
   readonly texts: Texts;
 }
 export interface SourceFacts extends RequestFacts {
-  readonly source: { readonly slug: string; readonly read: ReadMapping; readonly movesMoney: boolean };
+  readonly source: {
+    readonly slug: string;
+    readonly kind: SourceKind;
+    readonly read: ReadMapping;
+    readonly movesMoney: boolean;
+  };
 }
 
 const HEAD = /^src_([1-9]\d{0,9}) ([1-9]\d{0,9})\n/;
@@ -121,7 +126,8 @@ const admitMapped = (
   const admitted = admitEvent(given, requestTerms(own, arrival, facts));
   if (admitted.kind === "refused") return { ...admitted, refusal: inTermsOfMapping(admitted.refusal, source.read) };
   const id = eventIdOf(clientId, believed(name, source.movesMoney), key);
-  const named = { event_id: id, dedup_key: key, partner_ref: mapped.partner_param ?? null };
+  const by_partner = source.kind === "postback_network" ? true : null;
+  const named = { event_id: id, dedup_key: meetingId(key), partner_ref: mapped.partner_param ?? null, by_partner };
   return { ...admitted, id, data: { ...admitted.data, ...named } };
 };
 

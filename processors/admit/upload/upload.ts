@@ -1,6 +1,6 @@
 // The edge of PUT /upload/:client/:partner/:filename: turns the rows of a CSV file into log records
 // and answers for each row separately.
-import { orderIdOf, uploadEventId, uuidOf } from "../../../domain/ids.ts";
+import { meetingId, spellingOfBefore, uploadEventId, uuidOf } from "../../../domain/ids.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import type { Admission, Arrival, Refusal } from "../../../stream/flow.ts";
 import { admitEvent } from "../event.ts";
@@ -19,6 +19,8 @@ export interface UploadFacts extends RequestFacts {
   readonly partnerId: number;
   /** True if the partner itself uploads the file. A partner may not report refunds. */
   readonly isPartners: boolean;
+  /** The ids of rows that undone imports have brought before, and are new now, by their own id. */
+  readonly again?: ReadonlyMap<string, string>;
 }
 
 /** Accepts rows from the importer without further checks. */
@@ -33,7 +35,8 @@ const NEVER: ReadonlySet<string> = new Set(["click", "click_filtered"]);
 const SALES: ReadonlySet<string> = new Set(["purchase", "ext_purchase"]);
 
 /**
- * Admits rows. Pure: the same row of the same client and partner is the same event in every file.
+ * Admits rows. Pure: the same row of the same client and partner is the same event in every file,
+ * unless a file that brought it was undone.
  */
 export function* admitUpload(
   { events, columns }: UploadBody,
@@ -52,20 +55,23 @@ const admitted = (row: Row, columns: Columns, terms: Terms, facts: UploadFacts):
     const t = event.t as string;
     if (NEVER.has(t) || (facts.isPartners && t === "refund")) return refused(notOfUploads);
     const id = rowId({ ...event, ...props }, facts);
+    const orderId = meetingId(props.order_id as string | undefined);
     const sent = {
       ...event,
       cid: facts.clientId,
-      did: event.did ?? `${SALES.has(t) && props.order_id !== undefined ? "order" : "row"}:${props.order_id ?? id}`,
+      did: event.did ?? (orderId === null ? `row:${id}` : `${SALES.has(t) ? "order" : "row"}:${orderId}`),
       event_id: event.event_id ?? id,
       props,
     };
     const found = admitEvent(sent, terms);
     if (found.kind === "refused") return { ...found, refusal: { ...found.refusal, field: columnOf(found.refusal) } };
     const sender_event_id = event.event_id === undefined ? null : found.data.sender_event_id;
-    const ours = { sender_event_id, partner_ref: String(facts.partnerId), import_id: facts.importId };
+    const { partnerId, importId, isPartners } = facts;
+    const ours = { sender_event_id, partner_ref: String(partnerId), import_id: importId, by_partner: isPartners };
     // A partner may write any id into its file, also that of a sale of the client's own systems.
     const isOwn = facts.isPartners && sender_event_id !== null;
-    const event_id = isOwn ? uploadEventId(facts.clientId, facts.partnerId, sender_event_id) : found.id;
+    const row_id = isOwn ? uploadEventId(facts.clientId, facts.partnerId, sender_event_id) : found.id;
+    const event_id = facts.again?.get(row_id) ?? row_id;
     return { ...found, id: event_id, data: { ...found.data, ...ours, event_id } };
   } catch (problem) {
     if (problem instanceof RefusedEvent) return refused(problem.refusal);
@@ -90,10 +96,11 @@ const columnOf = ({ field }: Refusal): string | null => {
 
 type JsonObject = Readonly<Record<string, unknown>>;
 const rowId = (given: JsonObject, { clientId, partnerId }: UploadFacts): string => {
-  const orderId = typeof given.order_id === "string" ? orderIdOf(given.order_id) : "";
+  const orderId = typeof given.order_id === "string" ? meetingId(given.order_id) : null;
   const parts =
-    SALES.has(given.t as string) && orderId !== ""
-      ? ["order", orderId, String(given.product_id ?? "")]
+    SALES.has(given.t as string) && orderId !== null
+      ? // As it was sent, so that a row of a file that is stored keeps its id.
+        ["order", spellingOfBefore(given.order_id as string), String(given.product_id ?? "")]
       : ["row", JSON.stringify(Object.entries(given).sort(([a], [b]) => (a < b ? -1 : 1)))];
   return uuidOf("upload", clientId, partnerId, given.t as string, ...parts);
 };

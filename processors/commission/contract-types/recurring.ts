@@ -16,6 +16,12 @@ export interface Recurring {
   readonly since: UnixMs;
 }
 
+/** The day on which the months end that began with a sale. A sale on that day earns nothing. */
+export const endOfMonths = (since: UnixMs, months: number): string => monthsAfter(dayOf(since), months);
+/** True if a sale lies behind the end of its customer's months. */
+export const isAfterMonths = (at: UnixMs, since: UnixMs, months: number): boolean =>
+  at >= startOfDay(endOfMonths(since, months));
+
 /**
  * `since` is the remembered start. The months end when their last day begins in Mexico City, so a
  * sale on that day earns nothing.
@@ -26,9 +32,9 @@ export const recurring = (sale: Conversion, contract: Contract, since: UnixMs | 
     return { answer: nothing("incomplete_contract"), since: first };
   const worth = contract.rate_ppm === null ? flat(sale, contract) : percent(sale, contract);
   const { months } = contract;
-  const until = months === null ? null : monthsAfter(dayOf(first), months);
+  const until = months === null ? null : endOfMonths(first, months);
   const counted = { customer_since: dayOf(first), months, paid_until: until };
-  if (until !== null && sale.occurred_at >= startOfDay(until))
+  if (months !== null && isAfterMonths(sale.occurred_at, first, months))
     return { answer: nothing("months_over", counted), since: first };
   if (worth.kind === "nothing") return { answer: worth, since: first };
   const span =

@@ -3,14 +3,18 @@ import { randomUUID } from "node:crypto";
 import { afterAll, describe, expect, test } from "vitest";
 import { useCaseOf } from "../../../apps/cli/commands/money/decide.ts";
 import { inWork, operatorAct } from "../../../apps/cli/work.ts";
+import { encodeOutcome } from "../../../infra/avro/outcome.ts";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
+import { decisionOnOrder } from "../../../processors/settle/decision-claim.ts";
 import { order as memory } from "../../../processors/settle/memory.ts";
 import { emptyOrder } from "../../../processors/settle/order.ts";
 import { settle } from "../../../processors/settle/settle.ts";
 import type { Claim } from "../../../schemas/generated.ts";
 import type { Recorded } from "../../../stream/flow.ts";
+import { topics } from "../../../topics.ts";
 import { apiSuite } from "../../support/api-suite.ts";
-import { refund, sale } from "../../support/money-builders.ts";
+import { recorded } from "../../support/builders.ts";
+import { decide, refund, sale } from "../../support/money-builders.ts";
 import { bytesOf } from "../../support/remembered.ts";
 import { expectSame, thrownBy } from "../../support/two-doors.ts";
 
@@ -51,8 +55,15 @@ interface Sold {
   /** The credited partner, or null. */
   readonly credited?: number | null;
   readonly isRefunded?: boolean;
+  /** A total and a line of it that are of another worth. */
+  readonly isDisputed?: boolean;
+  /** A person kept the total of the two. */
+  readonly isTotalKept?: boolean;
+  /** The sale is held for fraud. */
+  readonly isHeld?: boolean;
 }
-const newShop = async ({ credited = null, isRefunded = false }: Sold = {}): Promise<Shop> => {
+const newShop = async (sold: Sold = {}): Promise<Shop> => {
+  const { credited = null, isRefunded = false, isDisputed = false, isTotalKept = false, isHeld = false } = sold;
   const slug = fresh("s");
   const client = await created("/api/clients", { name: "A shop", slug });
   const partner = await created("/api/partners", {
@@ -60,8 +71,19 @@ const newShop = async ({ credited = null, isRefunded = false }: Sold = {}): Prom
   });
   const order = fresh("o");
   const of = { client_id: client, order_id: order };
-  await settled(client, [sale({ ...of, partner: credited }), ...(isRefunded ? [refund(of)] : [])]);
+  const total = sale({ ...of, partner: credited, product_id: null, value_minor: 150_00n });
+  await settled(client, [
+    sale({ ...of, partner: credited, ...(isHeld && { band: "review" as const }) }),
+    ...(isRefunded ? [refund(of)] : []),
+    ...(isDisputed || isTotalKept ? [total] : []),
+    ...(isTotalKept ? [keptTotal(client, order)] : []),
+  ]);
   return { client, slug, partner, order };
+};
+const keptTotal = (client: number, order: string): Recorded<Claim> => {
+  const { data, at } = decide("release", { keep: "total" });
+  const { decision } = data;
+  return recorded(topics.claims, decisionOnOrder(client, order, decision!), { at });
 };
 const archived = async (path: string): Promise<void> => expect((await send("DELETE", path)).status).toBe(204);
 
@@ -100,6 +122,10 @@ const assigned = (more: { readonly partner?: number; readonly campaign?: number 
 const refunded = (same: { readonly amount?: string; readonly currency?: string; readonly event_id?: string } = {}) => ({
   ...({ path: "refund", kind: "refund", body: () => same, options: () => same } as const),
 });
+const keptOf = (keep: "total" | "lines") => ({
+  ...({ path: "reattribute", kind: "release", options: () => ({ keep }) } as const),
+  body: () => ({ review: "release", keep }),
+});
 const UNKNOWN = 2_000_000_000;
 const cases: readonly Case[] = [
   { code: "already_credited", given: { credited: 21 }, ...assigned() },
@@ -119,6 +145,21 @@ const cases: readonly Case[] = [
   {
     code: "no_review",
     ...{ path: "reattribute", kind: "release", body: () => ({ review: "release" }), options: () => ({}) },
+  },
+  {
+    ...{ code: "required", given: { credited: 21, isDisputed: true } },
+    ...{ path: "reattribute", kind: "release", body: () => ({ review: "release" }), options: () => ({}) },
+  },
+  { code: "not_allowed", given: { credited: 21, isHeld: true }, ...keptOf("total") },
+  { code: "not_allowed", given: { credited: 21, isHeld: true }, ...keptOf("lines") },
+  { code: "no_review", given: { credited: 21 }, ...keptOf("lines") },
+  {
+    ...{ code: "not_of_sale", given: { credited: 21, isTotalKept: true }, path: "refund", kind: "refund" },
+    ...{ body: () => ({ product_id: "sku1" }), options: () => ({ product: "sku1" }) },
+  },
+  {
+    ...{ code: "not_found", given: { credited: 21 }, path: "refund", kind: "refund" },
+    ...{ body: () => ({ product_id: "sku9" }), options: () => ({ product: "sku9" }) },
   },
   {
     ...{ code: "partner_not_of_client", path: "reattribute", kind: "reattribute" },
@@ -168,6 +209,39 @@ describe("a decision is refused the same at both doors", () => {
     for (const kind of ["assign", "reattribute", "take_back", "release", "reject"] as const)
       await expect(commanded(kind, shop, options), kind).rejects.toThrow("this was let through to the log");
     await expect(commanded("refund", shop, options)).rejects.toThrow("there is nothing of this id");
+  });
+
+  test("a refund of a product behind a kept total says what can be given back", async () => {
+    const shop = await newShop({ credited: 21, isTotalKept: true });
+    const { client: client_id, order: order_id } = shop;
+    const asked = { client_id, order_id, product_id: "sku1", reason: "x" };
+    const { status, body } = await send("POST", "/api/sales/refund", asked);
+    expect([status, body.errors[0].pointer, body.detail]).toEqual([
+      ...[400, "/product_id", expect.stringContaining("give back an amount of the order")],
+    ]);
+  });
+
+  test("a release whose answer was lost is repeated with what it kept", async () => {
+    const shop = await newShop({ credited: 21, isHeld: true });
+    const decision_id = randomUUID();
+    const useCase = useCaseOf(
+      "release",
+      { client_id: shop.client },
+      {
+        ...{ client: shop.slug, order: shop.order, reason: "x", keep: "total" },
+      },
+    );
+    const again = () =>
+      inWork(pool, operatorAct("ana@cli"), (work) => useCase(work, { clickhouse, decide: async () => undefined }), {
+        ...{ idOf: () => decision_id, isSaved: false },
+      });
+    await expect(again()).rejects.toThrow("leave keep out");
+    await pool.query(
+      `insert into memory_outcome (stage, event_id, topic, partition, "offset", outcome)
+       values ('settle', $1, 'claims', 0, 0, $2)`,
+      [decision_id, encodeOutcome({ dropped: null, messages: [] })],
+    );
+    await expect(again()).resolves.toMatchObject({ outcomes: [{ decision_id }] });
   });
 });
 // Only the platform API has `client_id_required`, because a command names its client, and

@@ -56,23 +56,40 @@ test("address and browser are those of the request, whatever a page writes", () 
     recordOf(envelope({}, { ...view, ip: "203.0.113.1", ua: "a bank" }), { "user-agent": "Firefox" }),
   ).toMatchObject({ ip: "198.51.100.9", ua: "Firefox", ip_source: "request", ua_source: "request" }));
 
-describe("the id of a conversion is one of pages, so that a stranger takes no id of a real one", () => {
+describe("every event has an id of pages, so that a stranger takes no id of a real one", () => {
   const sale = { ...view, t: "purchase", props: { order_id: "9101", revenue: "1", product_id: "x", quantity: 1 } };
   const lead = { ...view, t: "lead_submit", props: { client_lead_id: "L-1" } };
+  const idOf = (event: object): string => recordOf(envelope({}, { ...event, event_id: "order-9101-1" })).event_id;
+  const withProps = (props: object) => ({ ...sale, props: { ...sale.props, ...props } });
   test.each([
     ["a purchase", sale],
+    ["a purchase with a placeholder as its order", withProps({ order_id: " NULL " })],
     ["a lead", lead],
+    ["a lead of an unknown person", { ...lead, props: {} }],
     ["an install", { ...view, t: "install" }],
+    ["a custom event", { ...view, t: "signup" }],
+    ["a page view", view],
+    ["a product in a cart", { ...view, t: "add_to_cart", props: { product_id: "lamp", price: "1", quantity: 1 } }],
   ])("%s", (_, event) => {
     const { event_id, sender_event_id } = recordOf(envelope({}, { ...event, event_id: "order-9101-1" }));
-    expect([event_id, sender_event_id]).toEqual([pageEventId(7, "order-9101-1"), "order-9101-1"]);
+    expect(sender_event_id).toBe("order-9101-1");
     expect(event_id).not.toBe(sentEventId(7, "order-9101-1"));
+    // Sent again, it is the same event.
+    expect(idOf({ ...event, ts: noon, sid: "another" })).toBe(event_id);
   });
-  test("an event that no copy is found for but by its id keeps the id that every endpoint shares", () => {
-    const orderless = { ...sale, props: { ...sale.props, order_id: "none" } };
-    for (const event of [view, orderless, { ...lead, props: {} }, { ...view, t: "signup" }])
-      expect(recordOf(envelope({}, { ...event, event_id: "e-1" })).event_id).toBe(sentEventId(7, "e-1"));
-  });
+  test.each([
+    ["another order", withProps({ order_id: "evil" })],
+    ["another product", withProps({ product_id: "y" })],
+    ["another amount", withProps({ revenue: "500.00" })],
+    ["another currency", withProps({ currency: "USD" })],
+    ["another device", { ...sale, did: "visitor-2" }],
+    ["another type", { ...sale, t: "checkout_started" }],
+    ["a lead", lead],
+    ["another lead", { ...lead, props: { client_lead_id: "L-2" } }],
+    ["a page view", view],
+  ])("%s under the id of a purchase is another event", (_, event) => expect(idOf(event)).not.toBe(idOf(sale)));
+  test("that of what earns nothing can be computed from the sender's", () =>
+    expect(idOf(view)).toBe(pageEventId(7, "order-9101-1")));
 });
 
 test.each([...["stripe:pi_1", "mercadopago:77", "adyen:791", "pull-0a1b"], "led_6ad0c3f1b7f548f08b4b3fd2a1c0e9d7"])(

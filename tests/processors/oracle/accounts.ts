@@ -7,7 +7,11 @@ const MILLION = 1_000_000n;
 /** Mexico City has kept UTC-6 all year since 2022. */
 const local = (at: number): Date => new Date(at - 6 * HOUR);
 export const monthOf = (at: number): string => `${local(at).getUTCFullYear()}-${local(at).getUTCMonth() + 1}`;
-const periodOf = { lifetime: () => "", month: monthOf, day: (at: number) => local(at).toISOString().slice(0, 10) };
+export const periodOf = {
+  lifetime: () => "",
+  month: monthOf,
+  day: (at: number) => local(at).toISOString().slice(0, 10),
+};
 export const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 export const most = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 export const sum = (all: readonly bigint[]): bigint => all.reduce((total, one) => total + one, 0n);
@@ -15,12 +19,24 @@ export const halfEven = (n: bigint, d: bigint): bigint => {
   const twice = (n % d) * 2n;
   return n / d + (twice > d || (twice === d && (n / d) % 2n === 1n) ? 1n : 0n);
 };
-const weakOrders = ["null", "undefined", "none", "0", "n/a", "test"];
+const weakIds = "null undefined none 0 n/a test nan - false".split(" ");
+/** The one spelling of ids: invisible characters and outer spaces count for nothing. */
+export const spelt = (id: string): string =>
+  id
+    .replace(/[\u200b-\u200f\u2060\ufeff\u00ad]/g, "")
+    .normalize("NFC")
+    .trim();
+export const isPlaceholder = (id: string): boolean =>
+  weakIds.includes(id.toLowerCase()) || /^0+$/.test(id) || id.toLowerCase() === "[object object]";
 const weakDevices = ["null", "none", "undefined", "anonymous", "guest", "0", "n/a", "nan"];
 
 /** The value of a line for its partner. */
 export interface Worth {
   readonly first: Sent;
+  /** The first segment that any copy names. */
+  readonly segment: string | undefined;
+  /** The first person that any copy names. */
+  readonly person: string | undefined;
   readonly type: string;
   readonly at: number;
   readonly partner: number;
@@ -58,16 +74,21 @@ export class Accounts {
       readonly money: Readonly<Record<string, bigint>>;
     }
   >();
+  /** Orders in which one line had a value, whatever became of it. */
+  readonly #hadValue = new Set<string>();
   constructor(history: History) {
     this.#history = history;
   }
 
   contractsOf(client: number, type: string, at: number, known: number): readonly ContractSaved[] {
     const kind = type === "ext_purchase" ? "purchase" : type;
-    return this.#history.contracts.filter(
-      ({ client: of, event_type, recordedAt, from, to }) =>
-        of === client && event_type === kind && recordedAt <= known && from <= at && at < (to ?? Infinity),
-    );
+    const { contracts } = this.#history;
+    return contracts.filter(({ client: of, partner, event_type, recordedAt, from, to }, n) => {
+      const next = contracts[n + 1];
+      const isReplaced = next?.isNextVersion && next.partner === partner && next.event_type === event_type;
+      if (isReplaced && next.recordedAt <= known) return false;
+      return of === client && event_type === kind && recordedAt <= known && from <= at && at < (to ?? Infinity);
+    });
   }
 
   holdOf(client: number, type: string): number {
@@ -88,35 +109,48 @@ export class Accounts {
   change(credit: Credit, now: Pick<Credit, "isHeld" | "refunded" | "isBack">): void {
     const [order, dues] = [this.#orderOf(credit), this.#dues(credit)];
     const isLeaving = now.isBack && !credit.isBack;
+    const wasBack = credit.isBack;
     Object.assign(credit, now);
+    // Of a sale of which nothing is left a release moves nothing: its month is not settled again.
+    if (wasBack && now.isBack) return;
     this.settle(credit);
     if (isLeaving) this.#moveOn(credit, order, dues);
   }
 
   /**
-   * The lines of an order that one partner holds by contracts that pay once an order, in the order
-   * of booking. Gone ones are none.
+   * What the lines have in common that one partner holds of an order by contracts that pay once an
+   * order, also those that take no part in it any more. Null: the line stands by itself.
    */
-  #orderOf({
-    first,
-    type,
-    partner,
-    currency,
-    terms,
-  }: Worth & { readonly terms: ContractSaved | undefined }): readonly Credit[] {
-    const order = first.order?.trim().normalize("NFC");
-    if (!terms?.isPerOrder || order === undefined || weakOrders.includes(order.toLowerCase())) return [];
-    if (type === "lead_submit" || type === "install") return [];
+  #shareOf({ first, type, partner, currency, terms }: Credit): string | null {
+    const order = first.order === undefined ? undefined : spelt(first.order);
+    if (!terms?.isPerOrder || order === undefined || isPlaceholder(order)) return null;
+    if (type === "lead_submit" || type === "install") return null;
+    const { event_type, segment } = terms;
+    return JSON.stringify([first.client, partner, currency, event_type, segment, terms.type === "tiered", order]);
+  }
+
+  /** The lines of a credit's order that stand, in the order of booking. */
+  #orderOf(credit: Credit): readonly Credit[] {
+    const share = this.#shareOf(credit);
+    if (share === null) return [];
     return this.#credits.filter(
-      (one) =>
-        !one.isBack &&
-        one.first.order?.trim().normalize("NFC") === order &&
-        `${one.first.client} ${one.partner} ${one.currency}` === `${first.client} ${partner} ${currency}` &&
-        `${one.terms?.event_type} ${one.terms?.segment}` === `${terms.event_type} ${terms.segment}` &&
-        one.terms!.isPerOrder === true &&
-        (one.terms!.type === "tiered") === (terms.type === "tiered") &&
-        this.#takesPart(one, one.terms!),
+      (one) => !one.isBack && this.#shareOf(one) === share && this.#takesPart(one, one.terms!) && !this.#isBeside(one),
     );
+  }
+
+  /** A line of 0 is no part of an order that has had a line with a value. */
+  #isBeside(credit: Credit): boolean {
+    return credit.value === 0n && this.#hadValue.has(this.#shareOf(credit) ?? "");
+  }
+
+  /** The first line with a value takes the place of the lines of 0. */
+  #giveWay(credit: Credit, terms: ContractSaved): void {
+    const share = this.#shareOf(credit);
+    if (share === null || credit.value === 0n || this.#hadValue.has(share) || !this.#takesPart(credit, terms)) return;
+    const worthless = this.#orderOf(credit);
+    this.#hadValue.add(share);
+    for (const one of worthless) one.earned = 0n;
+    if (worthless[0] !== undefined) this.settle(worthless[0]);
   }
 
   /** Whether the contract pays such a line at all, and by an amount. */
@@ -154,9 +188,9 @@ export class Accounts {
    * all segments.
    */
   open(worth: Worth, known: number): Credit {
-    const { first, type, at, partner, isQuiet } = worth;
+    const { first, segment, type, at, partner, isQuiet } = worth;
     const [terms] = (isQuiet ? [] : this.contractsOf(first.client, type, at, known))
-      .filter((one) => one.partner === partner && (one.segment ?? first.segment) === first.segment)
+      .filter((one) => one.partner === partner && (one.segment ?? segment) === segment)
       .sort((a, b) => Number(a.segment === null) - Number(b.segment === null) || b.from - a.from);
     const credit = { ...worth, terms, earned: 0n, isPaid: true, isHeld: false, refunded: 0n, isBack: false };
     if (terms !== undefined) this.#earns(credit, terms);
@@ -166,11 +200,17 @@ export class Accounts {
   }
 
   #earns(credit: Credit, terms: ContractSaved): void {
-    if (terms.type === "tiered" || this.#isOfOtherCurrency(credit, terms)) return;
+    if (this.#isOfOtherCurrency(credit, terms)) return;
+    if (terms.type === "tiered") {
+      this.#giveWay(credit, terms);
+      return;
+    }
     if (terms.type === "recurring" && !this.#isWithin(credit, terms)) {
       credit.isPaid = false;
       return;
     }
+    this.#giveWay(credit, terms);
+    if (this.#isBeside(credit)) return;
     const order = this.#takesPart(credit, terms) ? this.#orderOf(credit) : [];
     const earned = duesOf([...order, credit]).get(credit)!;
     const room = terms.cap === undefined ? earned : terms.cap.amount - this.#usedOf(credit, terms, null);
@@ -204,20 +244,37 @@ export class Accounts {
   }
 
   /**
-   * The months of a customer begin with the first sale that has a value. A weak device is no
-   * customer.
+   * The months of a customer begin with the first sale that a rate or an amount pays, whenever it
+   * comes.
    */
-  #isWithin({ first, at, partner, value }: Worth, { months, event_type }: ContractSaved): boolean {
-    if (value === 0n) return false;
-    const isWeak = weakDevices.includes(first.did.trim().toLowerCase());
-    const device = isWeak ? `event ${first.id}` : first.did;
-    const customer = `${first.client} ${partner} ${event_type} ${first.person ?? device}`;
-    const start = local(Math.min(at, this.#firstSale.get(customer) ?? at));
-    this.#firstSale.set(customer, start.getTime() + 6 * HOUR);
-    if (months === undefined) return true;
-    const [year, month] = [start.getUTCFullYear(), start.getUTCMonth() + months];
-    const lastDay = new Date(Date.UTC(year, month + 1, 0)).getUTCDate();
-    return at < Date.UTC(year, month, Math.min(start.getUTCDate(), lastDay), 6);
+  #isWithin(worth: Worth, terms: ContractSaved): boolean {
+    const { at, value } = worth;
+    if (value === 0n && terms.amount === undefined) return false;
+    const customer = customerOf(worth, terms);
+    const before = this.#firstSale.get(customer) ?? at;
+    this.#firstSale.set(customer, Math.min(at, before));
+    if (at < before) this.#endEarlier(customer, at);
+    return at < endOf(Math.min(at, before), terms);
+  }
+
+  /** Sales behind the new end of their months earn nothing and leave their orders. */
+  #endEarlier(customer: string, start: number): void {
+    const lost = this.#credits.filter(
+      ({ terms, isPaid, isBack, ...one }) =>
+        terms?.type === "recurring" &&
+        isPaid &&
+        !isBack &&
+        customerOf(one, terms) === customer &&
+        one.at >= endOf(start, terms),
+    );
+    const was = lost.map((credit) => ({ credit, order: this.#orderOf(credit), dues: this.#dues(credit) }));
+    for (const credit of lost) Object.assign(credit, { isPaid: false, earned: 0n });
+    const moved = new Set<Credit>();
+    for (const { credit, order, dues } of was) {
+      if (moved.has(credit) || !order.includes(credit)) continue;
+      this.#moveOn(credit, order, dues);
+      for (const one of order) moved.add(one);
+    }
   }
 
   /**
@@ -237,7 +294,7 @@ export class Accounts {
         !this.#isOfOtherCurrency(one, one.terms),
     );
     const before = this.#months.get(key)?.paid;
-    const counts = (one: Credit): boolean => (this.#orderOf(one)[0] ?? one) === one;
+    const counts = (one: Credit): boolean => !this.#isBeside(one) && (this.#orderOf(one)[0] ?? one) === one;
     const earned = (table: ContractSaved): bigint => earnedBy(table, credits, counts);
     const caps = {
       used: (table: ContractSaved): bigint => this.#usedOf(credit, table, key),
@@ -259,6 +316,23 @@ export class Accounts {
     return money;
   }
 }
+
+/** A person, else a device; a weak device is no customer. Each kind of contract counts alone. */
+const customerOf = (
+  { first, person, partner }: Pick<Worth, "first" | "person" | "partner">,
+  { event_type, segment }: ContractSaved,
+): string => {
+  const isWeak = weakDevices.includes(first.did.trim().toLowerCase());
+  const device = isWeak ? `event ${first.id}` : first.did.trim();
+  return `${first.client} ${partner} ${event_type} ${segment} ${person ?? device}`;
+};
+/** The months end on the same day of their last month, or on that month's last day. */
+const endOf = (start: number, { months }: ContractSaved): number => {
+  if (months === undefined) return Infinity;
+  const [year, month] = [local(start).getUTCFullYear(), local(start).getUTCMonth() + months];
+  const lastDay = new Date(Date.UTC(year, month + 1, 0)).getUTCDate();
+  return Date.UTC(year, month, Math.min(local(start).getUTCDate(), lastDay), 6);
+};
 
 /**
  * The part of a sale that still counts for the month's volume: its money, or millionths of a sale.

@@ -38,10 +38,13 @@ const termsOf = (random: Random, { kind, period, most, perOrder }: Family): Term
   if (kind === "tiered" || (kind === "mixed" && chance(0.5))) return { ...tiersOf(random), ...cap };
   const rate_ppm = pick(100_000n, 333_333n, 125_000n, BigInt(1 + below(1_000_000)));
   const amount = centsOf(random, 30_00);
-  const min = chance(0.2) ? { min: centsOf(random, 5_00) } : {};
-  const max = chance(0.2) ? { max: 5_00n + centsOf(random, 20_00) } : {};
-  if (kind === "recurring")
-    return { type: "recurring", rate_ppm, ...min, ...max, ...cap, ...(chance(0.8) && { months: pick(1, 2) }) };
+  const ofMonths = kind === "recurring" ? 0.5 : 0.2;
+  const min = chance(ofMonths) ? { min: centsOf(random, 5_00) } : {};
+  const max = chance(ofMonths) ? { max: 5_00n + centsOf(random, 20_00) } : {};
+  if (kind === "recurring") {
+    const pays = chance(0.3) ? { amount } : { rate_ppm };
+    return { type: "recurring", ...pays, ...min, ...max, ...cap, ...(chance(0.8) && { months: pick(1, 1, 2) }) };
+  }
   const type = pick("percent", "percent", "flat", "hybrid");
   if (type === "flat") return { type, amount, ...cap };
   return { type, rate_ppm, ...min, ...max, ...cap, ...(type === "hybrid" && { amount }) };
@@ -70,18 +73,26 @@ export const contractsOf = (random: Random, client: number, { types, focus }: Pa
   const { chance, pick } = random;
   if (focus === "room") return roomOf(random, client);
   const ofCaps = focus === "caps";
+  const ofTiers = focus === "held";
+  const ofCustomer = focus === "customer";
   return partners.flatMap((partner) => {
-    const kind = ofCaps
-      ? pick("mixed", "mixed", "tiered")
-      : pick("plain", "plain", "plain", "recurring", "tiered", "mixed");
+    const kind = ofTiers
+      ? "tiered"
+      : ofCaps
+        ? pick("mixed", "mixed", "tiered")
+        : ofCustomer
+          ? "recurring"
+          : pick("plain", "plain", "plain", "recurring", "tiered", "mixed");
     const hasTiers = kind === "tiered" || kind === "mixed";
-    const period = chance(ofCaps ? 0.1 : 0.6) ? null : pick(hasTiers ? "month" : "day", "month", "lifetime");
+    const period = chance(ofCaps ? 0.1 : ofCustomer || ofTiers ? 0.8 : 0.6)
+      ? null
+      : pick(hasTiers ? "month" : "day", "month", "lifetime");
     const isShared = (kind === "mixed" || (hasTiers && period === "lifetime")) && chance(0.5);
     const family = {
       kind,
       period,
       most: isShared ? centsOf(random, 40_00) : null,
-      perOrder: focus === "order" ? 0.9 : 0.5,
+      perOrder: focus === "order" || ofCustomer ? 0.9 : 0.5,
     } as const;
     const segments = chance(0.3) ? [null, "MX"] : [null];
     return types.flatMap((event_type) =>
@@ -92,7 +103,8 @@ export const contractsOf = (random: Random, client: number, { types, focus }: Pa
         if (!chance(ofCaps ? 0.9 : 0.3)) return [first];
         const recordedAt = chance(0.5) ? border + pick(-DAY, HOUR, 3 * DAY, 9 * DAY) : longAgo;
         const from = pick(border, border - DAY, border - 9 * DAY, border + DAY, border + 4 * DAY, border + 10 * DAY);
-        return [first, { ...base, recordedAt, from, ...termsOf(random, family) }];
+        const next = { ...base, recordedAt, from, ...termsOf(random, family) };
+        return [first, chance(0.3) ? { ...next, from: pick(from, longAgo), isNextVersion: true } : next];
       }),
     );
   });

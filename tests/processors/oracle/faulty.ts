@@ -94,8 +94,8 @@ export const answersUnderFaults = async (
     for (const [one] of step)
       if (one.topic === "scored") publish(within, topics.eventsScored, one);
       else if (one.topic === "claims") publish(within, topics.claims, one);
-    for (const one of await movesOf(step, 0, { ...within.memories, read: decoded }))
-      publish(within, topics.claims, one);
+    const logged = { ...within.memories, wire: within.wire, read: decoded, messages: within.log.all };
+    for (const one of (await movesOf(step, 0, logged)).flat()) publish(within, topics.claims, one);
     const places = [...within.committed.keys()];
     if (places.length > 0 && chance(0.5)) {
       const place = pick(...places);

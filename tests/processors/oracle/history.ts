@@ -25,11 +25,15 @@ export interface ContractSaved extends Terms {
   readonly from: number;
   readonly to: number | null;
   readonly recordedAt: number;
+  /** A further version of the contract before it: what is known of that ends with it. */
+  readonly isNextVersion?: boolean;
 }
 export interface ClientSaved {
   readonly id: number;
   readonly currency: string;
   readonly holdDays: Readonly<Record<string, number>>;
+  /** How old the time of a server may be. */
+  readonly lateHours: number;
 }
 
 /** One event of a sender. Amounts are decimal texts, times Unix milliseconds. */
@@ -42,6 +46,10 @@ export interface Sent {
   readonly ts: number;
   readonly receivedAt: number;
   readonly isPixel: boolean;
+  /** A file or a pull tells of the past. Absent: a page or a server sends it as it happens. */
+  readonly door?: "upload" | "pull";
+  /** The file that the row was in. */
+  readonly file?: string;
   readonly did: string;
   readonly person?: string;
   readonly verdict: "ok" | "review" | "reject";
@@ -52,12 +60,17 @@ export interface Sent {
   readonly amount?: string;
   readonly currency?: string;
   readonly refundId?: string;
+  /** Absent: the shop's own server, or the browser. */
+  readonly source?: string;
   /** Only for a refund: the event that it names. */
   readonly about?: string;
   readonly email?: string;
   readonly leadId?: string;
   readonly coupon?: string;
   readonly url?: string;
+  /** What names the sale of a mapped payload, and of a pulled row, that has no order. */
+  readonly dedupKey?: string;
+  readonly saleHash?: string;
 }
 /**
  * The pattern of a campaign. Links of campaign `one` belong to one partner, those of `all` to every
@@ -70,13 +83,14 @@ export interface PatternSaved {
   readonly value: string;
   readonly partner?: number;
 }
-/** From `recordedAt` on, this month of a partner takes no more bookings. */
+/** From `recordedAt` on, this month of a partner takes no more bookings, or takes them again. */
 export interface Closed {
   readonly client: number;
   readonly partner: number;
   readonly year: number;
   readonly month: number;
   readonly recordedAt: number;
+  readonly isReopened?: boolean;
 }
 /** A person's decision about an order, one of its lines, or the line of an event. */
 export interface Decided {
@@ -87,6 +101,8 @@ export interface Decided {
   /** Only for a flag, which the nightly pass writes: the band of the event's new score. */
   readonly band?: "ok" | "review" | "reject";
   readonly partner?: number;
+  /** Only for a release: which of a total and its lines stands. */
+  readonly keep?: "total" | "lines";
   readonly order?: string;
   readonly product?: string;
   readonly about?: string;
@@ -112,7 +128,24 @@ export interface Backfilled {
   readonly recalculates: boolean;
   readonly receivedAt: number;
 }
-export type Happening = Sent | Decided | LookedUp | Backfilled;
+/** The window is reprocessed with the same code and facts, so nothing changes. */
+export interface Reprocessed {
+  readonly is: "reprocess";
+  readonly id: string;
+  readonly client: number;
+  readonly from: number;
+  readonly to: number;
+  readonly receivedAt: number;
+}
+/** What the rows of a file have said counts no more, except what a person has decided since. */
+export interface Undone {
+  readonly is: "undo";
+  readonly id: string;
+  readonly client: number;
+  readonly file: string;
+  readonly receivedAt: number;
+}
+export type Happening = Sent | Decided | LookedUp | Backfilled | Reprocessed | Undone;
 export interface History {
   readonly clients: readonly ClientSaved[];
   readonly contracts: readonly ContractSaved[];
@@ -145,4 +178,6 @@ export interface Answers {
   readonly money: Readonly<Record<string, bigint>>;
   /** Codes of events that were refused or set aside as dead letters. */
   readonly refused: Readonly<Record<string, string>>;
+  /** Sums of the ledger that did not hold after some change. */
+  readonly broken: readonly string[];
 }

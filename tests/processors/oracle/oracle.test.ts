@@ -1,10 +1,13 @@
 // Compares the money with an accountant who has read the rules but not the code (oracle.ts), over
 // random histories and to the cent.
 import { expect, test } from "vitest";
+import { topics } from "../../../topics.ts";
+import { pipeline } from "../../../topology.ts";
+import { losingMemory, writtenBy } from "../../support/losing-memory.ts";
 import { historyOf } from "./draw.ts";
 import { answersUnderFaults, type Faults } from "./faulty.ts";
 import { found } from "./found.ts";
-import { answersOfReal, type Difference, differencesOf, inParts, printed, shrunk } from "./run-histories.ts";
+import { answersOfReal, type Difference, differencesOf, driven, inParts, printed, shrunk } from "./run-histories.ts";
 
 const SEED = 1;
 /** `npm run test:oracle` runs as many as it is asked for. */
@@ -36,6 +39,35 @@ test("and after workers that were killed, rewound and overtaken by another owner
     if (found !== undefined) expect.fail(`among the seeds ${from} to ${from + 99}: ${report(found)}`);
   }
   for (const [fault, count] of Object.entries(faults)) expect(count, fault).toBeGreaterThan(50);
+}, 600_000);
+
+const without = (messages: readonly string[], others: readonly string[]): readonly string[] => {
+  const known = new Set(others);
+  return messages.filter((message) => !known.has(message));
+};
+
+test("and a rebuild of what settle remembers writes it again, in whatever order it reads the partitions", async () => {
+  let taken = 0;
+  for (let from = 300_000; from < 302_000; from += 100) {
+    const { settings, lose } = losingMemory();
+    const histories = Array.from({ length: 100 }, (_, n) => historyOf(from + n));
+    const { log } = await driven(histories, 0, pipeline, settings);
+    taken += log.messages(topics.claimsTaken.name).length;
+    for (const order of ["backwards", "forwards"] as const) {
+      const { before, again } = await writtenBy(log, [topics.conversions, topics.eventsAttributed], () => {
+        lose(order);
+        return log.rewind("settle");
+      });
+      const seeds = `among the seeds ${from} to ${from + 99}, ${order}`;
+      expect(without(again, before), seeds).toEqual([]);
+      // Rows of other events are written by attribute, which is not read again.
+      expect(
+        without(before, again).filter((message) => message.startsWith("conversions")),
+        seeds,
+      ).toEqual([]);
+    }
+  }
+  expect(taken).toBeGreaterThan(50);
 }, 600_000);
 
 test.each([0, 1])(

@@ -18,7 +18,18 @@ import type {
 } from "../../../schemas/generated.ts";
 import type { Read } from "../../../stream/flow.ts";
 import { campaign, client, contract, enrichment, forged, fraud, link, partner, reads } from "../../support/builders.ts";
-import type { Answers, Backfilled, ContractSaved, Decided, History, Line, Sent } from "./history.ts";
+import type {
+  Answers,
+  Backfilled,
+  ContractSaved,
+  Decided,
+  History,
+  Line,
+  Reprocessed,
+  Sent,
+  Undone,
+} from "./history.ts";
+import { brokenSums } from "./sums.ts";
 
 export const partners = [21, 22, 23] as const;
 const key = clickIdKey("a secret of the oracle", 1);
@@ -41,7 +52,10 @@ const contractOf = (saved: ContractSaved, n: number, apart: number, currency: st
   return contract({
     recorded_at: saved.recordedAt,
     valid_from: saved.recordedAt,
-    contract_id: apart * 100 + n,
+    ...{
+      contract_id: apart * 100 + (saved.isNextVersion ? Math.max(0, n - 1) : n),
+      version: saved.isNextVersion ? 2 : 1,
+    },
     client_id: idIn(apart, saved.client),
     partner_id: saved.partner,
     segment: saved.segment,
@@ -70,7 +84,10 @@ const contractOf = (saved: ContractSaved, n: number, apart: number, currency: st
 export const knownTo = (histories: readonly History[], from = 0): Read => {
   const clients = histories.flatMap((history, n) =>
     history.clients.map((one) =>
-      client({ client_id: idIn(from + n, one.id), currency: one.currency, hold_days: one.holdDays }),
+      client({
+        ...{ client_id: idIn(from + n, one.id), currency: one.currency },
+        ...{ hold_days: one.holdDays, late_hours: one.lateHours },
+      }),
     ),
   );
   const everywhere = clients.map(({ client_id }) => client_id);
@@ -104,8 +121,9 @@ export const knownTo = (histories: readonly History[], from = 0): Read => {
     ),
     rules: [],
     periods: histories.flatMap(({ closed }, n) =>
-      closed.map(({ client: id, partner: partner_id, year, month, recordedAt }) => ({
-        ...{ client_id: idIn(from + n, id), partner_id, year, month, status: "closed" as const },
+      closed.map(({ client: id, partner: partner_id, year, month, recordedAt, isReopened }) => ({
+        ...{ client_id: idIn(from + n, id), partner_id, year, month },
+        status: isReopened === true ? ("open" as const) : ("closed" as const),
         ...{ recorded_at: recordedAt, valid_from: recordedAt },
       })),
     ),
@@ -141,16 +159,21 @@ const sentAs = (sent: Sent, clientId: number): object => {
 export type Published =
   | { readonly topic: "scored"; readonly data: EventScored; readonly at: number; readonly receivedAt: number }
   | { readonly topic: "claims"; readonly data: Claim; readonly at: number; readonly receivedAt: number }
+  | { readonly topic: "undo"; readonly claims: readonly Extract<Published, { readonly topic: "claims" }>[] }
   | { readonly topic: "look-up"; readonly receivedAt: number }
+  | { readonly topic: "reprocess"; readonly asked: Reprocessed; readonly clientId: number }
   | { readonly topic: "backfill"; readonly asked: Backfilled; readonly event: EventReceived | undefined }
   | { readonly topic: "refused"; readonly code: string };
 
 const admitted = (sent: Sent, apart: number): Published => {
   const clientId = idIn(apart, sent.client);
   const { receivedAt } = sent;
-  const given = JSON.parse(JSON.stringify(sentAs(sent, clientId)));
+  const { dedupKey, saleHash } = sent;
+  const isKeyed = dedupKey !== undefined || saleHash !== undefined;
+  // These doors need no order, and this one does.
+  const given = JSON.parse(JSON.stringify(sentAs(isKeyed ? { ...sent, order: "unused" } : sent, clientId)));
   const admission = admitEvent(given, {
-    source: sent.isPixel ? "pixel" : "batch",
+    source: sent.source ?? sent.door ?? (sent.isPixel ? "pixel" : "batch"),
     clientId,
     isClientSide: sent.isPixel,
     consentDefault: 0xff,
@@ -166,8 +189,9 @@ const admitted = (sent: Sent, apart: number): Published => {
   });
   if (admission.kind === "refused") return { topic: "refused", code: admission.refusal.code };
   const score = scores[sent.verdict];
+  const keyed = { order_id: null, dedup_key: dedupKey ?? null, sale_hash: saleHash ?? null };
   const data = {
-    event: admission.data,
+    event: { ...admission.data, ...(isKeyed && keyed), import_id: sent.file ?? null },
     enrichment: enrichment({ person: sent.person ?? null }),
     fraud: fraud({ score, band: sent.verdict }),
   };
@@ -179,6 +203,8 @@ export const publishedBy = (history: History, apart: number): readonly Published
   const events = new Map<string, EventReceived>();
   return history.happenings.map((one): Published => {
     if (one.is === "look-up") return { topic: one.is, receivedAt: one.receivedAt };
+    if (one.is === "undo") return { topic: one.is, claims: withdrawalsOf(one, history, apart, events) };
+    if (one.is === "reprocess") return { topic: one.is, asked: one, clientId: idIn(apart, one.client) };
     if (one.is === "backfill") return { topic: one.is, asked: one, event: events.get(`${one.client}/${one.about}`) };
     if (one.is === "event") {
       const made = admitted(one, apart);
@@ -191,6 +217,27 @@ export const publishedBy = (history: History, apart: number): readonly Published
 };
 export const decisionIdOf = (apart: number, id: string): string =>
   `00000000-0000-8000-9000-${`${apart}`.padStart(6, "0")}${id.replace(/\D/g, "").padStart(6, "0")}`;
+/** The decisions of the undo of a file, in the order of its rows. */
+const withdrawalsOf = (
+  { client, file, receivedAt, id }: Undone,
+  { happenings }: History,
+  apart: number,
+  events: ReadonlyMap<string, EventReceived>,
+) => {
+  const rows = happenings.flatMap((one) =>
+    one.is === "event" && one.client === client && one.file === file ? one.id : [],
+  );
+  return [...new Set(rows)].flatMap((row, n) => {
+    const event = events.get(`${client}/${row}`);
+    if (event === undefined) return [];
+    const data = decisionOnLine(idIn(apart, client), event, {
+      ...{ decision_id: decisionIdOf(apart, `${id}${n}`), kind: "take_back", actor: "job_1", partner_id: null },
+      ...{ campaign_id: null, reason: "undo", at: receivedAt, flags: [], review_from: 101, reject_from: 101 },
+      withdraws: true,
+    });
+    return [{ topic: "claims", data, at: receivedAt, receivedAt } as const];
+  });
+};
 const claimOf = (one: Decided, apart: number, events: ReadonlyMap<string, EventReceived>): Claim => {
   const clientId = idIn(apart, one.client);
   const said = {
@@ -204,6 +251,7 @@ const claimOf = (one: Decided, apart: number, events: ReadonlyMap<string, EventR
     flags: one.band === undefined ? [] : [{ code: `found_${one.id}`, weight: 50, evidence: "" }],
     review_from: one.band === "review" ? 50 : 101,
     reject_from: one.band === "reject" ? 50 : 101,
+    keep: one.keep ?? null,
   };
   if (one.about !== undefined) return decisionOnLine(clientId, events.get(`${one.client}/${one.about}`)!, said);
   if (one.product === undefined) return decisionOnOrder(clientId, one.order!, said);
@@ -222,8 +270,12 @@ export const isOfHistory =
  * come at the end, so that the log is read once for them.
  */
 export const inSteps = (
-  published: readonly (readonly Published[])[],
+  histories: readonly (readonly Published[])[],
 ): readonly (readonly (readonly [Published, number])[])[] => {
+  // The rows of an undone file lie in several orders, which no partition has in common.
+  const published = histories.map((all) =>
+    all.flatMap((one): readonly Published[] => (one.topic === "undo" ? one.claims : [one])),
+  );
   const longest = Math.max(...published.map((all) => all.length));
   const isLast = (all: readonly Published[], n: number): boolean => n === all.length - 1 && all[n]!.topic === "look-up";
   const steps = Array.from({ length: longest }, (_, n) =>
@@ -262,7 +314,11 @@ export const readAnswers = (
       const one = history.happenings[at]!;
       if (made.topic === "refused" && one.is !== "look-up") refused[`${one.client}/${one.id}`] = made.code;
     }
-    return { lines: {} as Record<string, Line>, money: {} as Record<string, bigint>, refused };
+    const contractOf = (id: number, version: number) =>
+      Math.floor(id / 100) === n ? history.contracts[(id % 100) + version - 1] : undefined;
+    const own = written.entries.filter(({ client_id }) => isOfHistory(n)(client_id));
+    const broken = brokenSums(own, contractOf);
+    return { lines: {} as Record<string, Line>, money: {} as Record<string, bigint>, refused, broken };
   });
   const place = (clientId: number) => ({ of: answers[Math.floor(clientId / 10)]!, client: clientId % 10 });
   for (const { clientId, event, code } of written.letters)
@@ -294,6 +350,11 @@ export const readAnswers = (
     written.claims.flatMap(({ kind, attributed }) => (kind === "conversion" ? attributed.event.event_id : [])),
   );
   const senders = new Map<string, string>();
+  const entries = newest(
+    written.entries,
+    (one) => one.entry_id,
+    () => false,
+  );
   const payableFrom = new Map(
     written.entries.flatMap(({ conversion_id, conversion_version, commission_type, amount_minor, payable_from }) =>
       conversion_version === 1 && commission_type !== "tiered" && amount_minor !== 0n
@@ -301,9 +362,11 @@ export const readAnswers = (
         : [],
     ),
   );
-  // What an order moves to a line, or away from it, may come long after the line was credited.
-  for (const { conversion_id, payable_from, reason, inputs } of written.entries)
-    if (reason === "order_line_left")
+  // What an order moves to a line, or away from it, may come long after the line was credited. So
+  // may the end of its customer's months.
+  for (const { conversion_id, payable_from, reason, inputs } of entries.values())
+    if (reason === "first_sale_moved") payableFrom.set(conversion_id, null);
+    else if (reason === "order_line_left")
       payableFrom.set(conversion_id, JSON.parse(inputs).earned_minor === "0" ? null : payable_from);
   const rows = newest(
     written.rows,
@@ -338,11 +401,6 @@ export const readAnswers = (
               payableFrom: payableFrom.get(held.conversion_id) ?? null,
             };
   }
-  const entries = newest(
-    written.entries,
-    (one) => one.entry_id,
-    () => false,
-  );
   for (const entry of entries.values()) {
     const { of, client: id } = place(entry.client_id);
     const event = conversions.get(entry.conversion_id)?.event_id;

@@ -6,7 +6,7 @@ import { letterHeaders } from "../../../stream/dead-letters.ts";
 import type { Topology } from "../../../stream/flow.ts";
 import { inMemory } from "../../../stream/memory/in-memory.ts";
 import type { Memories } from "../../../stream/memory/memory.ts";
-import { drive, type TopologyDriver } from "../../../stream/testing/drive.ts";
+import { type DriveSettings, drive, type TopologyDriver } from "../../../stream/testing/drive.ts";
 import { topics } from "../../../topics.ts";
 import { pipeline } from "../../../topology.ts";
 import { backfillClaim } from "./backfill.ts";
@@ -14,6 +14,7 @@ import type { Answers, History } from "./history.ts";
 import { lookedUp } from "./look-up.ts";
 import { answersTo } from "./oracle.ts";
 import { inSteps, isOfHistory, knownTo, moneyStages, publishedBy, readAnswers, type Written } from "./real.ts";
+import { reprocessedAsIs } from "./reprocess.ts";
 
 const senderOf = (data: any): { clientId: number; event: string } => {
   const event = data.event ?? data.attributed?.event ?? data;
@@ -47,18 +48,26 @@ export const inParts = (mostTogether: number): Topology => ({
   ),
 });
 
-/** The claims that the jobs of a step send, which read the memory of settle first. */
+/**
+ * The claims that the jobs of a step send, which read the memory of settle first, in the order in
+ * which they are sent. The n-th refunds that the look-ups move are sent together.
+ */
 export const movesOf = async (
   step: ReturnType<typeof inSteps>[number],
   from: number,
-  { durable, read }: Pick<Memories, "durable"> & Pick<TopologyDriver, "read">,
+  { durable, read, wire, messages }: Pick<Memories, "durable"> & Pick<TopologyDriver, "read" | "wire" | "messages">,
 ) => {
   const backfilled = await Promise.all(
     step.flatMap(([one, n]) => (one.topic === "backfill" ? [backfillClaim(durable, one, from + n)] : [])),
   );
-  const decisions = backfilled.flatMap((one) => one ?? []);
+  const reprocessed = await Promise.all(
+    step.flatMap(([one]) =>
+      one.topic === "reprocess" ? [reprocessedAsIs({ durable, wire, messages }, one.asked, one.clientId)] : [],
+    ),
+  );
+  const decisions = [...backfilled.flatMap((one) => one ?? []), ...reprocessed.flat()];
   const looks = step.filter(([{ topic }]) => topic === "look-up");
-  if (looks.length === 0) return decisions;
+  if (looks.length === 0) return [decisions];
   const [claims, rows] = [topics.claims, topics.eventsAttributed].map((topic) =>
     read<any>(topic).map(({ data }) => data),
   );
@@ -66,27 +75,33 @@ export const movesOf = async (
     looks.map(async ([one, n]) => {
       const at = "receivedAt" in one ? one.receivedAt : 0;
       const found = await lookedUp({ durable, claims: claims!, rows: rows! }, isOfHistory(from + n), at);
-      return found.map((data) => ({ data, at, receivedAt: at }));
+      return found.map((refund) => refund.map((data) => ({ data, at, receivedAt: at })));
     }),
   );
-  return [...decisions, ...moves.flat()];
+  const most = Math.max(...moves.map((all) => all.length));
+  return [decisions, ...Array.from({ length: most }, (_, n) => moves.flatMap((all) => all[n] ?? []))];
 };
 
 /**
  * The n-th happening of every history is sent at once, and processed to its end before the next.
  */
-export const driven = async (histories: readonly History[], from = 0, topology: Topology = pipeline) => {
+export const driven = async (
+  histories: readonly History[],
+  from = 0,
+  topology: Topology = pipeline,
+  settings: Pick<DriveSettings, "memories" | "inOrder"> = {},
+) => {
   const read = knownTo(histories, from);
-  const memories = { fast: inMemory("fast"), durable: inMemory("durable") };
-  const log = drive(topology, { wire: inMemoryWire, hosting: moneyStages, read, batch: 1_000, memories });
+  const { memories = { fast: inMemory("fast"), durable: inMemory("durable") } } = settings;
+  const log = drive(topology, { wire: inMemoryWire, hosting: moneyStages, read, batch: 1_000, ...settings, memories });
   const published = histories.map((history, n) => publishedBy(history, from + n));
   for (const step of inSteps(published)) {
     const scored = step.flatMap(([one]) => (one.topic === "scored" ? one : []));
     const claims = step.flatMap(([one]) => (one.topic === "claims" ? one : []));
     if (scored.length > 0) await log.send(topics.eventsScored, ...scored);
     if (claims.length > 0) await log.send(topics.claims, ...claims);
-    const moves = await movesOf(step, from, { ...memories, ...log });
-    if (moves.length > 0) await log.send(topics.claims, ...moves);
+    for (const moves of await movesOf(step, from, { ...memories, ...log }))
+      if (moves.length > 0) await log.send(topics.claims, ...moves);
   }
   return { log, published };
 };

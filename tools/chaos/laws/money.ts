@@ -35,6 +35,9 @@ const expectedOf = ({
 
 const count = (of: string, where: string): string => `select '${of}' as what, count(*)::int as n from ${where}`;
 /** Each count must be 0. */
+/** What another line of the order, or another sale, caused answers no change of its own. */
+const byOwnChange = "coalesce(ledger_entries.reason, '') not in ('order_line_left', 'first_sale_moved')";
+
 const asked = async ({ target }: Evidence, ...questions: readonly string[]): Promise<readonly string[]> => {
   const rows = await target.rows<{ what: string; n: number }>(questions.join(" union all "));
   return rows.filter(({ n }) => n > 0).map(({ what, n }) => `${n} ${what}`);
@@ -141,19 +144,19 @@ export const money: readonly Law[] = [
           `(${ours}) c where not exists (${entries} and (e.kind in ('earned', 'none')
             or (e.kind = 'adjustment' and e.conversion_version = 1)))`,
         ),
-        // A change opens a line or takes back from it; volume tiers may also move the commissions
-        // of other sales.
+        // A change opens a line or takes back from it; volume tiers, orders and the months of a
+        // customer may also move the commissions of other sales.
         count(
           "changes without their one entry",
           `(select 1 from (${ours}) c join ledger_entries using (client_id, conversion_id) group by client_id, change_id
-            having count(*) filter (where kind <> 'tier_adjustment') <> 1) odd`,
+            having count(*) filter (where kind <> 'tier_adjustment' and ${byOwnChange}) <> 1) odd`,
         ),
         count(
           "conversions whose changes are not all booked",
           `(select 1 from (${ours}) c join conversions using (client_id, conversion_id)
             join ledger_entries using (client_id, conversion_id)
             group by client_id, conversion_id, conversions.version
-              having count(distinct change_id) filter (where ledger_entries.reason is distinct from 'order_line_left')
+              having count(distinct change_id) filter (where ${byOwnChange})
                 <> conversions.version) odd`,
         ),
         count(

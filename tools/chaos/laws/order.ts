@@ -91,6 +91,7 @@ export const replays: readonly Law[] = [
     "tests/guarantees/counts-once.test.ts, decided-once.test.ts, tests/contracts/memory.test.ts",
   ),
   elsewhere("R14", "hints are recorded on the event", "tests/guarantees/hints-stand.test.ts"),
+  elsewhere("R15", "who came second under one id comes second in a rebuild", "tests/processors/taken-ids.test.ts"),
 ];
 
 export const order: readonly Law[] = [

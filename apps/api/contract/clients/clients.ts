@@ -1,5 +1,6 @@
 // The contracts of clients and their segments.
 import { z } from "zod";
+import { MOST_LATE_HOURS } from "../../../../domain/money-time.ts";
 import { contract, listContract } from "../contract.ts";
 import { choice, currency, eventType, id, idText, ofId, segment, time, url, version, words } from "../fields.ts";
 
@@ -14,6 +15,11 @@ const clientFields = {
   currency,
   attribution: z.strictObject(attribution).partial(),
   fraud: z.strictObject({ review: score, reject: score }).partial(),
+  late_hours: z
+    .int()
+    .min(1)
+    .max(MOST_LATE_HOURS)
+    .describe("how old a server's time of a sale may be; of an older one the money is dated by its receipt"),
   fallback_url: url.nullable(),
   retention_months: z
     .int()
@@ -32,6 +38,7 @@ const client = z.object({
   currency: z.string(),
   attribution: z.object(attribution),
   hold_days: z.record(z.string(), z.int()),
+  late_hours: z.int(),
   fraud: z.object({ review: score, reject: score }),
   fallback_url: z.string().nullable(),
   retention_months: z.int(),

@@ -26,13 +26,13 @@ const rows = { admin: row, viewer: row.extend({ created_by: maskedEmail }) };
 const undone = z
   .object({
     ...{ job_id: z.string(), reason: z.string(), asked_by: z.string() },
-    taken_back: count.describe("sales that are credited to no partner any more"),
+    taken_back: count.describe("rows by which a partner was credited, and is no more"),
     uncredited: count.describe("no partner was credited"),
-    copies: count.describe("rows of a sale that another row counts, or that was known from elsewhere"),
+    copies: count.describe("rows of a sale that another row counts, or that others have reported"),
     decided: count.describe("a person has credited another partner since: that stands"),
     no_sale: count,
     not_stored: count.describe("it may be asked for again when they are"),
-    sums: z.array(z.object({ currency, amount: money })).describe("of the sales that were taken back"),
+    sums: z.array(z.object({ currency, amount: money })).describe("what went back of partners"),
   })
   .nullable();
 const more = {
@@ -96,7 +96,7 @@ export const cancelImport = contract({
 
 export const undoImport = contract({
   route: "POST /api/imports/:id/undo",
-  summary: "Takes the credit of each sale of an import back, by decisions. Asked again: the same job.",
+  summary: "Withdraws what the rows of an import say of their orders, by decisions. Asked again: the same job.",
   params: ofImport,
   body: z.strictObject({ reason: words(500) }),
   answers: z.object({ job_id: z.string() }),

@@ -39,6 +39,9 @@ export const reattributeSale = contract({
     partner_id: id.optional().describe("may be left out where a review ends"),
     campaign_id: id.optional(),
     review: choice(["release", "reject"]).optional().describe("ends the fraud review of its lines"),
+    keep: choice(["total", "lines"])
+      .optional()
+      .describe("of a release: what stands of a total and of lines that are worth another amount"),
     reason,
   }),
   answers: z.union([outcome, z.object({ items: z.array(outcome.extend({ event_id: z.string() })) })]),

@@ -44,7 +44,7 @@ const explanation = z.object({
       at: time,
       source: z.string(),
       version: z.int(),
-      merged_into: z.string().nullable().describe("the sale that it is a copy of"),
+      merged_into: z.string().nullable().describe("the sale that it is a copy of; of an undone row, else the decision"),
     })
     .nullable()
     .describe("null: no longer stored; what was decided and earned remains"),

@@ -90,7 +90,10 @@ const line = z.object({
   commission: commission.nullable(),
   fraud: z.object({ band: z.string(), score: z.int().nullable() }),
 });
-const sums = z.object({ currency: z.string(), gross: money, refunded: money, net: money });
+const sums = z.object({
+  ...{ currency: z.string(), gross: money, refunded: money, net: money },
+  disputed_total: z.boolean().describe("its total and its lines are of another worth, and the larger of both counts"),
+});
 const order = z.object({
   id: z.string(),
   client_id: id,

@@ -4,8 +4,8 @@ import { orUnavailable } from "../../../../infra/runtime/errors.ts";
 import { checkVersion } from "../../../../modules/base/refusal.ts";
 import { type RuleOfTrial, ruleOfTrial, ruleToTry } from "../../../../modules/money/trials/rule-to-try.ts";
 import { startBackfill } from "../../../../modules/money/trials/start-backfill.ts";
-import { tryOnHistory } from "../../../../modules/money/trials/trial.ts";
-import { type TriedRule, UNSAVED } from "../../../../modules/money/trials/try-rule.ts";
+import { type AskedTrial, tryOnHistory } from "../../../../modules/money/trials/trial.ts";
+import { UNSAVED } from "../../../../modules/money/trials/try-rule.ts";
 import { type EventWindow, ruleWindow } from "../../../../modules/money/trials/window.ts";
 import { backfillRule, simulateRule } from "../../contract/rules/trials.ts";
 import { type ApiPorts, type Ask, type Route, route } from "../../route.ts";
@@ -18,7 +18,7 @@ export const routes = (ports: Ports): readonly Route[] => {
     route(simulateRule, async ({ read, body }) => {
       const window = windowOf(body);
       const rule = await read((tx, { clients }) => ruleOfTrial(tx, clients, body as RuleOfTrial));
-      const answer = await tryRule(rule, window);
+      const answer = await tryRule({ rule, window, recalculates: true });
       return { body: { ...answer, ...(rule.rule_id === UNSAVED ? NO_RULE : { rule_id: rule.rule_id }) } };
     }),
 
@@ -32,7 +32,8 @@ export const routes = (ports: Ports): readonly Route[] => {
         );
       const rule = await read((tx, { clients }) => ruleToTry(tx, params.id, clients, "alone"));
       checkVersion(version, rule.version);
-      return { body: { ...(await tryRule(rule, window)), rule_id: rule.rule_id } };
+      const found = await tryRule({ rule, window, recalculates: trigger_recalc });
+      return { body: { ...found, rule_id: rule.rule_id } };
     }),
   ];
 };
@@ -45,12 +46,12 @@ const AT_ONCE = 3;
 
 const openTrialLimit = ({ pool, trials }: Ports) => {
   let running = 0;
-  return async (rule: TriedRule, window: EventWindow) => {
+  return async (asked: AskedTrial) => {
     if (running >= AT_ONCE) throw unavailable("other rules are being tried: come again", 2);
     running += 1;
     try {
       const opened = await trials();
-      return await tryOnHistory({ ...opened, pool, now: Date.now() }, rule, window);
+      return await tryOnHistory({ ...opened, pool, now: Date.now() }, asked);
     } catch (error) {
       return orUnavailable("history cannot be read now", 2)(error);
     } finally {

@@ -98,8 +98,8 @@ const metadataKeysIn = (given: readonly string[]): Pick<ProviderSettings, "metad
 };
 
 /** Where the provider sends its notices; a path where the ingest host is not configured. */
-const addressOf = (processor: string, clientId: number): string =>
-  shownAddress(publicHosts().ingest, `/postback/${processor}?client_id=${clientId}`);
+const addressOf = (ingest: string | undefined, processor: string, clientId: number): string =>
+  shownAddress(ingest, `/postback/${processor}?client_id=${clientId}`);
 
 const save = (named: string, { client: slugOrId, metadata = [] }: SaveOptions): Promise<void> =>
   withPool(async (pool) => {
@@ -107,7 +107,8 @@ const save = (named: string, { client: slugOrId, metadata = [] }: SaveOptions): 
     const keys = metadataKeysIn(metadata);
     const secrets = await secretsIn(processor);
     const { client_id: clientId } = await clientOf(pool, slugOrId);
-    const address = addressOf(processor, clientId);
+    const { ingest } = await publicHosts();
+    const address = addressOf(ingest, processor, clientId);
     await transaction(pool, [clientId], async (tx) => {
       await saveProvider(tx, { clientId, processor }, { ...secrets, ...keys }, keyring());
       const entity = `client:${clientId}`;
@@ -122,7 +123,8 @@ const list = ({ client: slugOrId, json }: ClientOption & { readonly json?: boole
   withPool(async (pool) => {
     const { client_id: clientId } = await clientOf(pool, slugOrId);
     const saved = await transaction(pool, [clientId], savedProviders);
-    const rows = saved.map((one) => ({ ...one, path: addressOf(one.processor, clientId) }));
+    const { ingest } = await publicHosts();
+    const rows = saved.map((one) => ({ ...one, path: addressOf(ingest, one.processor, clientId) }));
     if (json) return printJson({ data: rows });
     print(
       table(

@@ -4,7 +4,6 @@ import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
 import { type Command, Option } from "commander";
 import type pg from "pg";
-import { orderIdOf } from "../../../../domain/ids.ts";
 import { toDecimal } from "../../../../domain/money.ts";
 import type { Client } from "../../../../domain/reference/reference.ts";
 import { REFUND_REASONS } from "../../../../domain/refunds.ts";
@@ -16,7 +15,7 @@ import { RefusalError } from "../../../../modules/base/refusal.ts";
 import type { Work } from "../../../../modules/base/work.ts";
 import { referenceNow } from "../../../../modules/catalog/clients/find-client.ts";
 import { assignSale } from "../../../../modules/money/decisions/assign.ts";
-import type { RefundDecision } from "../../../../modules/money/decisions/decide.ts";
+import type { Keep, RefundDecision } from "../../../../modules/money/decisions/decide.ts";
 import type { Sale } from "../../../../modules/money/decisions/find-sales.ts";
 import { followDecisions } from "../../../../modules/money/decisions/follow.ts";
 import { reattributeSales } from "../../../../modules/money/decisions/reattribute.ts";
@@ -45,6 +44,7 @@ interface DecideOptions {
   readonly currency?: string;
   readonly cause?: RefundDecision["cause"];
   readonly refundId?: string;
+  readonly keep?: Keep;
   readonly reason: string;
   readonly id?: string;
   readonly actor?: string;
@@ -78,13 +78,13 @@ export const useCaseOf = (kind: Kind, { client_id }: Pick<Client, "client_id">, 
   if (kind === "assign")
     return (work, ports) => assignSale(work, ports, { ...one, isAwaited, partner_id: partner_id!, campaign_id });
   const sales = { ...words, isAwaited, ...(event !== undefined && { event_ids: [event] }) };
-  const change = kind === "reattribute" ? { partner_id, campaign_id } : { review: kind };
+  const change = kind === "reattribute" ? { partner_id, campaign_id } : { review: kind, keep: options.keep };
   return (work, ports) => reattributeSales(work, ports, { ...sales, ...change });
 };
 
 const FLAGS = {
   ...{ order_id: "--order", product_id: "--product", amount: "--amount", currency: "--currency" },
-  ...{ partner_id: "--partner", campaign_id: "--campaign" },
+  ...{ partner_id: "--partner", campaign_id: "--campaign", keep: "--keep" },
 };
 
 interface DecideInput {
@@ -131,7 +131,7 @@ const showSubject = async (pool: pg.Pool, client: Client, { subject }: Sale): Pr
       `${custom_name ?? t} ${event_id}${isOfAll}, settled as ${order_key}; tributary explain shows all of it`,
     );
   }
-  const lines = await orderLines(pool, client.client_id, orderIdOf(subject.order_id));
+  const lines = await orderLines(pool, client.client_id, subject.order_id);
   if (lines.length === 0) return;
   print(
     table(
@@ -231,6 +231,13 @@ const decide = (kind: Kind) => (options: DecideOptions) =>
 const addOptions = (command: Command, kind: Kind): Command => {
   if (isCredit(kind))
     return command.requiredOption("--partner <id>", "who is credited").option("--campaign <id>", "for which campaign");
+  if (kind === "release")
+    return command.addOption(
+      new Option("--keep <what>", "which stands, where an order's total and its lines differ").choices([
+        "total",
+        "lines",
+      ]),
+    );
   if (kind !== "refund") return command;
   return command
     .option("--product <id>", "one product of the order; without it, all of the order")
@@ -239,6 +246,10 @@ const addOptions = (command: Command, kind: Kind): Command => {
     .addOption(new Option("--cause <code>", "why, in the words of refunds").choices(REFUND_REASONS).default("other"))
     .option("--refund-id <id>", "by which it meets what the shop or the processor reports of the same refund");
 };
+
+/** A release of an order whose total and lines differ has to say which of both stands. */
+const KEEP_EXAMPLE =
+  "  $ tributary decide release --client casa-verde --order A-1002 --keep lines --reason 'the shop confirms' --yes\n";
 
 export const decideCommands = (program: Command): void => {
   const decisions = program
@@ -263,7 +274,8 @@ export const decideCommands = (program: Command): void => {
         "before",
         `Examples:\n  $ tributary decide ${name} --client casa-verde --order ` +
           `A-1001${partner} --reason 'agreed by phone' --yes\n` +
-          `  $ tributary decide ${name} --client casa-verde --event lead-77${partner} --reason 'checked' --yes\n`,
+          `  $ tributary decide ${name} --client casa-verde --event lead-77${partner} --reason 'checked' --yes\n` +
+          (kind === "release" ? KEEP_EXAMPLE : ""),
       )
       .action(decide(kind));
   };

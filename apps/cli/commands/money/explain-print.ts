@@ -2,19 +2,32 @@
 // and the money.
 import { dayOf, startOfDay } from "../../../../domain/calendar.ts";
 import { toDecimal } from "../../../../domain/money.ts";
+import { isRefundReason } from "../../../../domain/refunds.ts";
 import { table } from "../../../../infra/runtime/output.ts";
 import type { DecisionMade } from "../../../../modules/money/decisions/decisions-about.ts";
 import type { Explanation, Version } from "../../../../modules/money/explain/explanation.ts";
-import type { EntryOf } from "../../../../modules/money/explain/money-of.ts";
+import type { LetterAbout } from "../../../../modules/money/explain/letters-about.ts";
+import type { ConversionOf, EntryOf } from "../../../../modules/money/explain/money-of.ts";
 import type { TookNothing } from "../../../../modules/money/explain/taken-back.ts";
+import { DISPUTED_TOTAL } from "../../../../processors/settle/order.ts";
+import { UNDONE } from "../../../../processors/settle/undo/undone-row.ts";
 import type { Candidate } from "../../../../schemas/generated.ts";
-
-/** An explanation with the decisions of people. Merges, replays and rebuilds do not change it. */
-export type ExplanationWithDecisions = Explanation & { readonly decisions: readonly DecisionMade[] };
+import type { FirstCredit } from "./first-credit.ts";
 
 /**
- * The outcomes of a candidate and the reasons of an event (docs/design/contracts.md, "Credit") in
- * words.
+ * An explanation with the decisions of people, which merges, replays and rebuilds do not change,
+ * and with what lies in the dead letters now.
+ */
+export type ExplanationWithDecisions = Explanation & {
+  /** Version 1, as the sale came, where people decided since; null: the log does not say. */
+  readonly first_credit: FirstCredit | null;
+  readonly decisions: readonly DecisionMade[];
+  readonly letters: readonly LetterAbout[];
+};
+
+/**
+ * The outcomes of a candidate and the reasons of an event (docs/design/contracts.md, "Credit"), and
+ * why its money is dated otherwise, in words.
  */
 const words: Readonly<Record<string, string>> = {
   won: "credited",
@@ -30,7 +43,18 @@ const words: Readonly<Record<string, string>> = {
   fraud_rejected: "the fraud score is in the band reject",
   duplicate_order: "a second copy of a sale that is stored already; it counts once",
   manual: "the credit was taken back",
+  import_undone: "a row of an import that was undone",
+  amended: "a later copy amended its amount",
+  changed_money: "a copy brought other money",
+  refund_spread: "refunds of its order are spread otherwise",
+  reattributed: "it went to another partner",
+  disputed_total: "the total and the lines of its order differ",
+  total_merged: "the total of its order was merged into its lines",
+  total_kept: "a person kept the total of its order",
   no_click: "the event names no partner and no rule matches",
+  ts_before_click: "the sender's time lay before the click that the event carries",
+  client_clock: "the clock of a page or an app counts for ten minutes",
+  late_event: "the sender's time is older than the client's late_hours, or its month is closed",
 };
 const inWords = (code: string): string => (words[code] === undefined ? code : `${code}: ${words[code]}`);
 
@@ -59,7 +83,9 @@ export const printed = (found: ExplanationWithDecisions): string => {
   return [
     ...head(found, newest, partner, campaign),
     ...section(`Version ${newest.version}`, versionsTable(found.versions)),
+    ...lettersSection(found),
     ...decisionsSection(found, partner),
+    ...firstSection(found, partner, campaign),
     ...section(
       `Considered for version ${newest.version}`,
       // A refund is credited to no partner, so it has no candidates.
@@ -97,6 +123,11 @@ const head = (found: Explanation, newest: Version, partner: Name, campaign: Name
     `  happened     ${time(found.at)}`,
     `  received     ${time(receivedAt(found, newest))} by ${newest.source}`,
   ];
+  const dated = found.order?.lines.find((line) => line.event_id === found.event_id)?.dated ?? null;
+  if (dated !== null) {
+    const why = dated.because === null ? "" : `, ${inWords(dated.because)}`;
+    lines.push(`  money dated  ${time(dated.at)} by the ${dated.by}${why}`);
+  }
   const amount = money(newest.value_minor, newest.currency);
   if (newest.order_id !== null || newest.value_minor !== null)
     lines.push(
@@ -111,8 +142,9 @@ const head = (found: Explanation, newest: Version, partner: Name, campaign: Name
   );
   if (newest.warnings.length > 0) lines.push(`  altered      ${newest.warnings.join(", ")}`);
   if (newest.enrich_errors.length > 0) lines.push(`  not looked up ${newest.enrich_errors.join(", ")}`);
-  if (newest.merged_into !== null)
-    lines.push(`  merged       a second copy of ${newest.merged_into}: it counts nowhere`);
+  if (newest.credit_reason === UNDONE) lines.push("  withdrawn    its import was undone: it counts nowhere");
+  else if (newest.merged_into !== null)
+    lines.push(`  merged       a second copy of ${newest.merged_into}: ${amountWord(found)}`);
   lines.push(
     isRefund
       ? "  credited to  no partner: a refund takes back from those who were credited for its sale (see below)"
@@ -143,18 +175,40 @@ const byWhat = ({ link_id, rule_id, rule_version, clicked_at, window_days, ts }:
       ? ""
       : ` on link ${link_id}, ${span(ts - clicked_at)} before it, window ${window_days} days`;
 
+const creditWord = ({ credit_reason, credit_status, merged_into, t }: Version): string => {
+  if (credit_reason === UNDONE) return "withdrawn";
+  return merged_into !== null ? "second copy" : t === "refund" ? "refund" : credit_status;
+};
+
 const versionsTable = (versions: readonly Version[]): string =>
   table(
     ["version", "credit", "by or why", "partner", "value", "fraud"],
     versions.map((row) => [
       row.version,
-      row.merged_into !== null ? "second copy" : row.t === "refund" ? "refund" : row.credit_status,
+      creditWord(row),
       row.t === "refund" ? null : (row.credit_method ?? row.credit_reason),
       row.partner_id,
       money(row.value_minor, row.currency),
       row.fraud_score,
     ]),
   );
+
+export const lettersTable = (letters: readonly LetterAbout[]): string =>
+  table(
+    ["letter", "state", "refused by", "code", "event", "since"],
+    letters.map((one) => [
+      ...[one.letter_id, one.state, one.stage, one.code, one.event_id],
+      new Date(one.first_failed_at).toISOString(),
+    ]),
+  );
+
+const lettersSection = ({ letters }: ExplanationWithDecisions): readonly string[] =>
+  letters.length === 0
+    ? []
+    : section(
+        "Not all of it has come through: in the dead letters, see tributary dlq show <letter>",
+        lettersTable(letters),
+      );
 
 const decisionsSection = ({ decisions }: ExplanationWithDecisions, partner: Name): readonly string[] =>
   section(
@@ -165,6 +219,18 @@ const decisionsSection = ({ decisions }: ExplanationWithDecisions, partner: Name
       return `${new Date(at).toISOString()} ${kind}${sum}${credit} by ${by}: ${reason}`;
     }),
   );
+
+/** What was decided before a person did. */
+const firstSection = (found: ExplanationWithDecisions, partner: Name, campaign: Name): readonly string[] => {
+  const { first_credit: first } = found;
+  if (first === null) return [];
+  const { status, method, reason, candidates } = first.credit;
+  return section(
+    `Version 1, before that: ${status}, ${method ?? inWords(reason ?? "no reason")}`,
+    candidatesTable(candidates, found, partner, campaign),
+    `fraud ${first.fraud.score} of 100, band ${first.fraud.band}, value ${money(first.value_minor, first.currency)}`,
+  );
+};
 
 const candidatesTable = (
   candidates: readonly Candidate[],
@@ -197,10 +263,13 @@ const fraudTable = ({ fraud_reasons }: Version): string =>
         fraud_reasons.map(({ code, weight, evidence }) => [code, weight, evidence]),
       );
 
-const orderNotes = ({ waiting_refunds, void_refunds }: NonNullable<Explanation["order"]>): string =>
+const orderNotes = (order: NonNullable<Explanation["order"]>): string =>
   [
-    ...(waiting_refunds > 0 ? [`${waiting_refunds} refunds wait for their sale`] : []),
-    ...void_refunds.map((one) => `${money(one.amount_minor, one.currency)} of refunds exceeds it and is void`),
+    ...(order.waiting_refunds > 0 ? [`${order.waiting_refunds} refunds wait for their sale`] : []),
+    ...(order.refunds_in_other_currency > 0
+      ? [`${order.refunds_in_other_currency} refunds are in another currency than their sale, and take nothing`]
+      : []),
+    ...order.void_refunds.map((one) => `${money(one.amount_minor, one.currency)} of refunds exceeds it and is void`),
   ]
     .map((note) => `, ${note}`)
     .join("");
@@ -223,7 +292,39 @@ const orderSection = ({ order }: Explanation, partner: Name): readonly string[] 
             line.review,
           ]),
         ),
+        ...order.lines.flatMap(amountNote),
+        ...totalNotes(order.lines),
       );
+
+/** Why a total and lines are one, or wait to be. */
+const totalNotes = (lines: NonNullable<Explanation["order"]>["lines"]): readonly string[] => {
+  const merged = [...new Set(lines.flatMap(({ total_from, stands }) => (stands ? [] : (total_from ?? []))))];
+  const [kept] = lines.filter(({ stands }) => stands);
+  const isDisputed = lines.some(({ review }) => review === DISPUTED_TOTAL);
+  return [
+    ...merged.map((id) => `${id} reported its total and was merged into these lines: they come to its worth`),
+    ...(kept === undefined ? [] : [`a person kept the ${kept.product_key === "" ? "total" : "lines"} of the two`]),
+    ...(isDisputed ? ["its total and its lines are of another worth: tributary decide release --keep says which"] : []),
+  ];
+};
+
+/** What of a second copy counts. */
+const amountWord = ({ event_id, order }: Explanation): string =>
+  order?.lines.some(({ money_from }) => money_from?.event_id === event_id)
+    ? "its amount is that of the sale"
+    : "it counts nowhere";
+
+/** Which copy amended the amount of a line, or was the first to know it. */
+const amountNote = ({ product_key, money_from }: NonNullable<Explanation["order"]>["lines"][number]) =>
+  money_from === null
+    ? []
+    : [`the amount of ${product_key || "-"} is that of copy ${money_from.event_id}, dated ${time(money_from.at)}`];
+
+/** Only a refund gives back. Everything else closes a conversion, and may open another one. */
+const takenWord = ({ status, reason, refunded_minor, currency, is_opened_again }: ConversionOf): string =>
+  status === "credited" || reason === null || isRefundReason(reason)
+    ? `given back ${money(refunded_minor, currency)}: ${reason ?? "no reason"}`
+    : `closed${is_opened_again ? ", and opened again" : ""}: ${inWords(reason)}`;
 
 const conversionsSection = (
   { conversions, commissions }: Explanation,
@@ -239,8 +340,7 @@ const conversionsSection = (
           `${money(one.value_minor, one.currency)} to ${partner(one.partner_id)}, campaign ` +
           `${campaign(one.campaign_id)}, by ${one.method}`,
       ];
-      if (one.refunded_minor !== 0n)
-        lines.push(`  given back ${money(one.refunded_minor, one.currency)}: ${one.reason ?? "no reason"}`);
+      if (one.refunded_minor !== 0n || one.status === "reversed") lines.push(`  ${takenWord(one)}`);
       if (one.review !== null) lines.push(`  under review: ${one.review}`);
       if (earned !== undefined)
         lines.push(
@@ -273,7 +373,9 @@ const entryText = (entry: EntryOf, { contracts }: Explanation, partner: Name): s
 
 const nothingTaken: Readonly<Record<TookNothing, string>> = {
   second_copy: "nothing: it is a second copy of a refund",
+  held_twice: "nothing yet: another source reported the same refund, and a person decides whether both are one",
   waits_for_sale: "nothing yet: it waits for its sale",
+  other_currency: "nothing: it is in another currency than its sale (other_currency); see: tributary waiting",
   with_its_sale: "nothing by itself: it came before its sale, which was credited less (see the ledger)",
   no_partner: "nothing: no partner was credited for the sale",
   nothing_left: "nothing: nothing of the sale's credit was left to take back",

@@ -8,16 +8,24 @@ import { scopeOf } from "../../../../infra/clickhouse/query.ts";
 import { transaction } from "../../../../infra/postgres/sql.ts";
 import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
+import { within } from "../../../../infra/runtime/timing/time-limit.ts";
+import { clientIds } from "../../../../modules/catalog/clients/client-ids.ts";
 import { receiptCounts } from "../../../../modules/figures/receipts/receipts.ts";
 import { entityOf } from "../../../../modules/money/decisions/decide.ts";
 import { decisionsAbout } from "../../../../modules/money/decisions/decisions-about.ts";
 import { eventsOfBatch, eventsOfOrder } from "../../../../modules/money/explain/batch-and-order.ts";
 import { type Explanation, explain } from "../../../../modules/money/explain/explanation.ts";
-import { allClients } from "../../../../modules/money/explain/money-of.ts";
+import { type LetterAbout, lettersAbout } from "../../../../modules/money/explain/letters-about.ts";
+import { eventNames } from "../../../../modules/money/orders/event-names.ts";
 import { batchIdKey, readBatchId } from "../../../../processors/admit/batch-id.ts";
 import { addresses, keyring } from "../../config.ts";
 import { clientOf, withPool } from "../../pool.ts";
-import { type ExplanationWithDecisions, printed } from "./explain-print.ts";
+import { type ExplanationWithDecisions, lettersTable, printed } from "./explain-print.ts";
+import type { FirstCredit } from "./first-credit.ts";
+
+/** The log is asked for what the stores do not keep, so that an explanation stands without it. */
+const LOG_MS = 20_000;
+const LATE = `the log does not answer within ${LOG_MS / 1_000} s`;
 
 interface Stores {
   readonly clickhouse: Clickhouse;
@@ -37,7 +45,61 @@ const explained = async (pool: pg.Pool, found: Explanation): Promise<Explanation
   const decisions = await transaction(pool, [client_id], (tx) => decisionsAbout(tx, client_id, entity), {
     isReadOnly: true,
   });
-  return { ...found, versions: [newest], decisions };
+  const mentioned = [found, ...found.copies, ...(found.order?.lines ?? [])].map(({ event_id }) => event_id);
+  const eventIds = [...new Set([...mentioned, ...(newest.merged_into === null ? [] : [newest.merged_into])])];
+  const letters = await lettersAbout(
+    pool,
+    eventIds.map((event_id) => ({ client_id, event_id })),
+  );
+  const first_credit = decisions.length > 0 && newest.version > 1 ? await firstKnown(found) : null;
+  return { ...found, versions: [newest], first_credit, decisions, letters };
+};
+
+/** Only what people decided about is looked up in the log, which is slow to load and to read. */
+const firstKnown = async (found: Explanation): Promise<FirstCredit | null> => {
+  const { firstCreditOf } = await import("./first-credit.ts");
+  return within(LOG_MS, firstCreditOf(found), LATE).catch((error: Error) => {
+    tell(`version 1 of ${found.event_id} cannot be read now: ${error.message}`);
+    return null;
+  });
+};
+
+/** The letters of an id of which nothing is stored, and what is not known of them. */
+const lettersOf = async (
+  pool: pg.Pool,
+  id: string,
+  clientIds: readonly number[],
+  isOrder: boolean,
+): Promise<{ readonly letters: readonly LetterAbout[]; readonly unknown?: string }> => {
+  const ofEvent = isOrder ? [] : await lettersAbout(pool, eventNames(id, clientIds));
+  if (ofEvent.length > 0) return { letters: ofEvent };
+  const { lettersOfOrder } = await import("./letters-of-order.ts");
+  try {
+    const { letters, isWhole } = await within(LOG_MS, lettersOfOrder(pool, clientIds, id), LATE);
+    return isWhole ? { letters } : { letters, unknown: "only the newest were read, see tributary dlq list" };
+  } catch (error) {
+    return { letters: [], unknown: `they cannot be read: ${(error as Error).message}` };
+  }
+};
+
+/** Throws: nothing is stored under the id. Shows first what lies in the dead letters. */
+const explainNothing = async (
+  pool: pg.Pool,
+  id: string,
+  clientIds: readonly number[],
+  { client, order: isOrder = false, json }: ExplainOptions,
+): Promise<never> => {
+  const what = isOrder ? "order" : "event and no order";
+  const nothing = `no ${what} ${id} is stored${client === undefined ? "" : ` for ${client}`}: `;
+  const { letters, unknown } = await lettersOf(pool, id, clientIds, isOrder);
+  if (letters.length === 0)
+    throw new Error(
+      `${nothing}it may be on its way (tributary lag), refused at the edge, or without consent to be kept` +
+        (unknown === undefined ? "" : `; or in the dead letters (${unknown})`),
+    );
+  if (json) printJson({ events: [], letters });
+  else print(lettersTable(letters));
+  throw new Error(`${nothing}it lies in the dead letters; the record and its failures: tributary dlq show <letter>`);
 };
 
 /** `stored_at` does not affect equality. */
@@ -93,26 +155,25 @@ const ofOrder = async (
   return found;
 };
 
-const explainId = (id: string, { client, order: isOrder = false, json }: ExplainOptions): Promise<void> =>
+const explainId = (id: string, options: ExplainOptions): Promise<void> =>
   withPool(async (pool) => {
+    const { client, order: isOrder = false, json } = options;
     const clickhouse = openClickhouse(addresses().clickhouseUrl, { name: "tributary-ops", connections: 2 });
     const stores = { clickhouse, pool };
     try {
       if (id.startsWith("bat_")) return await explainBatch(stores, id, json);
-      const clientIds = client === undefined ? await allClients(pool) : [(await clientOf(pool, client)).client_id];
-      const ofEvent = isOrder ? [] : await explain(stores, id, clientIds);
-      const found = ofEvent.length > 0 ? ofEvent : await ofOrder(stores, id, clientIds);
-      if (found.length === 0)
-        throw new Error(
-          `no ${isOrder ? "order" : "event and no order"} ${id} is stored` +
-            `${client === undefined ? "" : ` for ${client}`}: it may be on its way (tributary lag), refused at ` +
-            "the edge, or without consent to be kept",
-        );
+      const ids =
+        client === undefined
+          ? await clientIds(pool, "tributary_reference")
+          : [(await clientOf(pool, client)).client_id];
+      const ofEvent = isOrder ? [] : await explain(stores, id, ids);
+      const found = ofEvent.length > 0 ? ofEvent : await ofOrder(stores, id, ids);
+      if (found.length === 0) return await explainNothing(pool, id, ids, options);
       const events: ExplanationWithDecisions[] = [];
       for (const one of found) events.push(await explained(pool, one));
       if (json) return printJson({ events: lasting(events) });
       print(events.map(printed).join("\n\n"));
-      const others = ofEvent.length === 0 ? [] : await eventsOfOrder(pool, clientIds, id);
+      const others = ofEvent.length === 0 ? [] : await eventsOfOrder(pool, ids, id);
       if (others.length > 0) tell(`an order is called ${id} too: tributary explain ${id} --order`);
     } finally {
       await clickhouse.close();

@@ -24,6 +24,7 @@ const leftAlone = ({ lines, events }: Difference): readonly string[] =>
     [
       [lines.decided + events.decided, "would differ, but a person has decided about them (--override-decisions)"],
       [lines.not_settled, "sales are not settled yet: wait until `tributary lag` shows 0 for settle"],
+      [lines.of_totals, "are of orders whose total or amount of before cannot be set back: they stay as they are"],
       [
         lines.not_read,
         "sales reached the log more than 48 h after their receipt: they were taken as they were read then",

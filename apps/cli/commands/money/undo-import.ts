@@ -1,4 +1,4 @@
-// `tributary decide undo-import`: shows what a file brought, takes its sales back with --yes, and
+// `tributary decide undo-import`: shows what a file brought, withdraws its word with --yes, and
 // follows that to its end.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
@@ -83,7 +83,7 @@ const undo = (options: UndoOptions) =>
     if (!options.json) print(linesOf(found).join("\n"));
     if (!options.yes) {
       if (options.json) printJson(found);
-      return tell("nothing was undone; add --yes to take its sales back");
+      return tell("nothing was undone; add --yes to withdraw what its rows say of their orders");
     }
     const isUndone = found.undone_at !== null && found.undone.not_stored === 0;
     if (!isUndone) await followed(pool, which, await ask(pool, which, options), options.json === true);
@@ -94,9 +94,14 @@ const undo = (options: UndoOptions) =>
 
 type ImportRow = Readonly<Record<string, any>>;
 
-const linesOf = (row: ImportRow): readonly string[] => [
+/** A file that has no amounts in the client's currency says nothing about that currency. */
+const isOfFile = ({ stored_revenue }: ImportRow): boolean => /[1-9]/.test(stored_revenue);
+
+export const linesOf = (row: ImportRow): readonly string[] => [
   `${row.id} ${row.filename} ${row.status}: ${row.accepted} rows accepted`,
-  ...[row, ...row.other_currencies].map((one) => `${one.currency}: ${one.stored_revenue} was taken of it`),
+  ...[row, ...row.other_currencies]
+    .filter(isOfFile)
+    .map((one) => `${one.currency}: ${one.stored_revenue} was taken of it`),
   ...(row.undone_at === null ? [] : ["it is undone"]),
 ];
 
@@ -117,7 +122,7 @@ const undoneLines = (undone: ImportRow): readonly string[] => [
 export const undoImportCommand = (decisions: Command): void => {
   decisions
     .command("undo-import")
-    .description("takes the credit of each sale of an imported file back, to no partner")
+    .description("withdraws what an imported file said: each order is what its other claims make of it")
     .requiredOption("--client <slug or id>", "whose sales they are")
     .requiredOption("--import <id>", "as the upload was answered: imp_...")
     .requiredOption("--reason <text>", "why, in words; kept with each decision")
@@ -127,7 +132,11 @@ export const undoImportCommand = (decisions: Command): void => {
     .addHelpText(
       "before",
       "Examples:\n  $ tributary decide undo-import --client casa-verde --import imp_5f0c... " +
-        "--reason 'sent by mistake' --yes\n",
+        "--reason 'sent by mistake' --yes\n\n" +
+        "What was booked for its rows goes back (import_undone). A sale that others have reported stays theirs, one\n" +
+        "that a person has given to another partner stays as it is, and the same rows in a corrected file are new\n" +
+        "events. Which stands of a total and its lines is said again (decide release --keep).\n" +
+        "Without --yes it shows what the file brought.\n",
     )
     .action(undo);
 };

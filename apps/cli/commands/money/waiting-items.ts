@@ -5,6 +5,7 @@ import { toDecimal } from "../../../../domain/money.ts";
 import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table } from "../../../../infra/runtime/output.ts";
 import { type WaitingOfOrder, waitingOrders } from "../../../../modules/money/orders/waiting-items.ts";
+import { DISPUTED_TOTAL } from "../../../../processors/settle/order.ts";
 import { clientOf, withPool } from "../../pool.ts";
 
 interface Options {
@@ -18,13 +19,32 @@ const CURES: Readonly<Record<string, string>> = {
   no_such_event:
     "the event that it names made no line here: the keeper moves the refund within the hour once the event is known; " +
     "else ask for the right event id, or tributary decide take-back --event",
-  no_such_line: "its order has no such product: ask for the right one, or for a refund without a product",
+  no_such_line:
+    "its order has no such product: ask for the right one, or for a refund without a product; " +
+    "behind keep total, for an amount",
   other_currency: "no line is in its currency: ask for the amount in the currency of the sale",
+  refund_twice:
+    "another source reported the same: tributary decide reject --event if both are one refund, " +
+    "release --event if they are two",
   exceeds_its_lines: "nothing is owed: the refunds exceed what the order was worth",
 };
 const OF_HELD = "tributary explain, then tributary decide release, reattribute or reject";
+const OF_DISPUTED =
+  "its total and its lines differ: tributary explain, then tributary decide release --keep total or --keep lines";
 const cureOf = ({ kind, reason }: WaitingOfOrder): string =>
-  kind === "held" ? OF_HELD : kind === "decision" ? "decide again about the right order" : (CURES[reason] ?? "");
+  kind === "held" && reason === DISPUTED_TOTAL
+    ? OF_DISPUTED
+    : kind === "held"
+      ? OF_HELD
+      : kind === "decision"
+        ? "decide again about the right order"
+        : (CURES[reason] ?? "");
+
+/** A line for each reason. The same stands below the table, for what is in it. */
+const curesInWords = (): string =>
+  [...Object.entries(CURES), [DISPUTED_TOTAL, OF_DISPUTED] as const, ["any other held line", OF_HELD] as const]
+    .map(([reason, cure]) => `  ${reason}: ${cure}`)
+    .join("\n");
 
 const HOUR_MS = 3_600_000;
 /** A longer list does not help a person who decides one item at a time. */
@@ -84,13 +104,14 @@ const list = (options: Options): Promise<void> =>
 export const waitingCommands = (program: Command): void => {
   program
     .command("waiting")
-    .description("lists refunds and decisions that found no line, lines that are held, and refunds that are void")
+    .description("lists what waits for a line or a person, and refunds that are void, with what helps")
     .option("--client <slug or id>", "of one client")
     .option("--older-than <hours>", "only what has waited longer", "0")
     .option("--json", "as JSON")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary waiting --older-than 48\n  $ tributary waiting --client casa-verde --json\n",
+      "Examples:\n  $ tributary waiting --older-than 48\n  $ tributary waiting --client casa-verde --json\n\n" +
+        `What helps, by reason:\n${curesInWords()}\n`,
     )
     .action(list);
 };

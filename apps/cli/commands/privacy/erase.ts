@@ -75,7 +75,29 @@ const checkReason = (reason: string, { value }: GivenSubject): void => {
     throw new UsageError("--reason: it is kept, so it must not name the subject; name the request, e.g. its number");
 };
 
-const show = ({ places, devices, shared_devices }: ErasureReport): void => {
+/** Of a subject with more devices the ones that did most are shown; --json has all. */
+const DEVICES_SHOWN = 20;
+const showDevices = ({ device_uses }: ErasureReport): void => {
+  if (device_uses.length === 0) return;
+  const most = device_uses.toSorted((a, b) => Number(b.is_claimed) - Number(a.is_claimed) || b.events - a.events);
+  print(
+    table(
+      ["device", "events", "of money", "whose"],
+      most
+        .slice(0, DEVICES_SHOWN)
+        .map(({ did, events, sales, is_claimed }) => [did, events, sales, is_claimed ? "claimed" : "the subject's"]),
+    ),
+  );
+  const claimed = device_uses.filter(({ is_claimed }) => is_claimed).length;
+  if (claimed > 0)
+    print(
+      `claimed: ${claimed}; only a page said that it is the subject's, and a server uses it without saying so: there ` +
+        "only what names the subject goes. If it is the subject's, erase it too, with --did",
+    );
+};
+
+const show = (report: ErasureReport): void => {
+  const { places, devices, shared_devices } = report;
   print(
     table(
       ["place", "found", "erased"],
@@ -85,6 +107,7 @@ const show = ({ places, devices, shared_devices }: ErasureReport): void => {
   if (devices > 0) print(`devices: ${devices}`);
   if (shared_devices > 0)
     print(`devices that other people use too: ${shared_devices}; there only what names the subject goes`);
+  showDevices(report);
 };
 
 const showKept = ({ stays }: ErasureReport): void => {

@@ -5,10 +5,12 @@ import { transaction } from "../../../../infra/postgres/sql.ts";
 import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table } from "../../../../infra/runtime/output.ts";
 import { actorOf } from "../../../../modules/base/operations/operations.ts";
+import type { Work } from "../../../../modules/base/work.ts";
 import { type PlanChange, setPlan } from "../../../../modules/intake/quotas/set-plan.ts";
 import { type QuotaPlan, readPlans, readUsage } from "../../../../modules/intake/quotas/usage.ts";
 import { minuteOf } from "../../moments.ts";
 import { withPool } from "../../pool.ts";
+import { byFlags } from "../../refusals.ts";
 import { inWork, operatorAct } from "../../work.ts";
 
 interface ListOptions {
@@ -58,6 +60,7 @@ interface SetOptions {
   readonly eventsADay?: string;
   readonly bytesADay?: string;
   readonly burstHours?: string;
+  readonly new?: boolean;
   readonly yes?: boolean;
 }
 const POWERS: Readonly<Record<string, number>> = { "": 0, k: 1, m: 2, g: 3, t: 4 };
@@ -75,7 +78,9 @@ const bytesOf = (text: string | undefined): number | undefined => {
   return Number(digits) * 1024 ** POWERS[unit!.toLowerCase()]!;
 };
 
-const set = (plan: string, { eventsADay, bytesADay, burstHours, yes }: SetOptions): Promise<void> =>
+const FLAGS = { events_a_day: "--events-a-day", bytes_a_day: "--bytes-a-day", burst_hours: "--burst-hours" };
+
+const set = (plan: string, { eventsADay, bytesADay, burstHours, new: isNew, yes }: SetOptions): Promise<void> =>
   withPool(async (pool) => {
     const given = {
       events_a_day: wholeOf("events-a-day", eventsADay),
@@ -84,7 +89,8 @@ const set = (plan: string, { eventsADay, bytesADay, burstHours, yes }: SetOption
     };
     const change = { plan, ...given } as PlanChange;
     const isSaved = yes === true;
-    showPlans([await inWork(pool, operatorAct(actorOf()), (work) => setPlan(work, change), { isSaved })]);
+    const saving = (work: Work) => setPlan(work, change, { isNew: isNew === true });
+    showPlans([await inWork(pool, operatorAct(actorOf()), saving, { isSaved }).catch(byFlags(FLAGS))]);
     if (!isSaved) print("nothing is saved yet: give --yes");
   });
 
@@ -108,6 +114,7 @@ export const quotaCommands = (program: Command): void => {
     .option("--events-a-day <number>", "events of each side in a day")
     .option("--bytes-a-day <number>", "bytes of their bodies, like 500M or 20G")
     .option("--burst-hours <number>", "how many hours of a day may come at once, 1 to 24")
+    .option("--new", "the plan is a new one; what is not given is that of standard")
     .option("--yes", "saves it; without it, only shows it")
     .addHelpText(
       "before",

@@ -166,7 +166,7 @@ const created = ({ id: _, ...given }: Input, isSaved: boolean): Promise<SavedPai
 };
 
 const rotate = async (id: string): Promise<void> => {
-  const { ingest } = publicHosts();
+  const { ingest } = await publicHosts();
   const { url } = await withSource(id, (work, sourceId) => rotateKey(work, sourceId, ingest));
   print(url);
   tell("on the ingest host; it is not shown again, and the former key opens nothing within a second");

@@ -2,7 +2,7 @@
 // here.
 import type { Command } from "commander";
 import { dayOf, startOfDay } from "../../../../domain/calendar.ts";
-import { orderIdOf } from "../../../../domain/ids.ts";
+import { spelling, spellingsOf } from "../../../../domain/ids.ts";
 import { digitsOf, toMinor } from "../../../../domain/money.ts";
 import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { csvLine } from "../../../../infra/http/csv.ts";
@@ -86,9 +86,10 @@ const reconcile = async (file: string, options: ReconcileOptions): Promise<void>
   const found = await withPool(async (pool) => {
     const client = await clientOf(pool, options.client);
     const shop = ordersOf(rows, columns, options.currency ?? client.currency);
-    const ids = [...new Set(shop.map(({ order_id }) => orderIdOf(order_id)))];
-    const ours = await ourOrders(pool, client.client_id, ids, spanOf(rows, columns.get("ts")));
-    const known = new Set(ours.map(({ order_id }) => orderIdOf(order_id)));
+    const ids = [...new Set(shop.map(({ order_id }) => spelling(order_id)))];
+    const stored = [...new Set(shop.flatMap(({ order_id }) => spellingsOf(order_id)))];
+    const ours = await ourOrders(pool, client.client_id, stored, spanOf(rows, columns.get("ts")));
+    const known = new Set(ours.map(({ order_id }) => spelling(order_id)));
     const clickhouse = openClickhouse(addresses().clickhouseUrl, { name: "tributary-ops" });
     try {
       const unknown = ids.filter((id) => id !== "" && !known.has(id));

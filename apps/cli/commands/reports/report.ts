@@ -119,8 +119,23 @@ export const refuseStrangers = (
  */
 const minorOf = (text: string): bigint => BigInt(text.replace(".", ""));
 type Cells = readonly (string | number | null)[];
-/** Makes one row for each currency, because amounts of two currencies cannot be added. */
-const totals = (rows: readonly ReportRow<ReportBy>[], isNamed: boolean): readonly Cells[] =>
+
+/** An order with lines of two of these counts in the row of each. */
+const PARTS_OF_ORDERS: ReadonlySet<ReportBy> = new Set(["partner", "campaign", "segment"]);
+
+/** Orders by currency. */
+type OrderCounts = ReadonlyMap<string, number>;
+export const ordersIn = (rows: readonly Pick<ReportRow, "currency" | "orders">[]): OrderCounts => {
+  const orders = new Map<string, number>();
+  for (const { currency, orders: some } of rows) orders.set(currency, (orders.get(currency) ?? 0) + some);
+  return orders;
+};
+
+/**
+ * Makes one row for each currency, because amounts of two currencies cannot be added. Each order
+ * counts once.
+ */
+export const totals = (rows: readonly ReportRow<ReportBy>[], isNamed: boolean, orders: OrderCounts): readonly Cells[] =>
   [...new Set(rows.map(({ currency }) => currency))].map((currency) => {
     const own = rows.filter((row) => row.currency === currency);
     const sum = (of: (row: ReportRow<ReportBy>) => string) =>
@@ -128,9 +143,8 @@ const totals = (rows: readonly ReportRow<ReportBy>[], isNamed: boolean): readonl
         own.reduce((minor, row) => minor + minorOf(of(row)), 0n),
         currency,
       );
-    const orders = own.reduce((all, row) => all + row.orders, 0);
     const amounts = [sum((row) => row.revenue), sum((row) => row.refunded), sum((row) => row.commission)];
-    return ["total", ...(isNamed ? [null] : []), currency, orders, ...amounts];
+    return ["total", ...(isNamed ? [null] : []), currency, orders.get(currency) ?? 0, ...amounts];
   });
 
 const waitFirst = async (wait: string | boolean): Promise<void> => {
@@ -154,12 +168,13 @@ const showReport = async (options: ReportOptions): Promise<void> => {
   // Asked before the report, so that an event counted in between is reported as on its way, not
   // missing.
   const waiting = await withTheWay((await theWay()).onTheWay);
-  const { rows } = await withPool(async (pool) => {
+  const { rows, orders } = await withPool(async (pool) => {
     const client = await clientOf(pool, options.client);
     const found = await report(pool, client.client_id, by, filter);
     // Sales under a name that no longer exists are shown all the same.
     if (found.rows.length === 0) refuseStrangers(await referenceNow(pool), client, filter);
-    return found;
+    const whole = PARTS_OF_ORDERS.has(by) ? await report(pool, client.client_id, "month", filter) : found;
+    return { rows: found.rows, orders: ordersIn(whole.rows) };
   });
   if (options.json) return printJson({ rows, on_the_way: waiting });
   const isNamed = by === "partner" || by === "campaign";
@@ -172,8 +187,31 @@ const showReport = async (options: ReportOptions): Promise<void> => {
   if (options.csv) {
     const kinds = headers.map((_, n) => (n < headers.length - 4 ? "text" : "number"));
     process.stdout.write([headers, ...lines].map((line) => csvLine(line, kinds)).join(""));
-  } else print(table(headers, [...lines, ...totals(rows, isNamed)]));
+  } else print(table(headers, [...lines, ...totals(rows, isNamed, orders)]));
+  sayShared(rows, orders);
+  sayDisputed(rows);
   sayOnTheWay(waiting, "--wait waits for them");
+};
+
+/** How often orders are in more rows than one, which the total does not add. */
+export const sharedIn = (rows: readonly ReportRow<ReportBy>[], orders: OrderCounts): number =>
+  [...ordersIn(rows)].reduce((all, [currency, count]) => all + count - (orders.get(currency) ?? 0), 0);
+
+const sayShared = (rows: readonly ReportRow<ReportBy>[], orders: OrderCounts): void => {
+  const shared = sharedIn(rows, orders);
+  if (shared > 0)
+    tell(
+      `orders: one that is in several rows counts in each of them, and once in the total (${counted.format(shared)})`,
+    );
+};
+
+const sayDisputed = (rows: readonly ReportRow<ReportBy>[]): void => {
+  const disputed = rows.reduce((all, { disputed_total = 0 }) => all + disputed_total, 0);
+  if (disputed > 0)
+    tell(
+      `disputed_total: ${counted.format(disputed)} orders count as the larger of their total and their lines, ` +
+        "which differ; see: tributary waiting",
+    );
 };
 
 const EXAMPLES = `Examples:
@@ -183,7 +221,8 @@ const EXAMPLES = `Examples:
   $ tributary report --client aurora-music --by segment --wait
 
 An order belongs to the day or month of its first line (America/Mexico_City), and to the partner, campaign and segment
-that its lines are credited to; commissions come from the ledger. What is on its way is said on stderr.
+that its lines are credited to; one of two partners is in the row of each, and once in the total. Commissions come from
+the ledger. What is on its way is said on stderr.
 `;
 
 export const reportCommand = (program: Command): void => {

@@ -1,6 +1,7 @@
 // `tributary status`: the running processes, the findings of the keeper, and whether the starter of
 // the stack still runs.
 import type { Command } from "commander";
+import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table } from "../../../../infra/runtime/output.ts";
 import { type ControlAddress, controlOf, type ProcessStatus } from "../../../../infra/runtime/stack-control.ts";
 import { within } from "../../../../infra/runtime/timing/time-limit.ts";
@@ -58,7 +59,8 @@ const pathLine = (path: IngestPath | null): string => {
   if (path.state === null || path.since === null) return "ingest path: no edge has checked it yet";
   const bad = path.instances.filter(({ state }) => state !== "operational");
   const details = bad.map(
-    ({ instance, state, waiting_events: waiting }) => `${instance} ${state}, ${waiting} events wait`,
+    ({ instance, state, waiting_events: waiting, reason }) =>
+      `${instance} ${state}, ${waiting ?? "an unknown number of"} events wait${reason === null ? "" : `: ${reason}`}`,
   );
   return [`ingest path: ${path.state} since ${iso(path.since)}`, ...details].join("; ");
 };
@@ -102,7 +104,7 @@ const troubles = (
   ...(known.path?.state && known.path.state !== "operational" ? [`ingest path (${known.path.state})`] : []),
 ];
 
-/** Returns the output; its last line is `ready`, `ready, but not well: ...` or `starting`. */
+/** Returns the output; its last line is `ready`, `not well: ...` or `starting`. */
 export const statusText = (known: StatusParts, now: UnixMs): string => {
   const { run, processes, probes, path } = known;
   const apps = Object.entries(run.apps).map(([name, { url, pid }]) => ({ name, address: url, pid }));
@@ -126,11 +128,27 @@ export const statusText = (known: StatusParts, now: UnixMs): string => {
     ...(processes === null ? [GONE] : []),
     ...probeLines(probes, now),
     pathLine(path),
-    !run.ready ? "starting" : wrong.length === 0 ? "ready" : `ready, but not well: ${wrong.join(", ")}`,
+    !run.ready ? "starting" : wrong.length === 0 ? "ready" : `not well: ${wrong.join(", ")}`,
   ].join("\n");
 };
 
-const status = async ({ json }: { json?: boolean }): Promise<void> => {
+/** Returns an address of an app. Throws UsageError with the names that have one. */
+export const addressIn = ({ apps }: Pick<Run, "apps">, name: string, kind: "url" | "ops_url"): string => {
+  const found = Object.hasOwn(apps, name) ? apps[name]?.[kind] : undefined;
+  if (found !== undefined) return found;
+  const having = Object.keys(apps).filter((one) => apps[one]?.[kind] !== undefined);
+  throw new UsageError(`${name} has no such address here; these have one: ${having.join(", ")}`);
+};
+
+interface StatusOptions {
+  readonly json?: boolean;
+  readonly address?: string;
+  readonly sideAddress?: string;
+}
+const status = async ({ json, address, sideAddress }: StatusOptions): Promise<void> => {
+  // Both ask nothing but the file, so that they answer while everything hangs.
+  if (address !== undefined) return print(addressIn(readRun(), address, "url"));
+  if (sideAddress !== undefined) return print(addressIn(readRun(), sideAddress, "ops_url"));
   const known = await ask();
   if (!json) return print(statusText(known, Date.now()));
   const { run, processes, probes, path } = known;
@@ -142,6 +160,8 @@ export const statusCommand = (program: Command): void => {
     .command("status")
     .description("what runs here: addresses, processes, demo tokens, what the keeper knows")
     .option("--json", "all of run.json, what the keeper knows, and what way events take into the log")
-    .addHelpText("before", "Examples:\n  $ tributary status\n  $ tributary status --json | jq .apps.ingest.url\n")
+    .option("--address <process>", "its address alone")
+    .option("--side-address <process>", "the address of its /livez, /readyz and /metrics alone")
+    .addHelpText("before", "Examples:\n  $ tributary status\n  $ curl -s $(tributary status --address ingest)/health\n")
     .action(status);
 };

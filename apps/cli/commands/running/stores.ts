@@ -33,7 +33,7 @@ const plantDemo = async ({ json }: { json?: boolean }): Promise<void> => {
   const publish = (demo: typeof made): void => {
     made = demo;
   };
-  const { tracking } = publicHosts();
+  const { tracking } = await publicHosts();
   await seedStep.run({
     env: {
       ...{ POSTGRES_URL: addresses().postgresUrl, TRIBUTARY_SECRET: secretsText() },

@@ -39,7 +39,7 @@ const MOST_AT_ONCE = 100_000;
 
 /**
  * Deletes some of the rows that were claimed 24 months ago, whose events are gone, and returns
- * their number.
+ * their number. Rows of undone imports stay, because their ids may not come again.
  */
 export const forgetRows = (pool: Pool): Promise<number> =>
   transaction(
@@ -48,7 +48,7 @@ export const forgetRows = (pool: Pool): Promise<number> =>
     async (tx) => {
       const { rowCount } = await tx.query(`delete from import_rows where (client_id, event_id) in (
         select client_id, event_id from import_rows where created_at < current_date - interval '24 months'
-        limit ${MOST_AT_ONCE})`);
+          and not is_undone limit ${MOST_AT_ONCE})`);
       return rowCount ?? 0;
     },
     { role: "tributary_keeper" },

@@ -20,7 +20,7 @@ import { BATCH_BYTES, batches, type CsvLine, cellsIn, csvLines, type Place } fro
 import { subjectsIn } from "../erase-rejected.ts";
 import { errorsKey, fileFrom, type RejectedRow, rejectedText } from "../import-file.ts";
 import { countRows, goesOn, type ImportStanding, noteHash, type TakenImport } from "../imports.ts";
-import { claimRows } from "./claimed-rows.ts";
+import { claimRows, readIdsAgain } from "./claimed-rows.ts";
 
 export interface ImportPorts {
   readonly pool: Pool;
@@ -103,6 +103,7 @@ const hashFile = async (
 
 interface AdmittedRow {
   readonly line: number;
+  readonly row_id: string;
   readonly data: EventReceived;
   readonly message: OutputMessage;
 }
@@ -115,11 +116,25 @@ interface AdmittedRows {
 }
 const nothing: AdmittedRows = { firstLine: 0, rows: [], rejected: [], kind: undefined, fileSums: new Map() };
 
+/** Rows that undone imports have brought are admitted again, as the events that they are now. */
 const admitLines = async (
+  ports: ImportPorts,
+  taken: TakenImport,
+  head: Head,
+  lines: readonly CsvLine[],
+): Promise<AdmittedRows> => {
+  const admitted = await admitAs(ports, taken, head, { lines, again: none });
+  const ids = admitted.rows.map(({ row_id }) => row_id);
+  const again = ids.length === 0 ? none : await readIdsAgain(ports.pool, taken.client_id, ids);
+  return again.size === 0 ? admitted : admitAs(ports, taken, head, { lines, again });
+};
+const none: ReadonlyMap<string, string> = new Map();
+
+const admitAs = async (
   { wire, facts, clock }: ImportPorts,
   taken: TakenImport,
   { ours, delimiter }: Head,
-  lines: readonly CsvLine[],
+  { lines, again }: { readonly lines: readonly CsvLine[]; readonly again: ReadonlyMap<string, string> },
 ): Promise<AdmittedRows> => {
   if (lines.at(-1)!.line > MOST_LINES)
     throw new BadFile("too_many_lines", `a row begins below line ${MOST_LINES}: remove blank lines, or cut the file`);
@@ -131,7 +146,9 @@ const admitLines = async (
     importId: taken.import_id,
     partnerId: taken.partner_id,
     isPartners: taken.source === "put",
+    again,
   };
+  const rowIds = new Map([...again].map(([row_id, event_id]) => [event_id, row_id]));
   const readable = lines.filter(({ fault }) => fault === null);
   const events: readonly Row[] = readable.map(({ line, text }) => ({ line, cells: cellsIn(text, delimiter) }));
   const messages: OutputMessage[] = [];
@@ -153,7 +170,10 @@ const admitLines = async (
   const shown = (text: string) => scrubText(text.slice(0, SHOWN_CHARACTERS), known.identify).value;
   return {
     firstLine: lines[0]!.line,
-    rows: good.map(({ line }, n) => ({ line, data: accepted[n]!, message: messages[n]! })),
+    rows: good.map(({ line }, n) => {
+      const data = accepted[n]!;
+      return { line, row_id: rowIds.get(data.event_id) ?? data.event_id, data, message: messages[n]! };
+    }),
     rejected: [
       ...lines.flatMap(({ line, fault, text }) =>
         fault === null ? [] : [{ line, column: null, ...fault, row: shown(text), at: now, subjects: null }],
@@ -184,7 +204,7 @@ const finish = async (
   isEnd: boolean,
 ): Promise<ImportStanding> => {
   hit("import-admitted");
-  const claimed = rows.map(({ line, data }) => ({ line, event_id: data.event_id }));
+  const claimed = rows.map(({ line, row_id, data }) => ({ line, row_id, event_id: data.event_id }));
   const rowsAre = rows.length === 0 ? [] : await claimRows(pool, taken, claimed);
   if (rowsAre === undefined) return "lost";
   hit("import-claimed");

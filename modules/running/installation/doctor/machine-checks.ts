@@ -9,7 +9,7 @@ import { isFree } from "../../../../infra/embedded/ports.ts";
 import { listedAlive } from "../../../../infra/embedded/roster.ts";
 import { jarsAreComplete } from "../../../../infra/embedded/services/jars.ts";
 import type { Run } from "../../../../infra/embedded/supervisor.ts";
-import { type Identity, isAlive } from "../../../../infra/runtime/lock.ts";
+import { holderIn, isAlive } from "../../../../infra/runtime/lock.ts";
 import { bad, type Finding, good, type NamedCheck } from "./finding.ts";
 
 // A day of the demonstration, and the log segments that the broker preallocates.
@@ -78,7 +78,7 @@ function checkDisk(home: Home): Finding {
 }
 
 function checkRun(home: Home, run: Run | undefined): Finding {
-  const holder = readJson<Identity>(home.path("lock.json"));
+  const holder = holderIn(home.path("lock.json"));
   const runs = holder !== undefined && isAlive(holder);
   if (runs) return good(`runs as process ${holder.pid}${run?.ready ? "" : ", not ready yet"}`);
   const left = listedAlive(home).map(({ name, pid }) => `${name} (process ${pid})`);
@@ -100,7 +100,7 @@ function checkRun(home: Home, run: Run | undefined): Finding {
  */
 async function checkPorts(home: Home): Promise<Finding> {
   const ports = Object.entries(readJson<Record<string, number>>(home.path("ports.json")) ?? {});
-  const holder = readJson<Identity>(home.path("lock.json"));
+  const holder = holderIn(home.path("lock.json"));
   if (ports.length === 0 || (holder !== undefined && isAlive(holder))) return good(`${ports.length} chosen`);
   const left = listedAlive(home);
   const isOwn = (port: string): boolean => left.some(({ name }) => port.startsWith(name));

@@ -16,7 +16,8 @@ const lettersIn = (count: number): string => (count === 1 ? "1 letter" : `${coun
 const checkNarrow = (ids: readonly string[], filter: LetterFilter, options: Options): void => {
   if (ids.length === 0 && Object.keys(filter).length === 0 && options.all !== true)
     throw new UsageError(
-      "name letters, or filter them (--kind, --state, --stage, --code, --client, --event, --since), or say --all",
+      "name letters, or filter them (--kind, --state, --stage, --code, --client, --event, --order, --since), " +
+        "or say --all",
     );
 };
 

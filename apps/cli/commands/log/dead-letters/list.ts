@@ -14,7 +14,7 @@ import { filtered, filterOf, type Options } from "./options.ts";
 
 const letterTable = (letters: readonly Letter[]): string =>
   table(
-    ["letter", "state", "stage", "code", "client", "event", "attempts", "last failed", "next attempt"],
+    ["letter", "state", "stage", "code", "client", "event", "order", "attempts", "last failed", "next attempt"],
     letters.map((letter) => [
       letter.letter_id,
       letter.state,
@@ -22,6 +22,7 @@ const letterTable = (letters: readonly Letter[]): string =>
       letter.code,
       letter.client_id,
       letter.event_id,
+      letter.order_id,
       letter.attempts,
       time(letter.last_failed_at),
       time(letter.next_attempt_at),

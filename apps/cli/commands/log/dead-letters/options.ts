@@ -1,6 +1,7 @@
 // The options that the commands about dead letters share, and the filter made of them.
 import type { Command } from "commander";
 import type pg from "pg";
+import { spellingsOf } from "../../../../../domain/ids.ts";
 import { type LetterKind, letterKinds } from "../../../../../edges/dead-letters.ts";
 import { UsageError } from "../../../../../infra/runtime/command-errors.ts";
 import { type LetterState, letterStates } from "../../../../../modules/log/dead-letters/letter.ts";
@@ -15,6 +16,7 @@ export interface Options {
   readonly code?: string;
   readonly client?: string;
   readonly event?: string;
+  readonly order?: string;
   readonly since?: string;
   readonly limit?: string;
   readonly all?: boolean;
@@ -32,6 +34,7 @@ export const filtered = (command: Command): Command =>
     .option("--code <code>", "why")
     .option("--client <slug or id>", "whose event it is")
     .option("--event <id>", "by the id that the event has in the log")
+    .option("--order <id>", "by the shop's id of the order")
     .option("--since <time>", "failed last since then: -24h, or a time with its zone")
     .option("--json", "as JSON");
 
@@ -47,7 +50,7 @@ const oneOf = <T extends string>(flag: string, text: string, known: readonly T[]
 export const filterOf = async (pool: pg.Pool, ids: readonly string[], options: Options): Promise<LetterFilter> => {
   const wrong = ids.find((id) => !ID.test(id));
   if (wrong !== undefined) throw new UsageError(`${wrong} is not a letter; see: tributary dlq list`);
-  const { kind, state, stage, code, client, event, since } = options;
+  const { kind, state, stage, code, client, event, order, since } = options;
   return {
     ...(ids.length > 0 && { ids }),
     ...(kind !== undefined && { kind: oneOf<LetterKind>("--kind", kind, letterKinds) }),
@@ -58,6 +61,7 @@ export const filterOf = async (pool: pg.Pool, ids: readonly string[], options: O
     ...(code !== undefined && { code }),
     ...(client !== undefined && { client_id: (await clientOf(pool, client)).client_id }),
     ...(event !== undefined && { event_id: event }),
+    ...(order !== undefined && { order_ids: spellingsOf(order) }),
     ...(since !== undefined && { since: momentOf("--since", since, Date.now()) }),
   };
 };

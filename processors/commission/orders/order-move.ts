@@ -1,11 +1,11 @@
 // A line that is gone leaves its order: the next line of the same partner carries the amounts that
 // pay once an order. Each line that earns more or less by it has an entry of its own.
 
-import { derivedId, prefixed } from "../../domain/ids.ts";
-import { divideHalfEven } from "../../domain/money.ts";
-import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
-import type { Recorded } from "../../stream/flow.ts";
-import { entryFor } from "./entry.ts";
+import { derivedId, prefixed } from "../../../domain/ids.ts";
+import { divideHalfEven } from "../../../domain/money.ts";
+import type { Conversion, LedgerEntry } from "../../../schemas/generated.ts";
+import type { Recorded } from "../../../stream/flow.ts";
+import { entryFor } from "../entry.ts";
 import {
   type CommissionMemory,
   conversionIn,
@@ -16,20 +16,30 @@ import {
   orderKey,
   periodKey,
   withCount,
-} from "./memory.ts";
-import type { EarnedSale } from "./memory-format.ts";
+} from "../memory.ts";
+import type { EarnedSale } from "../memory-format.ts";
+import { capWords, larger, smaller } from "../worth.ts";
 import type { OrderLine, OrderLines } from "./order-format.ts";
-import { amountOf, carrierOf, type OrderPart, orderWords, partInputs, partsOf } from "./order-share.ts";
-import { capWords, larger, smaller } from "./worth.ts";
+import {
+  amountOf,
+  carrierOf,
+  type MovedPart,
+  movedBy,
+  type PaidLine,
+  partBehind,
+  withoutLines,
+} from "./order-parts.ts";
+import { type OfOrder, orderWords, partInputs } from "./order-share.ts";
 
-/** The reason of an entry for a line that stays. */
+/** The reason of an entry that a line has because one left the order: itself, or another one. */
 const LINE_LEFT = "order_line_left";
 
 export interface LeftOrder {
   readonly key: string;
   readonly before: OrderLines;
   readonly after: OrderLines;
-  readonly line: OrderLine;
+  /** The lines that left. */
+  readonly gone: readonly OrderLine[];
 }
 /**
  * The order without a line that is gone, or with what is left of it. Undefined if no order counts
@@ -42,16 +52,9 @@ export const leftOrder = (change: Conversion, sale: EarnedSale, memory: Commissi
   const before = orderIn(memory, key);
   const line = before?.lines.find((one) => one.conversion_id === conversion_id);
   if (before === undefined || line === undefined) return undefined;
-  const left = isGone(change) ? [] : [{ ...line, version, refunded_minor }];
-  return { key, before, line, after: { ...before, lines: before.lines.flatMap((one) => (one === line ? left : one)) } };
-};
-
-/** The line that counts as the order's sale in a month of tiers, once the one that did is gone. */
-export const heirOf = ({ before, after, line }: LeftOrder): OrderLine | undefined => {
-  const counting = ({ lines }: OrderLines): OrderLine | undefined => lines.find(({ pays }) => pays === null);
-  return counting(before) === line && !after.lines.some((one) => one.conversion_id === line.conversion_id)
-    ? counting(after)
-    : undefined;
+  if (isGone(change)) return { key, before, gone: [line], after: withoutLines(before, [line]) };
+  const lines = before.lines.with(before.lines.indexOf(line), { ...line, version, refunded_minor });
+  return { key, before, gone: [], after: { ...before, lines } };
 };
 
 /** The part of an amount that the refunds of its line took. */
@@ -65,7 +68,7 @@ interface Step {
   readonly amountMinor: bigint;
 }
 /** Room in a cap bounds what a line gains. What a cap withheld before stays withheld. */
-const stepOf = (sale: EarnedSale, part: OrderPart, wasMinor: bigint, roomMinor: bigint | null): Step => {
+const stepOf = (sale: EarnedSale, { part, wasMinor }: MovedPart, roomMinor: bigint | null): Step => {
   const moreMinor = amountOf(part) - wasMinor;
   const gainMinor = roomMinor === null ? moreMinor : smaller(moreMinor, roomMinor);
   const earnedMinor = moreMinor > 0n ? sale.earned_minor + gainMinor : smaller(sale.earned_minor, amountOf(part));
@@ -81,20 +84,27 @@ interface OrderStep {
   readonly entries: readonly LedgerEntry[];
   readonly memory: CommissionMemory;
 }
-/** Settles the lines that stay with what they earn now, in the order of their credit. */
-export const moveAmounts = (change: Recorded<Conversion>, left: LeftOrder, memory: CommissionMemory): OrderStep => {
-  const { before, after, line } = left;
-  if (line.pays === null || before.lines.length === after.lines.length) return { entries: [], memory };
-  const was = new Map(partsOf(before.lines, line.currency).map((part) => [part.line, amountOf(part)]));
+/**
+ * Settles the lines that stay with what they earn now, in the order of their credit. Their entries
+ * are counted from `from` on.
+ */
+export const moveAmounts = (
+  change: Recorded<Conversion>,
+  left: LeftOrder,
+  memory: CommissionMemory,
+  from = 0,
+): OrderStep => {
+  const { before, after, gone } = left;
   const entries: LedgerEntry[] = [];
   let met = memory;
-  for (const part of partsOf(after.lines, line.currency)) {
-    const moved = was.get(part.line) === amountOf(part) ? null : moveOne(change, left, part, was.get(part.line)!, met);
+  const move = { order: after, because: "another line has left the order" };
+  for (const { part, wasMinor } of movedBy(before.lines, gone)) {
+    const moved = moveOne(change, move, { part, wasMinor }, met);
     if (moved === null) continue;
     met = moved.memory;
     entries.push({
       ...moved.entry,
-      entry_id: prefixed("led", derivedId("commission", change.id, "moved", entries.length)),
+      entry_id: prefixed("led", derivedId("commission", change.id, "moved", from + entries.length)),
     });
     const kept = conversionIn(met, conversionKey(part.line.conversion_id))!;
     if (kept.entry_id === null)
@@ -103,25 +113,51 @@ export const moveAmounts = (change: Recorded<Conversion>, left: LeftOrder, memor
   return { entries, memory: met };
 };
 
+/**
+ * Takes the amounts from a line of 0 that carried them, before the first line of value carries
+ * them: the room that it used in a cap is free then. A sale causes one such entry at most, and its
+ * id is none of those that the lines of other orders have by the same sale.
+ */
+export const giveWay = (
+  change: Recorded<Conversion>,
+  worthless: PaidLine,
+  line: PaidLine,
+  { order }: OfOrder,
+  memory: CommissionMemory,
+): OrderStep => {
+  const was = partBehind([], worthless);
+  const part = partBehind([line], worthless);
+  const lines = [line, worthless];
+  const move = { order: { ...order, lines }, because: "a line of value carries what an order earns once" };
+  const moved = moveOne(change, move, { part, wasMinor: amountOf(was) }, memory);
+  if (moved === null) return { entries: [], memory };
+  const entry_id = prefixed("led", derivedId("commission", change.id, "gave_way", 0));
+  return { entries: [{ ...moved.entry, entry_id }], memory: moved.memory };
+};
+
+interface Move {
+  readonly order: OrderLines;
+  /** Why a line earns more or less now, for its receipt. */
+  readonly because: string;
+}
 const moveOne = (
   change: Recorded<Conversion>,
-  { after }: LeftOrder,
-  part: OrderPart,
-  wasMinor: bigint,
+  move: Move,
+  { part, wasMinor }: MovedPart,
   memory: CommissionMemory,
 ): { readonly entry: LedgerEntry; readonly memory: CommissionMemory } | null => {
   const saleKey = conversionKey(part.line.conversion_id);
   const sale = conversionIn(memory, saleKey)!;
-  const key = capKey(part.line, after);
+  const key = capKey(part.line, move.order);
   const cap = part.line.pays!.cap;
   const paidMinor = key === null ? 0n : countIn(memory, key).paid_minor;
-  const step = stepOf(sale, part, wasMinor, cap === null ? null : larger(cap.amount_minor - paidMinor, 0n));
+  const step = stepOf(sale, { part, wasMinor }, cap === null ? null : larger(cap.amount_minor - paidMinor, 0n));
   if (step.earnedMinor === sale.earned_minor) return null;
   const kept = { ...sale, earned_minor: step.earnedMinor, reversed_minor: step.reversedMinor, reason: null };
   const met = { ...memory, [saleKey]: kept };
   const words = cap === null ? null : capWords(cap, part.line.currency, paidMinor);
   return {
-    entry: entryOf(change, after, part, sale, step, wasMinor, words),
+    entry: entryOf(change, move, { part, wasMinor }, sale, step, words),
     memory:
       key === null ? met : withCount(met, key, { ...countIn(met, key), paid_minor: paidMinor + step.amountMinor }),
   };
@@ -129,11 +165,10 @@ const moveOne = (
 
 const entryOf = (
   change: Recorded<Conversion>,
-  { lines }: OrderLines,
-  part: OrderPart,
+  { order: { lines }, because }: Move,
+  { part, wasMinor }: MovedPart,
   sale: EarnedSale,
   { earnedMinor, reversedMinor, amountMinor }: Step,
-  wasMinor: bigint,
   cap: ReturnType<typeof capWords> | null,
 ): LedgerEntry => {
   const { conversion_id, version, at: occurred_at, event_type, segment, campaign_id, currency } = part.line;
@@ -152,7 +187,7 @@ const entryOf = (
       commission_type: sale.commission_type,
       formula:
         `amount = what the order earns with this line (${orderWords(first, currency)}) less what it earned ` +
-        "by the lines before it, now that another line has left the order" +
+        `by the lines before it, now that ${because}` +
         `${cap === null ? "" : `${cap.formula} of it for more`}; ` +
         "less what its refunds took, less what it earned so far",
       inputs: JSON.stringify({

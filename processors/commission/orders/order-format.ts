@@ -1,6 +1,6 @@
 // What commission remembers of an order under contracts that pay once an order, and its bytes.
-import type { Cap, CapPeriod } from "../../domain/reference/reference.ts";
-import type { UnixMs } from "../../stream/flow.ts";
+import type { Cap, CapPeriod } from "../../../domain/reference/reference.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
 
 /** The amounts of a line's contract, and what its rate alone makes of the line. */
 export interface OrderPay {
@@ -10,9 +10,8 @@ export interface OrderPay {
   readonly max_minor: bigint | null;
   readonly cap: Cap | null;
 }
-/** A credited line that is not gone: neither taken back nor refunded as a whole. */
-export interface OrderLine {
-  readonly conversion_id: string;
+/** What an entry says of its sale, for one that another sale causes. */
+export interface SoldLine {
   /** The version of the conversion when this line was last counted. */
   readonly version: number;
   readonly at: UnixMs;
@@ -20,6 +19,10 @@ export interface OrderLine {
   readonly segment: string | null;
   readonly campaign_id: number | null;
   readonly currency: string;
+}
+/** A credited line that is not gone: neither taken back nor refunded as a whole. */
+export interface OrderLine extends SoldLine {
+  readonly conversion_id: string;
   readonly value_minor: bigint;
   readonly refunded_minor: bigint;
   /** Null: the line counts for a month of tiers. */
@@ -34,8 +37,15 @@ export interface OrderLines {
   /** The contracts' own segment and event type: they name the counts of the lines' periods. */
   readonly contract_segment: string | null;
   readonly counts_as: string;
+  /** The groups of lines of which one with a value has been there and is gone (`groupOf`). */
+  readonly had_value: readonly string[];
   readonly lines: readonly OrderLine[];
 }
+/**
+ * Lines share amounts with those of their own group: a currency's, or the one that counts for
+ * months of tiers.
+ */
+export const groupOf = ({ pays, currency }: OrderLine): string => (pays === null ? "" : currency);
 
 const plainPay = ({ rate_minor, flat_minor, min_minor, max_minor, cap }: OrderPay): readonly unknown[] => [
   rate_minor.toString(),
@@ -45,8 +55,9 @@ const plainPay = ({ rate_minor, flat_minor, min_minor, max_minor, cap }: OrderPa
   ...(cap === null ? [] : [cap.period, cap.amount_minor.toString()]),
 ];
 /** Lists without field names, because an order may have 2,000 lines. */
-export const plainOrder = ({ lines, ...order }: OrderLines): object => ({
+export const plainOrder = ({ lines, had_value, ...order }: OrderLines): object => ({
   ...order,
+  ...(had_value.length === 0 ? {} : { had_value }),
   lines: lines.map((one) => [
     one.conversion_id,
     one.version,
@@ -78,9 +89,10 @@ const lineOf = (list: readonly any[]): OrderLine => {
     pays: pays === undefined ? null : payOf(pays),
   };
 };
-export const orderOf = ({ contract_segment, counts_as, lines }: any): OrderLines => ({
+export const orderOf = ({ contract_segment, counts_as, had_value, lines }: any): OrderLines => ({
   is: "order",
   contract_segment,
   counts_as,
+  had_value: had_value ?? [],
   lines: lines.map(lineOf),
 });

@@ -1,16 +1,23 @@
 // Settles the orders of the window again with today's rows in their claims, and compares each line
 // with the one that settle remembers.
-import { isSameSet } from "../../../processors/settle/decisions/reprocess.ts";
-import { isInParts, keysOfOrder, orderFrom } from "../../../processors/settle/memory.ts";
-import { DISPUTED, emptyOrder, type Line, type OrderState, rowOf } from "../../../processors/settle/order.ts";
-import { settle } from "../../../processors/settle/settle.ts";
-import type { Claim, Decision, EventAttributed } from "../../../schemas/generated.ts";
-import type { Recorded } from "../../../stream/flow.ts";
-import { topics } from "../../../topics.ts";
-import { type Change, changeOf, type DecisionInput, recreditOf } from "./changes.ts";
-import type { Claims, KeptOrder } from "./claims.ts";
-import { changedParts, type Part, withStanding } from "./compare.ts";
-import { type ReprocessPorts, type ReprocessSettings, TooMuch } from "./ports.ts";
+import { isSameSet } from "../../../../processors/settle/decisions/reprocess.ts";
+import { isInParts, keysOfOrder, orderFrom } from "../../../../processors/settle/memory.ts";
+import {
+  DISPUTED,
+  isUnnamed,
+  type Line,
+  type OrderState,
+  rowOf,
+  TOTAL_AND_LINES,
+} from "../../../../processors/settle/order.ts";
+import type { Claim, EventAttributed } from "../../../../schemas/generated.ts";
+import type { Recorded } from "../../../../stream/flow.ts";
+import { topics } from "../../../../topics.ts";
+import { type Change, changeOf, type DecisionInput, recreditOf } from "../changes.ts";
+import type { Claims, KeptOrder } from "../claims.ts";
+import { changedParts, type Part, withStanding } from "../compare.ts";
+import { type ReprocessPorts, type ReprocessSettings, TooMuch } from "../ports.ts";
+import { claimsOf, isLeftAlone, type SettledAgain, settledAgain } from "./settle-again.ts";
 
 export interface ComparedLines {
   readonly changes: readonly Change[];
@@ -28,67 +35,31 @@ export interface LineCounts {
   readonly not_read: number;
   /** Lines that would differ but were decided by a person. */
   readonly decided: number;
+  /** Lines of orders that stay as they are, because their totals or amounts cannot be set back. */
+  readonly of_totals: number;
 }
-
-/**
- * Decisions made by a person. A job's findings are not among them: they are facts about the order,
- * independent of the credit.
- */
-const byPeople: ReadonlySet<string> = new Set(["assign", "reattribute", "take_back", "release", "reject"]);
-const computed: ReadonlySet<string> = new Set(["reprocess", "recredit"]);
 
 /** Orders loaded in one round trip to the database. */
 const ORDERS_AT_ONCE = 200;
 
 const keyOf = ({ client_id, order_key }: KeptOrder): string => `${client_id}:${order_key}`;
 
-/** Partners to whom copies of the line were credited. */
-export const claimsOf = ({ claimed_by, partner_id }: Line): readonly number[] =>
-  claimed_by ?? (partner_id === null ? [] : [partner_id]);
-
 /**
- * Returns the part of an order's state that the loaded claims do not produce: earlier lines, which
- * are not computed again, and decisions about the whole order.
+ * Returns each claim once; the first one is that which settle used. It may lie before the span:
+ * then settle remembers another time of receipt.
  */
-const standingIn = ({ lines, decisions }: OrderState, claims: readonly Recorded<Claim>[]): OrderState => {
-  const made = new Set(claims.map(({ id }) => id));
-  const left = lines.filter(({ event_id }) => !made.has(event_id));
-  return {
-    ...emptyOrder,
-    lines: left,
-    decisions: decisions.filter(({ decision }) => !made.has(decision.decision_id)),
-    claimed_by: [...new Set(left.flatMap(claimsOf))],
-  };
-};
-
-/** Settles an order as if its events had been read today. */
-const settledAgain = (
-  claims: readonly Recorded<Claim>[],
-  standing: OrderState | undefined,
-  rowOfToday: (eventId: string) => EventAttributed | undefined,
-  hasDecisions: boolean,
-): OrderState => {
-  const isLeftOut = ({ kind }: Decision): boolean => computed.has(kind) || (!hasDecisions && byPeople.has(kind));
-  const before = standing === undefined ? emptyOrder : standingIn(standing, claims);
-  let state: OrderState = { ...before, decisions: before.decisions.filter(({ decision }) => !isLeftOut(decision)) };
-  for (const claim of claims) {
-    const { decision, kind } = claim.data;
-    if (decision !== null && isLeftOut(decision)) continue;
-    const today = kind === "conversion" ? rowOfToday(claim.id) : undefined;
-    const read: Recorded<Claim> =
-      today === undefined ? claim : { ...claim, data: { ...claim.data, attributed: today } };
-    const outcome = settle(read, state, null);
-    if (outcome.kind === "emit") state = outcome.state;
-  }
-  return state;
-};
-
-/** Returns each claim once; the first copy is the one that settle used. */
-const claimsIn = (kept: KeptOrder, claims: Claims): readonly Recorded<Claim>[] => {
+const claimsIn = (kept: KeptOrder, claims: Claims, state: OrderState | undefined): readonly Recorded<Claim>[] => {
+  const received = new Map(
+    [...(state?.lines ?? []), ...(state?.refunds ?? [])].map((one) => [one.event_id, one.received_at]),
+  );
   const byId = new Map<string, Recorded<Claim>>();
   for (const one of kept.claims) {
     const claim = claims.decode(one);
-    if (!byId.has(claim.id)) byId.set(claim.id, claim);
+    // The order is as if it had never come, and neither has what was sent again under its id.
+    const { decision, attributed } = claim.data;
+    if (decision === null && state?.withdrawn.includes(attributed.event.event_id) === true) continue;
+    const first = claim.data.moved === null ? received.get(claim.id) : undefined;
+    if (!byId.has(claim.id) && (first ?? claim.receivedAt) === claim.receivedAt) byId.set(claim.id, claim);
   }
   return [...byId.values()];
 };
@@ -131,37 +102,54 @@ const isOfAnother = (claims: readonly number[], { partner_id }: Line): boolean =
 
 /**
  * Returns why a line of the window waits for review. An earlier line, which is not computed again,
- * blocks it when it would be credited to another partner today.
+ * blocks it when it would be credited to another partner today, and could still earn when this one
+ * came.
  */
-const reviewOf = (made: Line, again: OrderState, state: OrderState, { from }: ReprocessSettings): string | null => {
+const reviewOf = (made: Line, again: SettledAgain, state: OrderState, settings: ReprocessSettings): string | null => {
+  const { from } = settings;
+  // Whether a line that does not name its product was held when this one came is not remembered.
+  const known = lineIn(state, made.event_id)?.review ?? null;
+  const isOfUnnamed = made.review === TOTAL_AND_LINES || (made.review === null && known === TOTAL_AND_LINES);
+  if (isOfUnnamed && state.lines.some((line) => isUnnamed(line) && !isIn(line, settings))) return known;
   if (made.review !== null) return made.review;
+  const ended = again.endedBefore(made.event_id);
   const isHeld = state.lines.some((line) => {
     if (line.received_at >= from || line.event_id === made.event_id) return false;
-    const today = again.lines.find(({ event_id }) => event_id === line.event_id);
-    return today !== undefined && !isSameSet(claimsOf(line), claimsOf(today)) && isOfAnother(claimsOf(line), made);
+    const today = lineIn(again.state, line.event_id);
+    if (today === undefined || isSameSet(claimsOf(line), claimsOf(today))) return false;
+    return isOfAnother(ended.get(line.event_id) ?? claimsOf(line), made);
   });
   return isHeld ? DISPUTED : null;
 };
 
 /**
  * Returns lines after the window that now have to wait, because a line of the window is credited to
- * another partner only today.
+ * another partner only today, and could still earn when they came.
  */
-const heldBehind = (again: OrderState, state: OrderState, settings: ReprocessSettings): readonly Line[] => {
-  const gained = again.lines
+const heldBehind = (again: SettledAgain, state: OrderState, settings: ReprocessSettings): readonly Line[] => {
+  const gained = again.state.lines
     .filter((made) => isIn(made, settings))
     .flatMap((made) => {
-      const line = state.lines.find(({ event_id }) => event_id === made.event_id);
+      const line = lineIn(state, made.event_id);
       if (line === undefined || (line.is_decided && !settings.overridesDecisions)) return [];
-      return claimsOf(made).filter((partner) => !claimsOf(line).includes(partner));
+      const claims = claimsOf(made).filter((partner) => !claimsOf(line).includes(partner));
+      return claims.length === 0 ? [] : [{ made, claims }];
     });
+  if (gained.length === 0) return [];
+  const isHeld = (line: Line): boolean => {
+    const ended = again.endedBefore(line.event_id);
+    return gained.some(({ made, claims }) => {
+      const holding = ended.get(made.event_id);
+      return isOfAnother(holding === undefined ? claims : claims.filter((one) => holding.includes(one)), line);
+    });
+  };
   return state.lines.filter(
     (line) =>
       line.received_at >= settings.to &&
       line.status === "credited" &&
       !line.is_decided &&
       line.review === null &&
-      isOfAnother(gained, line),
+      isHeld(line),
   );
 };
 
@@ -224,18 +212,24 @@ export const compareLines = async (
   deciding: DecisionInput,
 ): Promise<ComparedLines> => {
   const changes: Change[] = [];
-  const counts = { lines: 0, not_settled: 0, not_read: 0, decided: 0 };
+  const counts = { lines: 0, not_settled: 0, not_read: 0, decided: 0, of_totals: 0 };
   const add = (change: Change): void => {
     changes.push(change);
     if (changes.length > ports.limits.changes) throw new TooMuch("sales that would change", ports.limits.changes);
   };
   await eachOrder(ports, claims, (kept, state) => {
-    const read = claimsIn(kept, claims);
+    const read = claimsIn(kept, claims, state);
+    if (state !== undefined && isLeftAlone(state, read)) {
+      const own = state.lines.filter((line) => isIn(line, settings)).length;
+      counts.lines += own;
+      counts.of_totals += own;
+      return;
+    }
     const again = settledAgain(read, state, rowOfToday, !settings.overridesDecisions);
     const hasDecided = !settings.overridesDecisions && state?.lines.some(({ is_decided }) => is_decided) === true;
     // The result without the standing decision shows whether that decision makes a difference.
     const without = hasDecided ? settledAgain(read, state, rowOfToday, false) : again;
-    for (const made of again.lines.filter((line) => isIn(line, settings))) {
+    for (const made of again.state.lines.filter((line) => isIn(line, settings))) {
       counts.lines += 1;
       if (rowOfToday(made.event_id) === undefined) counts.not_read += 1;
       const line = lineIn(state, made.event_id);
@@ -243,7 +237,7 @@ export const compareLines = async (
         counts.not_settled += 1;
         continue;
       }
-      const like = line.is_decided ? (lineIn(without, made.event_id) ?? made) : made;
+      const like = line.is_decided ? (lineIn(without.state, made.event_id) ?? made) : made;
       const today = { made: like, review: reviewOf(like, again, state, settings) };
       const { change, isHeldByDecision } = changeOfLine(kept.order_key, line, today, settings, deciding);
       if (isHeldByDecision) counts.decided += 1;
@@ -273,5 +267,5 @@ export const creditedLines = async (
       if (changes.length > ports.limits.changes) throw new TooMuch("credited sales", ports.limits.changes);
     }
   });
-  return { changes, counts: { lines, not_settled: 0, not_read: 0, decided: 0 } };
+  return { changes, counts: { lines, not_settled: 0, not_read: 0, decided: 0, of_totals: 0 } };
 };

@@ -1,7 +1,8 @@
 // The promises of infra/kafka/kafka.ts about the log, on a broker of its own that is stopped and
 // killed here. The numbers are those of the design's facts about kafkajs.
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createRequire } from "node:module";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import type { Stack } from "../../infra/embedded/supervisor.ts";
 import {
@@ -524,6 +525,34 @@ describe("a group", () => {
     });
     await until(() => crashes.length > 0);
     expect(crashes).toMatchObject([{ name: "NoProgress", message: expect.stringContaining("last was a heartbeat") }]);
+    await stop();
+  });
+
+  test("a member that was forgotten while the log was away joins again, also behind a try that fails (K26)", async () => {
+    const topic = await fill(5);
+    const inside = createRequire(import.meta.url);
+    const ConsumerGroup = inside("kafkajs/src/consumer/consumerGroup.js");
+    const { KafkaJSConnectionError } = inside("kafkajs/src/errors.js");
+    const joins = vi.spyOn(ConsumerGroup.prototype, "joinAndSync");
+    const { seen, crashes, consumer, stop } = await consuming({ group: newGroup(), topics: [topic] });
+    await until(() => seen.length >= 5);
+    // The broker itself answers the next heartbeat that it does not know this member.
+    (joins.mock.contexts[0] as { memberId: string }).memberId = "a stranger";
+    joins.mockRejectedValueOnce(new KafkaJSConnectionError("the connection is gone"));
+    await until(() => joins.mock.calls.length >= 3);
+    expect(await Promise.allSettled(joins.mock.results.map(({ value }) => value))).toMatchObject([
+      { status: "fulfilled" },
+      { status: "rejected", reason: { message: "the connection is gone" } },
+      { status: "fulfilled" },
+    ]);
+    joins.mockRestore();
+    await producer.send(numbered(topic, 5, 5));
+    await until(() => seen.length >= 10);
+    expect({ seen, crashes, silent: consumer.silentMs() < 10_000 }).toEqual({
+      seen: upTo(10),
+      crashes: [],
+      silent: true,
+    });
     await stop();
   });
 

@@ -26,6 +26,7 @@ export const repair = (inside: NodeJS.Require): void => {
     [queue, "scheduleRequestTimeoutCheck"],
     [group, "recoverFromOffsetOutOfRange"],
     [group, "recoverFromFetch"],
+    [group, "fetch"],
     [broker, "connect"],
     [connection, "connect"],
     [connection, "processData"],
@@ -39,6 +40,7 @@ export const repair = (inside: NodeJS.Require): void => {
   askBeforeReset(group);
   goOnWhereOthersLead(group);
   hearSilentConnectsAsBroken(broker, inside);
+  readAsMemberOnly(group, inside);
 };
 
 /** A class of the client, whose methods are replaced. */
@@ -123,7 +125,7 @@ const askBeforeReset = (group: Prototype): void => {
   const reset = group.recoverFromOffsetOutOfRange;
   group.recoverFromOffsetOutOfRange = async function (this: Group, { topic, partition }: Place) {
     const position = Number(this.offsetManager.nextOffset(topic, partition));
-    if (onOutOfRange.get(this.memberId)?.(topic, partition, position) === true)
+    if (onOutOfRange.get(this.memberId ?? "")?.(topic, partition, position) === true)
       return reset.call(this, { topic, partition });
     throw new LogGap(topic, partition, `the group's position ${position} is outside of what the log holds`);
   };
@@ -183,6 +185,21 @@ const hearSilentConnectsAsBroken = (broker: Prototype, inside: NodeJS.Require): 
   };
 };
 
+/**
+ * kafkajs bug: a reader that its group has forgotten, and whose next join fails, reads on without a
+ * membership. It sends no heartbeat then, so it never hears that it owns nothing.
+ */
+const readAsMemberOnly = (group: Prototype, inside: NodeJS.Require): void => {
+  const { createErrorFromCode } = inside("kafkajs/src/protocol/error.js");
+  const { fetch } = group;
+  group.fetch = async function (this: Group, nodeId: string) {
+    // The client joins again after this error.
+    if (this.memberId === null) throw createErrorFromCode(UNKNOWN_MEMBER_ID);
+    return fetch.call(this, nodeId);
+  };
+};
+
+const UNKNOWN_MEMBER_ID = 25;
 const SIZE_BYTES = 4;
 const TIMEOUTS_MS = 1_000;
 const MOVING_MS = 100;
@@ -211,7 +228,8 @@ interface ConnectionPool extends Address {
   readonly pool: readonly { readonly socket?: Socket | null }[];
 }
 interface Group {
-  readonly memberId: string;
+  /** Null while the reader is no member. */
+  readonly memberId: string | null;
   readonly cluster: {
     readonly refreshMetadata: () => Promise<void>;
     readonly removeBroker: (broker: Address) => void;

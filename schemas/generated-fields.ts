@@ -1,8 +1,8 @@
 // Attributes of event fields other than types, from the schemas. Do not edit: npm run generate.
 import type { Enrichment, EventReceived } from "./generated.ts";
 
-/** Whether the copy's money is used, and the resulting amount. */
-interface Money extends Pick<EventReceived, "value_minor" | "currency"> {
+/** What settle decides: the segment, the amount, and whether the copy's money is used. */
+export interface Decisions extends Pick<EventReceived, "product_line" | "value_minor" | "currency"> {
   readonly takesMoney: boolean;
 }
 
@@ -10,7 +10,7 @@ interface Money extends Pick<EventReceived, "value_minor" | "currency"> {
  * The first copy of a sale with the additions of a second one. Fields that describe its sender
  * stay.
  */
-export const mergedEvent = (first: EventReceived, copy: EventReceived, money: Money): EventReceived => ({
+export const mergedEvent = (first: EventReceived, copy: EventReceived, decided: Decisions): EventReceived => ({
   event_id: first.event_id,
   sender_event_id: first.sender_event_id,
   client_id: first.client_id,
@@ -31,10 +31,10 @@ export const mergedEvent = (first: EventReceived, copy: EventReceived, money: Mo
   consent: first.consent,
   order_id: first.order_id ?? copy.order_id,
   product_id: first.product_id ?? copy.product_id,
-  product_line: first.product_line ?? copy.product_line,
-  quantity: money.takesMoney ? (copy.quantity ?? first.quantity) : (first.quantity ?? copy.quantity),
-  value_minor: money.value_minor,
-  currency: money.currency,
+  product_line: decided.product_line,
+  quantity: decided.takesMoney ? (copy.quantity ?? first.quantity) : (first.quantity ?? copy.quantity),
+  value_minor: decided.value_minor,
+  currency: decided.currency,
   partner_ref: first.partner_ref ?? copy.partner_ref,
   dedup_key: first.dedup_key ?? copy.dedup_key,
   lead_key: first.lead_key ?? copy.lead_key,

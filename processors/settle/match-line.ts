@@ -6,7 +6,7 @@ import { eventTimeOf } from "../../domain/money-time.ts";
 import type { Claim } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import { isOfEventAlone } from "../attribute/claims.ts";
-import { MERGE_WINDOW_MS } from "./merge-copy.ts";
+import { MERGE_WINDOW_MS } from "./copies/merge-copy.ts";
 import {
   happenedAt,
   hasWeakProduct,

@@ -6,8 +6,8 @@ import { meetingId, UNNAMED_PRODUCT } from "../../domain/ids.ts";
 import type { Claim } from "../../schemas/generated.ts";
 import type { MemoryOf, Recorded } from "../../stream/flow.ts";
 import { partitionOf } from "../../stream/partitioner.ts";
+import { MERGE_WINDOW_MS } from "./copies/merge-copy.ts";
 import { isLead, nameOf, productKeyOf } from "./match-line.ts";
-import { MERGE_WINDOW_MS } from "./merge-copy.ts";
 import {
   type AwaitedTotal,
   countClaims,
@@ -58,6 +58,7 @@ export const encode = (order: OrderState): Uint8Array => {
       has_currency: line.has_currency || undefined,
       money_from: line.money_from ?? undefined,
       amended_by: line.amended_by ?? undefined,
+      segment_word: line.segment_word ?? undefined,
       refunded_minor: line.refunded_minor.toString(),
       settled_minor: line.settled_minor === 0n ? undefined : line.settled_minor.toString(),
       known_at: line.known_at ?? undefined,
@@ -143,6 +144,7 @@ const lineFrom = (line: any, row: string, n: number, format: number): Line => {
   line.has_currency ??= false;
   line.money_from ??= null;
   line.amended_by ??= null;
+  line.segment_word ??= null;
   line.refunded_minor = BigInt(line.refunded_minor);
   line.settled_minor = format === FORMATS.first ? line.refunded_minor : BigInt(line.settled_minor ?? 0);
   line.known_at = knownAtOf(line.received_at, line.known_at ?? null);

@@ -4,6 +4,7 @@ import { meetingId, sharedEventId } from "../../domain/ids.ts";
 import type { Decision, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { isOfEventAlone, orderKeyOf } from "../attribute/claims.ts";
+import type { SegmentWord } from "./copies/segment.ts";
 
 /** The currency of money that names none (docs/design/contracts.md, "Answers"). */
 export const DEFAULT_CURRENCY = "MXN";
@@ -44,6 +45,8 @@ export interface Line {
   readonly has_server_money: boolean;
   /** The copy that brought the amount, and its event time. Null: the first copy did. */
   readonly money_from: { readonly event_id: string; readonly at: UnixMs; readonly by_partner?: true } | null;
+  /** Whose word its segment is. Null: it follows from the row of the first copy. */
+  readonly segment_word: SegmentWord | null;
   /** The copy that last brought another amount than the one before it; null if none did. */
   readonly amended_by: string | null;
   /**

@@ -6,8 +6,8 @@ import { refundedEventOf } from "../../domain/refunds.ts";
 import type { Claim, Decision, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { changeLines } from "./change-lines.ts";
+import { rowOfCopy } from "./copies/merge-copy.ts";
 import type { Changes } from "./credit-line.ts";
-import { rowOfCopy } from "./merge-copy.ts";
 import { type OrderState, type Refund, rowOf, rowText } from "./order.ts";
 import {
   asTheirSales,

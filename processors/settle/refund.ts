@@ -4,7 +4,7 @@ import { isPlaceholder, spelling, spellingOfBefore } from "../../domain/ids.ts";
 import { isRefundReason } from "../../domain/refunds.ts";
 import type { Claim, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
-import { rowOfCopy } from "./merge-copy.ts";
+import { rowOfCopy } from "./copies/merge-copy.ts";
 import { DEFAULT_CURRENCY, isSameProduct, type Line, productOf, type Refund, rowOf, rowText } from "./order.ts";
 import { idIn, namesCurrency, propsIn } from "./props.ts";
 import { byReceipt, copiesAmong, currencyOf, inDigitsOf, isOfLine, linesNamed } from "./spread.ts";

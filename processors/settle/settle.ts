@@ -14,11 +14,11 @@ import {
   type UnixMs,
 } from "../../stream/flow.ts";
 import { type ChangedLine, changeLines, withRefunds } from "./change-lines.ts";
+import { MERGE_WINDOW_MS, rowOfCopy, withoutGoods } from "./copies/merge-copy.ts";
+import { amended, type Copy, counted, merged, withIds } from "./copies/merge-line.ts";
 import { type Changes, withoutPassing } from "./credit-line.ts";
 import { decideOrder, decideWaiting } from "./decisions/decide.ts";
 import { isHoldable, isLead, leadIdOf, type Meets, meet, nameOf, productKeyOf, timeOfEvent } from "./match-line.ts";
-import { MERGE_WINDOW_MS, rowOfCopy, withoutGoods } from "./merge-copy.ts";
-import { amended, type Copy, counted, merged, withIds } from "./merge-line.ts";
 import {
   DEFAULT_CURRENCY,
   DISPUTED,
@@ -97,6 +97,7 @@ const opened = (
     has_currency: false,
     money_from: null,
     amended_by: null,
+    segment_word: null,
     refunded_minor: 0n,
     settled_minor: 0n,
     refund_reason: null,

@@ -24,8 +24,8 @@ const merges = {
     if (plainType(type).isNullable) return `first.${name} ?? copy.${name}`;
     return `first.${name} === ${emptyOf(field)} ? copy.${name} : first.${name}`;
   },
-  money: ({ name }) => `money.${name}`,
-  with_money: ({ name }) => `money.takesMoney ? (copy.${name} ?? first.${name}) : (first.${name} ?? copy.${name})`,
+  decided: ({ name }) => `decided.${name}`,
+  with_money: ({ name }) => `decided.takesMoney ? (copy.${name} ?? first.${name}) : (first.${name} ?? copy.${name})`,
 };
 const merged = (record) => (field) => {
   const merge = merges[field.merge];
@@ -87,14 +87,14 @@ export const conditionsOf = (schemas) =>
 export const fieldsText = (schemas, doNotEdit) => {
   const [event, enrichment] = ["EventReceived", "Enrichment"].map((name) => schemas.get(name));
   const mergeOf = (record) => record.fields.map(merged(record)).join("\n");
-  const money = event.fields.filter(({ merge }) => merge === "money").map(({ name }) => `"${name}"`);
+  const decided = event.fields.filter(({ merge }) => merge === "decided").map(({ name }) => `"${name}"`);
   const ofLine = event.fields.filter((field) => field.of === "line").map(({ name }) => `  ${name}: null,`);
   const texts = conditionsOf(schemas).map(({ part, name }) => `  ${name}: ({ ${part} }) => ${part}.${name},`);
   return `// Attributes of event fields other than types, from the schemas. ${doNotEdit}
 import type { Enrichment, EventReceived } from "./generated.ts";
 
-/** Whether the copy's money is used, and the resulting amount. */
-interface Money extends Pick<EventReceived, ${money.join(" | ")}> {
+/** What settle decides: the segment, the amount, and whether the copy's money is used. */
+export interface Decisions extends Pick<EventReceived, ${decided.join(" | ")}> {
   readonly takesMoney: boolean;
 }
 
@@ -102,7 +102,7 @@ interface Money extends Pick<EventReceived, ${money.join(" | ")}> {
  * The first copy of a sale with the additions of a second one. Fields that describe its sender
  * stay.
  */
-export const mergedEvent = (first: EventReceived, copy: EventReceived, money: Money): EventReceived => ({
+export const mergedEvent = (first: EventReceived, copy: EventReceived, decided: Decisions): EventReceived => ({
 ${mergeOf(event)}
 });
 

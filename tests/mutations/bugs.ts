@@ -291,7 +291,7 @@ export const bugs: readonly Bug[] = [
     laws: ["M7"],
     edits: [
       {
-        file: "processors/settle/merge-line.ts",
+        file: "processors/settle/copies/merge-line.ts",
         find: "if (isRejected(first) !== isRejected(copy)) return COPY_REJECTED;",
         plant: "if (isRejected(first) && first === copy) return COPY_REJECTED;",
       },
@@ -460,7 +460,7 @@ export const bugs: readonly Bug[] = [
     laws: ["M7"],
     edits: [
       {
-        file: "processors/settle/merge-line.ts",
+        file: "processors/settle/copies/merge-line.ts",
         find: 'if (copy.fraud.band === "review") return "fraud_review";',
         plant: 'if (copy.fraud.band === "review" && copy === first) return "fraud_review";',
       },
@@ -499,7 +499,7 @@ export const bugs: readonly Bug[] = [
     laws: ["M3"],
     edits: [
       {
-        file: "processors/settle/merge-line.ts",
+        file: "processors/settle/copies/merge-line.ts",
         find: "if (isUnnamed(copy) || (isOlder && !isMoneyOfPartner(line, first))) return false;",
         plant: "if (isUnnamed(copy)) return false;",
       },
@@ -512,9 +512,22 @@ export const bugs: readonly Bug[] = [
     laws: ["M3"],
     edits: [
       {
-        file: "processors/settle/merge-copy.ts",
+        file: "processors/settle/copies/merge-copy.ts",
         find: 'by_partner ?? source === "upload";',
         plant: "by_partner === true;",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 35: segment",
+    says: "a partner names the segment of a sale that the client's own systems report",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/settle/copies/segment.ts",
+        find: 'const isVoid = by === "partner" && client_spoke;',
+        plant: "const isVoid = false;",
       },
     ],
     test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },

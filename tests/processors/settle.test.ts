@@ -1,7 +1,7 @@
 // The life of one order: first copy, second copy, refund (docs/design/money.md, "Orders").
 import { describe, expect, test } from "vitest";
+import { mergeCopy, moneyOf } from "../../processors/settle/copies/merge-copy.ts";
 import { order } from "../../processors/settle/memory.ts";
-import { mergeCopy, moneyOf } from "../../processors/settle/merge-copy.ts";
 import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
@@ -263,7 +263,7 @@ describe("a second copy", () => {
     const before = { ...row, event: event as EventReceived };
     const copied = (copy: EventReceived) => {
       const money = moneyOf(before.event, copy, { has_server_money: true, has_currency: true, mayAmend: false });
-      return mergeCopy(before, { ...row, event: copy }, money, false);
+      return mergeCopy(before, { ...row, event: copy }, { ...money, product_line: event.product_line }, false);
     };
     expect(copied(row.event)).toBe(before);
     expect(copied({ ...row.event, import_id: "imp_1" })).toMatchObject({

@@ -64,7 +64,7 @@ test.each([
   {
     what: "a field without a merge",
     after: `${order}"column": true }`,
-    error: "EventReceived.order_id does not say its merge: first, fill, money, with_money",
+    error: "EventReceived.order_id does not say its merge: first, fill, decided, with_money",
   },
   {
     what: "an attribute that nothing reads",

@@ -1,7 +1,7 @@
 // Holds the claims about the orders of a window from the topic `claims`: read once, kept as bytes,
 // decoded on use.
 import { keysOfEvent } from "../../../processors/attribute/claims.ts";
-import { MERGE_WINDOW_MS } from "../../../processors/settle/merge-copy.ts";
+import { MERGE_WINDOW_MS } from "../../../processors/settle/copies/merge-copy.ts";
 import type { Claim, Enrichment, EventAttributed, EventReceived, Fraud } from "../../../schemas/generated.ts";
 import type { Position, Recorded } from "../../../stream/flow.ts";
 import { takenName } from "../../../stream/memory/taken-ids.ts";

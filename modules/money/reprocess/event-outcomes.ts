@@ -1,7 +1,7 @@
 // Collects what today's stages make of each event, compares it with the stored row and counts.
 
 import { orderKeyOf } from "../../../processors/attribute/claims.ts";
-import { rowOfCopy } from "../../../processors/settle/merge-copy.ts";
+import { rowOfCopy } from "../../../processors/settle/copies/merge-copy.ts";
 import { UNDONE, undoneRow } from "../../../processors/settle/undo/undone-row.ts";
 import type { Claim, EventAttributed } from "../../../schemas/generated.ts";
 import type { Recorded } from "../../../stream/flow.ts";

@@ -3,7 +3,7 @@
 
 import { nothingFound } from "../../../domain/nothing-found.ts";
 import { allowedBy } from "../../../domain/personal/consent.ts";
-import { MERGE_WINDOW_MS } from "../../../processors/settle/merge-copy.ts";
+import { MERGE_WINDOW_MS } from "../../../processors/settle/copies/merge-copy.ts";
 import type { EventAttributed, EventReceived } from "../../../schemas/generated.ts";
 import { chain } from "../../../stream/chain.ts";
 import type { Recorded, Topology, UnixMs } from "../../../stream/flow.ts";

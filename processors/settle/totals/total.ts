@@ -4,10 +4,11 @@
 import type { Claim, EventAttributed } from "../../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../../stream/flow.ts";
 import type { ChangedLine } from "../change-lines.ts";
+import { MERGE_WINDOW_MS, rowOfCopy, withoutGoods } from "../copies/merge-copy.ts";
+import { type Copy, merged, withCopy } from "../copies/merge-line.ts";
+import { isToldByClient } from "../copies/segment.ts";
 import { type Changes, closeLine } from "../credit-line.ts";
 import { isGivenToNone, isLead, linesOfWorth, nameOf } from "../match-line.ts";
-import { MERGE_WINDOW_MS, rowOfCopy, withoutGoods } from "../merge-copy.ts";
-import { type Copy, merged, withCopy } from "../merge-line.ts";
 import {
   DISPUTED_TOTAL,
   happenedAt,
@@ -194,7 +195,10 @@ const unchanged = (line: Line): ChangedLine => ({
 const copyOf = ({ line, row }: ChangedLine): Copy => {
   // Its own review goes over to the lines with it, as far as no person has ended that.
   const band = row.fraud.band === "review" ? "ok" : row.fraud.band;
-  return { row: withoutGoods({ ...row, fraud: { ...row.fraud, band } }), at: happenedAt(line), product_key: "" };
+  return {
+    row: withoutGoods({ ...row, fraud: { ...row.fraud, band } }),
+    ...{ at: happenedAt(line), product_key: "", isToldByClient: isToldByClient(line.segment_word, row.event) },
+  };
 };
 
 interface WithTotal {

@@ -1,7 +1,7 @@
 // The row of a file whose word about its order was withdrawn.
 import type { Credit, EventAttributed } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import { rowOfCopy } from "../merge-copy.ts";
+import { rowOfCopy } from "../copies/merge-copy.ts";
 import type { Line, OrderState } from "../order.ts";
 
 export interface WithdrawResult {

@@ -185,7 +185,7 @@ const purchaseIn = (random: Random, scene: Scene, place: Place): Sent => {
     ...{ isPixel, ...by },
     // Beside totals, a part of the order that nothing names is not rare.
     ...(!isTotal && { product: scene.hasTotals && chance(0.12) ? "n/a" : speltId(random, product) }),
-    ...(chance(0.85) && { segment: scene.hasTotals || product === "s1" ? "MX" : "VD" }),
+    ...(chance(0.85) && { segment: segmentIn(random, scene, product, sent.door === "upload") }),
     amount: isTotal
       ? totalIn(random, scene, total)
       : scene.hasTotals || scene.focus === "room" || scene.focus === "customer"
@@ -193,6 +193,12 @@ const purchaseIn = (random: Random, scene: Scene, place: Place): Sent => {
         : amount(),
     ...(currency !== undefined && { currency }),
   };
+};
+
+/** The reports of one sale rarely disagree about its segment; a partner's does more often. */
+const segmentIn = ({ chance, pick }: Random, scene: Scene, product: string, isOfPartner: boolean): string => {
+  const usual = scene.hasTotals || product === "s1" ? "MX" : "VD";
+  return chance(isOfPartner ? 0.3 : 0.06) ? pick("MX", "VD") : usual;
 };
 
 /** What a mapped payload or a pulled row has in the place of an order. */

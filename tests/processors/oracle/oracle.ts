@@ -38,6 +38,8 @@ type Copy = Sent & {
   readonly isOfOther?: boolean;
   /** It came when nothing was merged any more. */
   readonly isLate?: boolean;
+  /** True for a total of which the client's own systems sent a copy. */
+  readonly isTold?: boolean;
 };
 /** The same, with the time of its money. */
 type DatedCopy = Copy & { readonly at: number };
@@ -171,6 +173,7 @@ const earningClaimsOf = (sale: Sale): readonly number[] => {
 
 /** A partner's file reports what it is paid for. */
 const isOfPartner = ({ door }: Sent): boolean => door === "upload";
+const isOfClient = (sent: Sent): boolean => !sent.isPixel && !isOfPartner(sent);
 /**
  * A server's amount goes before the pixel's, one of the client's own systems before a partner's and
  * a later one of them before an earlier one, and a named currency before the default: an amount
@@ -513,9 +516,17 @@ class Books {
   }
 }
 
-/** A copy fills what the first one lacks: also the segment, which chooses the contract. */
-const segmentOf = ({ copies }: Sale): string | undefined =>
-  copies.find(({ segment }) => segment !== undefined)?.segment;
+/**
+ * The segment chooses the contract. The client's own word comes before that of a page, and a
+ * partner names it only where the client's own systems say nothing about the sale.
+ */
+const segmentOf = ({ copies }: Sale): string | undefined => {
+  const first = (isAsked: (copy: Copy) => boolean) =>
+    copies.find((copy) => copy.segment !== undefined && isAsked(copy))?.segment;
+  const isOfPage = ({ isPixel }: Copy): boolean => isPixel;
+  const isTold = copies.some((copy) => copy.isTold === true || isOfClient(copy));
+  return first(isOfClient) ?? first(isOfPage) ?? (isTold ? undefined : first(isOfPartner));
+};
 
 /** A person gave the sale to another partner than the row did, and nothing else is left of it. */
 const isGivenSince = (sale: Sale, row: Sent, { sales }: Order, history: History): boolean => {
@@ -560,8 +571,7 @@ const sell = (order: Order, sent: DatedCopy, type: string, hasOrder: boolean, bo
     const isPart = met.length > 1 || (line.isKept && line.product === undefined && product !== undefined);
     const copy: Copy = { ...(isPart ? withoutMoney : sent), isOfOther };
     if (isMerged(line, receivedAt)) merge(line, copy, sales);
-    else if (!copy.isPixel && !isOfPartner(copy) && copy.amount !== undefined)
-      line.late.push({ ...copy, isLate: true });
+    else if (isOfClient(copy) && copy.amount !== undefined) line.late.push({ ...copy, isLate: true });
     named = isNamed ? line : named;
   }
   if (met.length > 0) {
@@ -638,7 +648,8 @@ const dispute = (order: Order, made: Sale): void => {
 /** The total is a copy of each line, and what a person decided about it holds for them. */
 const keepLines = (order: Order, lines: readonly Sale[], total: Sale, books: Books, isByPerson = false): void => {
   remove(order, [total], books);
-  const { amount: _, currency: __, segment: ___, ...copy } = { ...total.first, claims: total.holder };
+  const isTold = total.copies.some((copy) => copy.isTold === true || isOfClient(copy));
+  const { amount: _, currency: __, segment: ___, ...copy } = { ...total.first, claims: total.holder, isTold };
   for (const line of lines) {
     if (line.isDisputed || (isByPerson && line.isHeld)) line.isAgain = true;
     const before = line.holder;

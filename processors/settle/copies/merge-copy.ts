@@ -1,24 +1,16 @@
 // Merges a second copy of a sale into the first: it fills missing fields, and a server's money
 // replaces a pixel's.
-import type { Credit, EventAttributed, EventReceived } from "../../schemas/generated.ts";
-import { mergedEnrichment, mergedEvent, withoutLine } from "../../schemas/generated-fields.ts";
-import { namesCurrency } from "./props.ts";
-import { inDigitsOf } from "./spread.ts";
+import type { Credit, EventAttributed, EventReceived } from "../../../schemas/generated.ts";
+import { type Decisions, mergedEnrichment, mergedEvent, withoutLine } from "../../../schemas/generated-fields.ts";
+import { namesCurrency } from "../props.ts";
+import { inDigitsOf } from "../spread.ts";
+import { isOfClient, isOfPartner } from "./segment.ts";
 
 /**
  * The longest time between the browser's and the server's copy of one sale
  * (docs/design/contracts.md, "Copies"). Meta deduplicates within the same span.
  */
 export const MERGE_WINDOW_MS = 48 * 3_600_000;
-
-/**
- * True if a partner reports what it is paid for. Such a report is believed of a sale that no other
- * server has reported, and amends none. Before events said so, every file counts as a partner's.
- */
-export const isOfPartner = ({ by_partner, source }: EventReceived): boolean => by_partner ?? source === "upload";
-
-/** True for the word of the client's own systems. */
-export const isOfClient = (event: EventReceived): boolean => !event.client_side && !isOfPartner(event);
 
 /**
  * True if amount, currency and quantity of the copy are used: the first known amount counts, but a
@@ -80,10 +72,10 @@ const sameFields = <T extends object>(a: T, b: T): boolean =>
 export const mergeCopy = (
   first: EventAttributed,
   copy: EventAttributed,
-  money: Money,
+  decided: Decisions,
   takesCredit: boolean,
 ): EventAttributed => {
-  const event = mergedEvent(first.event, copy.event, money);
+  const event = mergedEvent(first.event, copy.event, decided);
   const enrichment = mergedEnrichment(first.enrichment, copy.enrichment);
   if (!takesCredit && sameFields(event, first.event) && sameFields(enrichment, first.enrichment)) return first;
   return {

@@ -1,11 +1,10 @@
 // Merges a further copy into the line that it is a copy of: the new value of the line, why it is
 // held, and which copies are remembered.
-import { divideHalfEven } from "../../domain/money.ts";
-import type { Claim, EventAttributed } from "../../schemas/generated.ts";
-import type { UnixMs } from "../../stream/flow.ts";
-import type { ChangedLine } from "./change-lines.ts";
-import { leadIdOf, productKeyOf } from "./match-line.ts";
-import { isOfClient, isOfPartner, mergeCopy, moneyOf, withMoneyOf } from "./merge-copy.ts";
+import { divideHalfEven } from "../../../domain/money.ts";
+import type { Claim, EventAttributed } from "../../../schemas/generated.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import type { ChangedLine } from "../change-lines.ts";
+import { leadIdOf, productKeyOf } from "../match-line.ts";
 import {
   DISPUTED,
   happenedAt,
@@ -25,7 +24,9 @@ import {
   rowText,
   saleValueOf,
   withClaim,
-} from "./order.ts";
+} from "../order.ts";
+import { mergeCopy, moneyOf, withMoneyOf } from "./merge-copy.ts";
+import { isOfClient, isOfPartner, segmentAfter } from "./segment.ts";
 
 const COPY_REJECTED = "copy_rejected";
 
@@ -72,6 +73,8 @@ export interface Copy {
   readonly at: UnixMs;
   /** The product that it names; empty if it names none. */
   readonly product_key: string;
+  /** True if it stands for copies of which the client's own systems sent one. */
+  readonly isToldByClient?: boolean;
 }
 
 /** A partner's amount gives way to one of the client's own systems, whatever their times are. */
@@ -144,13 +147,17 @@ export const merged = (line: Line, copy: Copy, order: OrderState): ChangedLine =
   const known = moneyAfter(line, first, copy);
   const takesCredit = line.status === "open" && !line.is_decided && isCredited(copy.row);
   const held = heldBy(line, first, copy.row, order);
-  const row = mergeCopy(first, copy.row, known.money, takesCredit);
+  const { isToldByClient = false } = copy;
+  const segment = segmentAfter(line.segment_word, first.event, copy.row.event, isToldByClient);
+  const { product_line } = segment;
+  const row = mergeCopy(first, copy.row, { ...known.money, product_line }, takesCredit);
   const paid = withMoney(line, row, known, copy);
-  /** The segment selects the contract, so filling in a missing segment changes money too. */
-  const isMoneyChanged = isWorthOtherwise(line, paid) || row.event.product_line !== first.event.product_line;
+  /** The segment selects the contract, so another segment changes money too. */
+  const isMoneyChanged = isWorthOtherwise(line, paid) || product_line !== first.event.product_line;
   return {
     line: {
       ...paid,
+      segment_word: segment.segment_word,
       claimed_by: line.claimed_by === null ? null : withClaim(line.claimed_by, copy.row),
       ...(isHeldByTotal(line) ? { held_for: held ?? line.held_for } : { review: held ?? line.review }),
       ...withCopy(line, refundableId(copy.row.event), order),

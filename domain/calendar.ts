@@ -87,8 +87,14 @@ export const monthOf = (at: UnixMs): Month => {
   return month;
 };
 
-/** The day in Mexico City at `at`, as YYYY-MM-DD. */
-export const dayOf = (at: UnixMs): string => new Date(dayNumberOf(at) * DAY_MS).toISOString().slice(0, 10);
+let lastDay = { number: 0, text: "1970-01-01" };
+
+/** The day in Mexico City at `at`, as YYYY-MM-DD. The sales of a batch are of a few days. */
+export const dayOf = (at: UnixMs): string => {
+  const number = dayNumberOf(at);
+  if (number !== lastDay.number) lastDay = { number, text: new Date(number * DAY_MS).toISOString().slice(0, 10) };
+  return lastDay.text;
+};
 
 /**
  * The first millisecond of a day in Mexico City, given as YYYY-MM-DD. Throws RangeError if the text

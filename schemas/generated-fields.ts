@@ -76,6 +76,48 @@ export const withoutLine = (event: EventReceived): EventReceived => ({
   sale_hash: null,
 });
 
+/**
+ * The event for JSON, which has no bigint. Field by field: every sale is written in this way, and a
+ * spread costs a quarter more.
+ */
+export const plainEvent = (event: EventReceived) => ({
+  event_id: event.event_id,
+  sender_event_id: event.sender_event_id,
+  client_id: event.client_id,
+  did: event.did,
+  t: event.t,
+  custom_name: event.custom_name,
+  ts: event.ts,
+  source: event.source,
+  client_side: event.client_side,
+  url: event.url,
+  ref: event.ref,
+  ip: event.ip,
+  ua: event.ua,
+  ip_source: event.ip_source,
+  ua_source: event.ua_source,
+  sid: event.sid,
+  click_id: event.click_id,
+  consent: event.consent,
+  order_id: event.order_id,
+  product_id: event.product_id,
+  product_line: event.product_line,
+  quantity: event.quantity,
+  value_minor: event.value_minor?.toString() ?? null,
+  currency: event.currency,
+  partner_ref: event.partner_ref,
+  dedup_key: event.dedup_key,
+  lead_key: event.lead_key,
+  sale_hash: event.sale_hash,
+  import_id: event.import_id,
+  props: event.props,
+  warnings: event.warnings,
+  batch_id: event.batch_id,
+  personal_form: event.personal_form,
+  by_partner: event.by_partner,
+  across: event.across,
+});
+
 interface Subject {
   readonly event: EventReceived;
   readonly enrichment: Enrichment;

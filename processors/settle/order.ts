@@ -2,6 +2,7 @@
 // that may still change something.
 import { meetingId, sharedEventId } from "../../domain/ids.ts";
 import type { Decision, EventAttributed, EventReceived } from "../../schemas/generated.ts";
+import { plainEvent } from "../../schemas/generated-fields.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { isOfEventAlone, orderKeyOf } from "../attribute/claims.ts";
 import type { SegmentWord } from "./copies/segment.ts";
@@ -317,11 +318,8 @@ export const firstReceiptOf = (lines: readonly Line[]): UnixMs =>
  * JSON has no bigint, so amounts are copied as text. That costs a tenth of a replacer, which is
  * called for every field.
  */
-export const rowText = (row: EventAttributed): string => {
-  const { event, refunded_minor } = row;
-  const plain = event.value_minor === null ? event : { ...event, value_minor: event.value_minor.toString() };
-  return JSON.stringify({ ...row, event: plain, refunded_minor: refunded_minor?.toString() });
-};
+export const rowText = (row: EventAttributed): string =>
+  JSON.stringify({ ...row, event: plainEvent(row.event), refunded_minor: row.refunded_minor?.toString() });
 
 export const rowOf = (line: Pick<Line, "row">): EventAttributed => rowFrom(JSON.parse(line.row));
 

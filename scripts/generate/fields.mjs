@@ -34,6 +34,10 @@ const merged = (record) => (field) => {
   return `  ${field.name}: ${merge(field)},`;
 };
 
+/** A value for JSON, which has no bigint: amounts become texts. */
+const plainOf = ({ name, type }) =>
+  plainType(type).plain.logicalType === "minor-units" ? `event.${name}?.toString() ?? null` : `event.${name}`;
+
 /** The fields that even an event without a sender has. */
 const SAID = ["event_id", "client_id", "t", "ts", "source", "personal_form"];
 const emptyFields = ({ fields }, indent) =>
@@ -89,6 +93,7 @@ export const fieldsText = (schemas, doNotEdit) => {
   const mergeOf = (record) => record.fields.map(merged(record)).join("\n");
   const decided = event.fields.filter(({ merge }) => merge === "decided").map(({ name }) => `"${name}"`);
   const ofLine = event.fields.filter((field) => field.of === "line").map(({ name }) => `  ${name}: null,`);
+  const plain = event.fields.map((field) => `  ${field.name}: ${plainOf(field)},`);
   const texts = conditionsOf(schemas).map(({ part, name }) => `  ${name}: ({ ${part} }) => ${part}.${name},`);
   return `// Attributes of event fields other than types, from the schemas. ${doNotEdit}
 import type { Enrichment, EventReceived } from "./generated.ts";
@@ -114,6 +119,14 @@ ${mergeOf(enrichment)}
 export const withoutLine = (event: EventReceived): EventReceived => ({
   ...event,
 ${ofLine.join("\n")}
+});
+
+/**
+ * The event for JSON, which has no bigint. Field by field: every sale is written in this way, and a
+ * spread costs a quarter more.
+ */
+export const plainEvent = (event: EventReceived) => ({
+${plain.join("\n")}
 });
 
 interface Subject {

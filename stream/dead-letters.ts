@@ -108,3 +108,13 @@ export const unreadLetter = (
   batch: RefusedMessage["batch"],
   { source, error: { code, message } }: UnreadRecord,
 ): OutputMessage => letterOf(ports, { by, code, message, event: undefined, batch, source });
+
+/** Why a sink gives an event to the dead letters: the code of the letter, and the reason in metrics. */
+export const sinkRefusals = ["unmappable_row", "refused_by_store"] as const;
+export type SinkRefusal = (typeof sinkRefusals)[number];
+
+export const countByCode = (codes: readonly string[]): ReadonlyMap<string, number> => {
+  const counts = new Map<string, number>();
+  for (const code of codes) counts.set(code, (counts.get(code) ?? 0) + 1);
+  return counts;
+};

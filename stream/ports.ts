@@ -29,7 +29,8 @@ export interface BatchCounts {
   readonly topic: string;
   readonly partition: number;
   readonly messages: number;
-  readonly unreadable: number;
+  /** How many records could not be read, by the code of their letters. */
+  readonly unreadable: ReadonlyMap<string, number>;
   readonly stages: readonly Counts[];
   readonly seconds: number;
 }
@@ -41,9 +42,11 @@ export interface WriteCounts {
   readonly sink: string;
   readonly table: string;
   readonly rows: number;
-  readonly rejected: number;
-  /** Records that no sink of the group could read; counted for its first. */
-  readonly unreadable?: number;
+  /**
+   * How many events went to the dead letters, by the code of their letters. Records that no sink of
+   * the group could read count for its first.
+   */
+  readonly rejected: ReadonlyMap<string, number>;
   /** Events that must not be stored any more, e.g. after an erasure. */
   readonly withheld?: number;
   readonly seconds: number;

@@ -2,7 +2,7 @@
 // delivery guarantee.
 import { hit } from "#failpoint";
 import type { Chain } from "./chain.ts";
-import { letterOf, unreadLetter } from "./dead-letters.ts";
+import { countByCode, letterOf, unreadLetter } from "./dead-letters.ts";
 import { type DecodedBatch, decodeBatch } from "./decode.ts";
 import type { MemoryOf, Recorded } from "./flow.ts";
 import {
@@ -166,7 +166,7 @@ const count = (
     topic,
     partition,
     messages: messages.length,
-    unreadable: unread.length,
+    unreadable: countByCode(unread.map(({ error }) => error.code)),
     stages: folded.map(({ counts }) => counts),
     seconds: (performance.now() - startedAt) / 1000,
   });

@@ -56,7 +56,9 @@ export class TooLarge extends Error {
   }
 }
 
-export type UnreadableCode = "not_framed" | "unknown_schema" | "unreadable_body" | "content_hash_mismatch";
+/** Why a record cannot be read: the code of its dead letter, and the reason in metrics. */
+export const unreadableCodes = ["not_framed", "unknown_schema", "unreadable_body", "content_hash_mismatch"] as const;
+export type UnreadableCode = (typeof unreadableCodes)[number];
 
 /**
  * The bytes are not a record of their topic: truncated, altered, or written under a schema that the

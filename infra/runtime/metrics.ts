@@ -59,10 +59,11 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
 const stageMetrics = (make: Makers): Pick<Metrics, "countBatch" | "countWrite"> => {
   const lost = {
     dropped: make.counter("tributary_events_dropped_total", "Events that a named policy ended", ["stage", "reason"]),
-    rejected: make.counter("tributary_events_rejected_total", "Events that went to the dead letters", [
-      "stage",
-      "reason",
-    ]),
+    rejected: make.counter(
+      "tributary_events_rejected_total",
+      "Events that went to the dead letters, by the code of the letter",
+      ["stage", "reason"],
+    ),
   };
   return { countBatch: batchMetrics(make, lost), countWrite: writeMetrics(make, lost) };
 };
@@ -94,7 +95,7 @@ const batchMetrics = ({ counter, histogram }: Makers, { dropped, rejected }: Los
   );
   return ({ chain, stages, unreadable, seconds }) => {
     batchSeconds.observe({ chain }, seconds);
-    if (unreadable > 0) rejected.inc({ stage: chain, reason: "unreadable" }, unreadable);
+    for (const [reason, count] of unreadable) rejected.inc({ stage: chain, reason }, count);
     for (const { stage, ...counts } of stages) {
       eventsIn.inc({ stage }, counts.events);
       emitted.inc({ stage }, counts.emitting);
@@ -116,11 +117,10 @@ const writeMetrics = ({ counter, histogram }: Makers, { dropped, rejected }: Los
     ["sink"],
     AGES,
   );
-  return ({ sink, table, rows: written, rejected: bad, unreadable = 0, withheld = 0, seconds, receivedAt }, now) => {
+  return ({ sink, table, rows: written, rejected: bad, withheld = 0, seconds, receivedAt }, now) => {
     rows.inc({ sink, table }, written);
     if (withheld > 0) dropped.inc({ stage: sink, reason: "withheld" }, withheld);
-    if (unreadable > 0) rejected.inc({ stage: sink, reason: "unreadable" }, unreadable);
-    if (bad > 0) rejected.inc({ stage: sink, reason: "unstorable" }, bad);
+    for (const [reason, count] of bad) rejected.inc({ stage: sink, reason }, count);
     writeSeconds.observe({ sink }, seconds);
     const step = Math.max(1, receivedAt.length / AGES_OF_A_BATCH);
     for (let n = 0; n < receivedAt.length; n += step)

@@ -58,7 +58,7 @@ export const copyRunner = (copy: AnyCopy, ports: CopyPorts, now: () => UnixMs = 
     const rows = stored - round.stored;
     const seconds = (performance.now() - startedAt) / 1_000;
     const receivedAt = round.waiting.splice(0, rows);
-    countWrite({ sink: copy.name, table: copy.into.name, rows, rejected: 0, seconds, receivedAt });
+    countWrite({ sink: copy.name, table: copy.into.name, rows, rejected: new Map(), seconds, receivedAt });
     round.stored = stored;
   };
 

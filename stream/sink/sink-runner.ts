@@ -8,7 +8,8 @@ import type { AnySink } from "../flow.ts";
 import type { Control, InputBatch, OutputMessage, ProcessBatch } from "../messages.ts";
 import type { SinkPorts, WriteCounts } from "../ports.ts";
 import { reportStop } from "../stop.ts";
-import { type Turn, writeSink } from "./sink-write.ts";
+import type { UnreadableCode } from "../wire.ts";
+import { type ReadBatch, type Turn, writeSink } from "./sink-write.ts";
 
 /** One batch that waits to be written together with others. */
 interface Part {
@@ -68,13 +69,12 @@ const heartbeat = async (parts: readonly Part[]): Promise<void> => {
  * version still has one row.
  */
 const write = async (turn: Turn, parts: readonly Part[]): Promise<WrittenBatch> => {
-  const { read, withheld, letters } = await readAll(turn, parts);
-  const unreadable = letters.length;
+  const { read, withheld, unread, letters } = await readAll(turn, parts);
   const counts: WriteCounts[] = [];
   for (const sink of turn.sinks) {
-    const written = await writeSink(turn, sink, read, withheld);
+    const written = await writeSink(turn, sink, { read, withheld, unread: counts.length === 0 ? unread : [] });
     letters.push(...written.letters);
-    counts.push(counts.length === 0 && unreadable > 0 ? { ...written.counts, unreadable } : written.counts);
+    counts.push(written.counts);
   }
   return { letters, counts };
 };
@@ -110,9 +110,10 @@ const commit = async ({ ports }: Turn, parts: readonly Part[]): Promise<Readonly
 const readAll = async (
   { sinks, topic, ports, heartbeat }: Turn,
   parts: readonly Part[],
-): Promise<{ readonly read: readonly ReadRecord[]; readonly withheld: number; readonly letters: OutputMessage[] }> => {
+): Promise<ReadBatch & { readonly letters: OutputMessage[] }> => {
   const { wire, retry } = ports;
   const letters: OutputMessage[] = [];
+  const unread: UnreadableCode[] = [];
   const read: ReadRecord[] = [];
   // Loaded after the records were read, so the filter includes everything that was suppressed
   // before they were written.
@@ -129,9 +130,12 @@ const readAll = async (
       if (isWithheld?.(event, { topic: topic.name, partition, offset: source.offset })) withheld += 1;
       else read.push(one);
     }
-    for (const one of decoded.unread) letters.push(unreadLetter(ports, sinks[0]!.name, batch, one));
+    for (const one of decoded.unread) {
+      letters.push(unreadLetter(ports, sinks[0]!.name, batch, one));
+      unread.push(one.error.code);
+    }
   }
-  return { read, withheld, letters };
+  return { read, withheld, unread, letters };
 };
 
 /** Throws unless all sinks read the same topic. */

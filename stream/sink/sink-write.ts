@@ -1,10 +1,11 @@
 // Writes events of one topic into the table of one sink, and separates the events that the table
 // cannot store.
-import { letterOf } from "../dead-letters.ts";
+import { countByCode, letterOf, type SinkRefusal } from "../dead-letters.ts";
 import type { ReadRecord } from "../decode.ts";
 import type { AnySink, AnyTopic, Table } from "../flow.ts";
 import type { OutputMessage } from "../messages.ts";
 import type { SinkPorts, WriteCounts } from "../ports.ts";
+import type { UnreadableCode } from "../wire.ts";
 
 /** The sinks of one topic and what they need during one write. */
 export interface Turn {
@@ -20,8 +21,15 @@ interface MappedEvent extends ReadRecord {
 }
 interface RefusedEvent {
   readonly one: ReadRecord;
-  readonly code: "unmappable_row" | "refused_by_store";
+  readonly code: SinkRefusal;
   readonly error: unknown;
+}
+
+/** What is to be written: events, how many are withheld, and why others could not be read. */
+export interface ReadBatch {
+  readonly read: readonly ReadRecord[];
+  readonly withheld: number;
+  readonly unread: readonly UnreadableCode[];
 }
 
 /**
@@ -31,25 +39,25 @@ interface RefusedEvent {
 export const writeSink = async (
   turn: Turn,
   sink: AnySink,
-  read: readonly ReadRecord[],
-  withheld: number,
+  { read, withheld, unread }: ReadBatch,
 ): Promise<{ readonly letters: readonly OutputMessage[]; readonly counts: WriteCounts }> => {
   const startedAt = performance.now();
   const { mapped, refused } = map(sink, read);
   const unstorable = await writeWithout(turn, sink, mapped);
+  const all = [...refused, ...unstorable];
   await mark(turn, sink, mapped);
-  const all = mapped.reduce((sum, { rows }) => sum + rows.length, 0);
+  const rows = mapped.reduce((sum, one) => sum + one.rows.length, 0);
   const bad = unstorable.reduce((sum, { one }) => sum + (one as MappedEvent).rows.length, 0);
   const counts = {
     sink: sink.name,
     table: sink.into.name,
-    rows: all - bad,
-    rejected: refused.length + unstorable.length,
+    rows: rows - bad,
+    rejected: countByCode([...unread, ...all.map(({ code }) => code)]),
     withheld,
     seconds: (performance.now() - startedAt) / 1000,
     receivedAt: mapped.map(({ event }) => event.receivedAt),
   };
-  return { letters: [...refused, ...unstorable].map((one) => refusedLetter(turn, sink, one)), counts };
+  return { letters: all.map((one) => refusedLetter(turn, sink, one)), counts };
 };
 
 const map = (sink: AnySink, read: readonly ReadRecord[]) => {

@@ -59,7 +59,7 @@ test("events in = emitted + recalled + dropped + rejected can be read off", asyn
     topic: "events.raw",
     partition: 0,
     messages: 11,
-    unreadable: 1,
+    unreadable: new Map([["not_framed", 1]]),
     seconds: 0.2,
     stages: [
       {
@@ -80,7 +80,7 @@ test("events in = emitted + recalled + dropped + rejected can be read off", asyn
   expect(text).toContain('tributary_events_recalled_total{stage="enrich",app="worker"} 1');
   expect(text).toContain('tributary_events_dropped_total{stage="enrich",reason="suppressed",app="worker"} 2');
   expect(text).toContain('tributary_events_rejected_total{stage="enrich",reason="bad_ip",app="worker"} 1');
-  expect(text).toContain('tributary_events_rejected_total{stage="enrich",reason="unreadable",app="worker"} 1');
+  expect(text).toContain('tributary_events_rejected_total{stage="enrich",reason="not_framed",app="worker"} 1');
   expect(text).toContain(`tributary_build_info{version="1.2.3",commit="abc",node="${process.version}",app="worker"} 1`);
 });
 
@@ -88,7 +88,7 @@ test("the age of a large write is taken from a sample of it", async () => {
   const metrics = metricsOf();
   const receivedAt = Array.from({ length: 10_000 }, (_, n) => 100_000 - (n < 9_000 ? 1_100 : 8_000));
   metrics.countWrite(
-    { sink: "analytics", table: "events", rows: 10_000, rejected: 0, seconds: 0.1, receivedAt },
+    { sink: "analytics", table: "events", rows: 10_000, rejected: new Map(), seconds: 0.1, receivedAt },
     100_000,
   );
   const text = await metrics.text();

@@ -147,7 +147,7 @@ test(
     ]);
     expect(letters[0]!.headers!["__connect.errors.offset"]).toBe("3");
     expect(effects.slice(-2)).toEqual(["letters 1", "commit 0@5"]);
-    expect(counts).toMatchObject([{ rows: 4, rejected: 1 }]);
+    expect(counts).toMatchObject([{ rows: 4, rejected: new Map([["refused_by_store", 1]]) }]);
   },
 );
 
@@ -157,9 +157,9 @@ test("a row that cannot be mapped and unreadable bytes are set aside, original b
   const garbage = { offset: 2, key: null, value: Buffer.from("garbage"), headers: {}, appendedAt: 0 };
   await give(0, [bad!, good!, garbage]);
   expect(stored.map(({ id }) => id)).toEqual(["b", "b"]);
-  expect(counts.map(({ rejected, unreadable }) => [rejected, unreadable])).toEqual([
-    [1, 1],
-    [1, undefined],
+  expect(counts.map(({ rejected }) => Object.fromEntries(rejected))).toEqual([
+    { not_framed: 1, unmappable_row: 1 },
+    { unmappable_row: 1 },
   ]);
   expect(letters.map(({ topic, value, headers }) => [topic, value, headers!["tributary-code"]])).toEqual([
     ["unreadable.dlq", garbage.value, "not_framed"],

@@ -47,10 +47,10 @@ export const faults: readonly Fault[] = [
   },
   {
     alert: "DeadLetters",
-    fault: ({ money }) => write(money, "analytics", 1, { rejected: 5_000 }),
+    fault: ({ money }) => write(money, "analytics", 1, new Map([["refused_by_store", 5_000]])),
     within: 10,
-    labels: app("worker", { stage: "analytics", reason: "unstorable" }),
-    summary: "worker: 5000 events of analytics went to the dead letters: unstorable",
+    labels: app("worker", { stage: "analytics", reason: "refused_by_store" }),
+    summary: "worker: 5000 events of analytics went to the dead letters: refused_by_store",
   },
   {
     alert: "EdgeRefusesToStore",

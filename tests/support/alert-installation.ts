@@ -89,16 +89,21 @@ export const letters = (
     ),
   );
 
-export const write = (metrics: Metrics, sink: string, ageSeconds: number, over: { rejected?: number } = {}): void => {
+export const write = (
+  metrics: Metrics,
+  sink: string,
+  ageSeconds: number,
+  rejected: ReadonlyMap<string, number> = new Map(),
+): void => {
   const now = 1_000_000_000_000;
   const receivedAt = [now - ageSeconds * 1_000];
-  metrics.countWrite({ sink, table: sink, rows: 1, rejected: 0, seconds: 0.01, receivedAt, ...over }, now);
+  metrics.countWrite({ sink, table: sink, rows: 1, rejected, seconds: 0.01, receivedAt }, now);
 };
 export const answer = (metrics: Metrics, edge: string, status: number): void =>
   metrics.countRequest({ edge, status, seconds: 0.01, accepted: 0, refused: new Map() });
 export const stage = (metrics: Metrics, over: { rejected?: ReadonlyMap<string, number>; truncated?: number }): void =>
   metrics.countBatch({
-    ...{ chain: "settle", topic: "claims", partition: 0, messages: 1, unreadable: 0, seconds: 0.01 },
+    ...{ chain: "settle", topic: "claims", partition: 0, messages: 1, unreadable: new Map(), seconds: 0.01 },
     stages: [
       {
         ...{ stage: "settle", events: 1, emitting: 0, outputs: 0, dropped: new Map(), rejected: new Map() },

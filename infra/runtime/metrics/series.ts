@@ -1,6 +1,8 @@
 // The series that an app may report, there with 0 from its start. Prometheus sees an increase only
 // between two samples, so a counter that is born with its first fault raises no alarm.
 import type { Counter, Histogram, Registry } from "prom-client";
+import { sinkRefusals } from "../../../stream/dead-letters.ts";
+import { unreadableCodes } from "../../../stream/wire.ts";
 import type { ExpectedSeries, Metrics } from "../metric-counts.ts";
 
 /** Every status that an edge answers by itself (infra/http/problem.ts), and the good ones. */
@@ -18,7 +20,8 @@ export const expecting = (registry: Registry): Metrics["expect"] => {
   };
   const ofSink = ({ sink, table }: NonNullable<ExpectedSeries["sinks"]>[number]): void => {
     zero("tributary_rows_written_total", { sink, table });
-    for (const reason of ["unreadable", "unstorable"]) zero("tributary_events_rejected_total", { stage: sink, reason });
+    for (const reason of [...unreadableCodes, ...sinkRefusals])
+      zero("tributary_events_rejected_total", { stage: sink, reason });
     for (const name of ["tributary_write_duration_seconds", "tributary_event_age_seconds"]) empty(name, { sink });
   };
   const ofEdge = (edge: string): void => {
@@ -41,7 +44,7 @@ export const expecting = (registry: Registry): Metrics["expect"] => {
     hints = [],
   }) => {
     for (const chain of chains) {
-      zero("tributary_events_rejected_total", { stage: chain, reason: "unreadable" });
+      for (const reason of unreadableCodes) zero("tributary_events_rejected_total", { stage: chain, reason });
       empty("tributary_batch_duration_seconds", { chain });
     }
     stages.forEach(ofStage);

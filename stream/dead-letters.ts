@@ -109,7 +109,7 @@ export const unreadLetter = (
   { source, error: { code, message } }: UnreadRecord,
 ): OutputMessage => letterOf(ports, { by, code, message, event: undefined, batch, source });
 
-/** Why a sink gives an event to the dead letters: the code of the letter, and the reason in metrics. */
+/** Why a sink gives an event to the dead letters: the code of the letter, the reason in metrics. */
 export const sinkRefusals = ["unmappable_row", "refused_by_store"] as const;
 export type SinkRefusal = (typeof sinkRefusals)[number];
 

@@ -1,5 +1,5 @@
 // The content of an alert and the form of its mail: no line break of a sender reaches a header.
-import { existsSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { SMTPServer } from "smtp-server";
@@ -99,7 +99,11 @@ test("a mail about a store of ours says what stands still and what to type, and 
     expect(down.text).toContain(`${service} (${guide.name}) is down.`);
     for (const line of [`Effect:    ${guide.effect}`, `Type:      ${guide.command}`, `Then read: ${guide.page}`])
       expect(down.text.split("\n")).toContain(line);
-    expect(existsSync(guide.page), guide.page).toBe(true);
+    const [file, anchor] = guide.page.split("#") as [string, string | undefined];
+    const headings = [...readFileSync(file, "utf8").matchAll(/^#+ (.*)$/gm)].map(([, head]) =>
+      head!.toLowerCase().replaceAll(" ", "-"),
+    );
+    if (anchor !== undefined) expect(headings).toContain(anchor);
     expect(mailOf({ ...alertOf(body), service, status: "recovered", incident_id: "inc_1" }).text).not.toContain(
       "Effect",
     );

@@ -41,7 +41,8 @@ test.each([
 const probe = (syncLag: () => Promise<number>) => {
   const nothing = null as never;
   return openProbes({
-    ...{ instance: "one", topicPrefix: "", clickhouse: nothing, redis: nothing, objects: nothing, eventLog: nothing },
+    ...{ instance: "one", topicPrefix: "", clickhouse: nothing, redis: nothing, objects: nothing },
+    ...{ eventLog: nothing, eventProcessing: nothing },
     pool: { query: async () => ({ rows: [] }) } as never,
     syncLag,
   }).relational_store;

@@ -24,6 +24,7 @@ import { releaseProbes, saveProbe, takeProbe } from "../../../modules/running/re
 import { openProbes } from "../../../modules/running/repair/probes.ts";
 import { restartOf } from "../../../modules/running/repair/restarts.ts";
 import { type Repair, selfRepair } from "../../../modules/running/repair/self-repair.ts";
+import { openStandingGroups, standingPorts } from "../../../modules/running/repair/standing-groups.ts";
 import { syncLagOf } from "../../../modules/running/repair/sync-lag.ts";
 import { pipeline } from "../../../topology.ts";
 import type { Config } from "../config.ts";
@@ -73,7 +74,12 @@ export const openRepairs = (ports: RepairPorts) => {
   const lag = openSyncLag(ports, pool);
   const logProbe = openLogProbe(ports.kafka, config.INSTANCE_NAME);
   const { INSTANCE_NAME: instance, KAFKA_TOPIC_PREFIX: topicPrefix } = config;
-  const looks = openProbes({ instance, topicPrefix, ...stores, syncLag: lag.ask, eventLog: logProbe.look });
+  const positions = lastingAdmin(ports.kafka, LAG_MS);
+  const looks = openProbes({
+    ...{ instance, topicPrefix, ...stores },
+    ...{ syncLag: lag.ask, eventLog: logProbe.look },
+    eventProcessing: openStandingGroups(standingPorts(pool, positions.ask)),
+  });
   const book = bookIn(pool, instance, mailer !== undefined);
   const schedules = probeNames.map((probe) =>
     repairOf(probe, ports, { look: looks[probe], restart: restartCounted(probe, ports, stack), book, report }),
@@ -93,7 +99,14 @@ export const openRepairs = (ports: RepairPorts) => {
       await releaseProbes(pool, instance).catch(() => undefined);
       stores.redis.disconnect();
       mailer?.close();
-      await Promise.all([lag.close(), logProbe.close(), stores.clickhouse.close(), stores.objects.close(), pool.end()]);
+      await Promise.all([
+        positions.close(),
+        lag.close(),
+        logProbe.close(),
+        stores.clickhouse.close(),
+        stores.objects.close(),
+        pool.end(),
+      ]);
     },
   };
 };
@@ -127,8 +140,10 @@ const repairOf = (
     ...means,
     log,
     show: ({ state }) => metrics.setProbe(probe, LEVELS[state]),
-    timing: { ...(probe === "event_log" && { intervalMs: LOG_INTERVAL_MS }), ...timing },
+    timing: { ...(isOfLog(probe) && { intervalMs: LOG_INTERVAL_MS }), ...timing },
   });
+
+const isOfLog = (probe: ProbeName): boolean => probe === "event_log" || probe === "event_processing";
 
 const openStores = ({ config, log }: RepairPorts) => {
   const name = `tributary-${config.INSTANCE_NAME}-probe`;

@@ -41,6 +41,12 @@ const guides: Readonly<Record<string, OutageGuide>> = {
     command: "npx tributary status",
     page: "docs/runbooks/broker-lost.md",
   },
+  event_processing: {
+    name: "event processing",
+    effect: "what the named group does is not done until it moves again; its records wait in the log, and none is lost",
+    command: "npx tributary lag",
+    page: "docs/operate.md#a-group-stands",
+  },
   ingest: {
     name: "the edges",
     effect: "senders get 503 and repeat, or their events wait in object storage",

@@ -45,8 +45,8 @@ export const basicHealth = async ({ version, startedAt, pool, analytics, cache, 
   };
 };
 
-/** The answer lists the log beside the four stores. */
-const LOG = "event_log";
+/** The answer lists the log and what is done with it beside the four stores. */
+const BESIDE = ["event_log", "event_processing"];
 
 /** `status` is degraded also when no keeper has probed for three rounds. */
 export const detailedHealth = (rows: readonly ProbeRow[], now: UnixMs) => {
@@ -55,8 +55,8 @@ export const detailedHealth = (rows: readonly ProbeRow[], now: UnixMs) => {
   const isOk = rows.every(({ state }) => state === "healthy") && !isStale;
   return {
     status: rows.some(({ state }) => state === "down") ? "down" : isOk ? "ok" : "degraded",
-    probes: shown.filter(({ name }) => name !== LOG),
-    [LOG]: shown.find(({ name }) => name === LOG) ?? null,
+    probes: shown.filter(({ name }) => !BESIDE.includes(name)),
+    ...Object.fromEntries(BESIDE.map((beside) => [beside, shown.find(({ name }) => name === beside) ?? null])),
   };
 };
 

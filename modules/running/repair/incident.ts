@@ -3,7 +3,15 @@
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Alert } from "../../base/alerts/alert.ts";
 
-export const probeNames = ["analytics_store", "cache_store", "object_store", "relational_store", "event_log"] as const;
+/** The four stores, the log, and whether events are processed at all. */
+export const probeNames = [
+  "analytics_store",
+  "cache_store",
+  "object_store",
+  "relational_store",
+  "event_log",
+  "event_processing",
+] as const;
 export type ProbeName = (typeof probeNames)[number];
 
 /** The state of a store. `incident` exists from the third failure to the recovery. */
@@ -39,8 +47,8 @@ export interface Step {
 /** docs/design/contracts.md, "Probes". */
 export const INTERVAL_MS = 60_000;
 /**
- * The log is probed twice as often: nothing is processed without it, and three probes that each
- * wait for 10 s must raise an alarm within 3 minutes.
+ * The log and what is done with it are probed twice as often: nothing is processed without the log,
+ * and three probes that each wait for 10 s must raise an alarm within 3 minutes.
  */
 export const LOG_INTERVAL_MS = 30_000;
 export const RECHECK_MS = 10_000;

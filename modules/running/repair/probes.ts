@@ -29,6 +29,8 @@ export interface ProbePorts {
   readonly syncLag: () => Promise<number>;
   /** Sends a record through the log and back (log-probe.ts). */
   readonly eventLog: () => Promise<void>;
+  /** Finds groups that do not move (standing-groups.ts). */
+  readonly eventProcessing: Look;
   readonly topicPrefix: string;
 }
 
@@ -50,6 +52,7 @@ export const openProbes = ({
   pool,
   syncLag,
   eventLog,
+  eventProcessing,
   topicPrefix,
 }: ProbePorts): Readonly<Record<ProbeName, Look>> => ({
   analytics_store: async () => {
@@ -88,6 +91,7 @@ export const openProbes = ({
       throw new Error(`${LATE} ${Math.round(seconds)} s late, more than ${SYNC_LAG_LIMIT_SEC} s`);
   },
   event_log: eventLog,
+  event_processing: eventProcessing,
 });
 
 /** Returns null, or the error in one line. A probe that hangs fails after `withinMs`. */

@@ -1,0 +1,94 @@
+// The probe of event processing: which group stands, and when it says nothing.
+import { expect, test } from "vitest";
+import { openStandingGroups, type WaitingPlace } from "../../modules/running/repair/standing-groups.ts";
+
+/** An installation at a time in seconds; `said` is what the probe says, null: all is well. */
+const installation = () => {
+  const world = {
+    seconds: 0,
+    places: [] as WaitingPlace[],
+    held: new Set<string>(),
+    isExplained: false,
+    isReadable: true,
+  };
+  const look = openStandingGroups({
+    places: async () => {
+      if (!world.isReadable) throw new Error("the log is away");
+      return world.places;
+    },
+    held: async () => world.held,
+    isExplained: async () => world.isExplained,
+    now: () => world.seconds * 1_000,
+  });
+  const said = (alerted: string | null = null): Promise<string | null> =>
+    look(alerted).then(
+      () => null,
+      (error: Error) => error.message,
+    );
+  return { world, said };
+};
+const place = (group: string, committed: number, lag: number, partition = 0): WaitingPlace => ({
+  ...{ group, topic: "claims", partition, committed, lag },
+});
+
+test("a group whose position stands for 90 s while records wait is named, with how many wait", async () => {
+  const { world, said } = installation();
+  world.places = [place("tributary.settle", 7, 4), place("tributary.settle", 9, 3, 1), place("tributary.ledger", 5, 0)];
+  expect(await said()).toBeNull();
+  world.seconds = 90;
+  expect(await said()).toBeNull();
+  world.seconds = 91;
+  expect(await said()).toBe("tributary.settle has not moved for 91 s while 7 records wait");
+  world.places = [...world.places, place("tributary.commission", 1, 1)];
+  expect(await said()).toBe("tributary.settle has not moved for 91 s while 7 records wait");
+  world.seconds = 200;
+  expect(await said()).toBe(
+    "tributary.settle has not moved for 200 s while 7 records wait, and so do tributary.commission",
+  );
+});
+
+test("a group that moves, however slowly, is well; one partition that stands is enough to be named", async () => {
+  const { world, said } = installation();
+  for (let second = 0; second <= 600; second += 30) {
+    world.seconds = second;
+    world.places = [place("tributary.settle", second, 1_000)];
+    expect(await said()).toBeNull();
+  }
+  for (let second = 630; second <= 750; second += 30) {
+    world.seconds = second;
+    world.places = [place("tributary.settle", second, 1_000), place("tributary.settle", 3, 1, 5)];
+    expect(await said()).toBe(second < 750 ? null : "tributary.settle has not moved for 120 s while 1 records wait");
+  }
+});
+
+test("the archive, which commits a file at a time, has ten minutes", async () => {
+  const { world, said } = installation();
+  world.places = [place("tributary.archive", 0, 5)];
+  await said();
+  world.seconds = 600;
+  expect(await said()).toBeNull();
+  world.seconds = 601;
+  expect(await said()).toContain("tributary.archive has not moved for 601 s");
+});
+
+test("a group that an operator holds does not stand", async () => {
+  const { world, said } = installation();
+  world.places = [place("tributary.settle", 7, 4)];
+  await said();
+  world.seconds = 300;
+  world.held.add("tributary.settle");
+  expect(await said()).toBeNull();
+});
+
+test.each([
+  ["a store fails", { isExplained: true }],
+  ["the log cannot be read", { isReadable: false }],
+])("while %s it says what it said before, for the cause has an alarm of its own", async (_, change) => {
+  const { world, said } = installation();
+  world.places = [place("tributary.settle", 7, 4)];
+  await said();
+  world.seconds = 300;
+  Object.assign(world, change);
+  expect(await said()).toBeNull();
+  expect(await said("an open incident")).toBe("an open incident");
+});

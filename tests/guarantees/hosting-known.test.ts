@@ -84,6 +84,7 @@ const saleAlert = async (): Promise<string | null> => {
       objects: nothing,
       pool,
       eventLog: nothing,
+      readIntoClickhouse: nothing,
       eventProcessing: nothing,
     },
     syncLag: async () => seconds,

@@ -42,7 +42,7 @@ const probe = (syncLag: () => Promise<number>) => {
   const nothing = null as never;
   return openProbes({
     ...{ instance: "one", topicPrefix: "", clickhouse: nothing, redis: nothing, objects: nothing },
-    ...{ eventLog: nothing, eventProcessing: nothing },
+    ...{ eventLog: nothing, eventProcessing: nothing, readIntoClickhouse: nothing },
     pool: { query: async () => ({ rows: [] }) } as never,
     syncLag,
   }).relational_store;

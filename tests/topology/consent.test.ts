@@ -15,6 +15,7 @@ const allowed: Readonly<Record<string, string>> = {
   "modules/privacy/erasure/devices.ts": "counts of what the devices of an erasure did",
   "modules/privacy/erasure/events.ts": "ids of what it erases",
   "modules/privacy/purge-events.ts": "how many events are due; it deletes them",
+  "modules/running/repair/lost-data.ts": "whether there is any row at all",
   "tools/stack/tell-story.ts": "the demo events that it sent itself",
   "tools/chaos": "laws about what is stored",
   "infra/clickhouse/query.ts": "the names of the tables",

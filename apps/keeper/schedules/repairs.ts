@@ -3,7 +3,7 @@
 import { Redis } from "ioredis";
 import type { Pool } from "pg";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
-import { type Kafka, lastingAdmin } from "../../../infra/kafka/kafka.ts";
+import { type Admin, type Kafka, lastingAdmin } from "../../../infra/kafka/kafka.ts";
 import { openObjects } from "../../../infra/objects/open.ts";
 import { openPool } from "../../../infra/postgres/sql.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
@@ -20,6 +20,7 @@ import { recordIngestPath } from "../../../modules/intake/path/path-checks.ts";
 import { hostsNow, recordedHostings } from "../../../modules/log/groups/hosts.ts";
 import { LOG_INTERVAL_MS, type ProbeName, probeNames } from "../../../modules/running/repair/incident.ts";
 import { openLogProbe } from "../../../modules/running/repair/log-probe.ts";
+import { readIntoClickhouse } from "../../../modules/running/repair/lost-data.ts";
 import { releaseProbes, saveProbe, takeProbe } from "../../../modules/running/repair/probe-states.ts";
 import { openProbes } from "../../../modules/running/repair/probes.ts";
 import { restartOf } from "../../../modules/running/repair/restarts.ts";
@@ -77,7 +78,7 @@ export const openRepairs = (ports: RepairPorts) => {
   const positions = lastingAdmin(ports.kafka, LAG_MS);
   const looks = openProbes({
     ...{ instance, topicPrefix, ...stores },
-    ...{ syncLag: lag.ask, eventLog: logProbe.look },
+    ...{ syncLag: lag.ask, readIntoClickhouse: lag.readIntoClickhouse, eventLog: logProbe.look },
     eventProcessing: openStandingGroups(standingPorts(pool, positions.ask)),
   });
   const book = bookIn(pool, instance, mailer !== undefined);
@@ -196,12 +197,12 @@ const openReporting = (
 const openSyncLag = ({ kafka, metrics }: RepairPorts, pool: Pool) => {
   const admin = lastingAdmin(kafka, LAG_MS);
   const recorded = recordedHostings(pool);
+  const hosts = ({ describeGroups }: Admin) => hostsNow({ topology: pipeline, recorded, describeGroups });
   return {
+    readIntoClickhouse: () => admin.ask(async (one) => readIntoClickhouse(one, await hosts(one))),
     ask: async (): Promise<number> => {
       try {
-        const seconds = await admin.ask(async (one) =>
-          syncLagOf(one, await hostsNow({ topology: pipeline, recorded, describeGroups: one.describeGroups })),
-        );
+        const seconds = await admin.ask(async (one) => syncLagOf(one, await hosts(one)));
         metrics.setSyncLag(seconds);
         metrics.setKnown("relational_sync_lag", true);
         return seconds;

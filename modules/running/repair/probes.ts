@@ -8,6 +8,7 @@ import type { Objects } from "../../../infra/objects/objects.ts";
 import { pingPostgres } from "../../../infra/postgres/ping.ts";
 import { within } from "../../../infra/runtime/timing/time-limit.ts";
 import type { ProbeName } from "./incident.ts";
+import { checkFilled, orTablesGone } from "./lost-data.ts";
 
 /**
  * Rejects with one sentence when the store does not do its work. `alerted` is the error of the open
@@ -27,6 +28,8 @@ export interface ProbePorts {
    * while the log is unreachable.
    */
   readonly syncLag: () => Promise<number>;
+  /** How many records that the log still holds were read into ClickHouse (lost-data.ts). */
+  readonly readIntoClickhouse: () => Promise<number>;
   /** Sends a record through the log and back (log-probe.ts). */
   readonly eventLog: () => Promise<void>;
   /** Finds groups that do not move (standing-groups.ts). */
@@ -51,24 +54,28 @@ export const openProbes = ({
   objects,
   pool,
   syncLag,
+  readIntoClickhouse,
   eventLog,
   eventProcessing,
   topicPrefix,
 }: ProbePorts): Readonly<Record<ProbeName, Look>> => ({
   analytics_store: async () => {
     const value = randomUUID();
-    await clickhouse.insert({
-      table: "probe",
-      columns: ["instance", "value", "written_at"],
-      values: [[instance, value, new Date().toISOString().slice(0, -1)]],
-      format: "JSONCompactEachRow",
-    });
+    await orTablesGone(
+      clickhouse.insert({
+        table: "probe",
+        columns: ["instance", "value", "written_at"],
+        values: [[instance, value, new Date().toISOString().slice(0, -1)]],
+        format: "JSONCompactEachRow",
+      }),
+    );
     const answer = await clickhouse.query({
       query: "select value from probe final where instance = {instance: String}",
       query_params: { instance },
       format: "JSONEachRow",
     });
     same((await answer.json<{ value: string }>())[0]?.value, value);
+    await orTablesGone(checkFilled(clickhouse, readIntoClickhouse));
   },
   cache_store: async () => {
     const [key, value] = [`${topicPrefix}probe:${instance}`, randomUUID()];

@@ -6,6 +6,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { filterOf } from "../../apps/cli/commands/log/dead-letters/options.ts";
 import { lettersOfOrder } from "../../apps/cli/commands/money/letters-of-order.ts";
 import { sentEventId, uuidOf } from "../../domain/ids.ts";
+import { letterTopics } from "../../edges/dead-letters.ts";
+import { openKafka } from "../../infra/kafka/kafka.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
 import { writeReference } from "../../modules/catalog/reference/writer.ts";
 import { type Failure, type Letter, letterIdOf } from "../../modules/log/dead-letters/letter.ts";
@@ -31,8 +33,10 @@ import {
   makeDue,
 } from "../../modules/log/dead-letters/letter-reads.ts";
 import { lettersAbout } from "../../modules/money/explain/letters-about.ts";
+import { command } from "../support/command.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { inMemoryLetters } from "../support/in-memory-letters.ts";
+import { sharedStack } from "../support/shared-stack.ts";
 
 const MINUTE = 60_000;
 const DAY = 1_440 * MINUTE;
@@ -462,4 +466,22 @@ describe("an order", () => {
     expect(ordersOf(await all())).toEqual(["o2", "o3"]);
     expect(await failuresOf(pool, letterIdOf(taken(1, "o2")))).toHaveLength(2);
   });
+});
+
+test("the list says how many records of the log it lacks, and that this is unknown while the log is away", async () => {
+  const { env } = sharedStack();
+  const topicPrefix = `unlisted-${process.pid}.`;
+  const kafka = openKafka({ brokers: env.KAFKA_BROKERS!, clientId: "test", topicPrefix });
+  const admin = await kafka.admin();
+  await admin.apply(Object.values(letterTopics).map((name) => ({ name, partitions: 1, retentionMs: -1 })));
+  const producer = kafka.producer();
+  await producer.send([1, 2, 3].map((n) => ({ topic: letterTopics.s2s, key: null, value: Buffer.from(String(n)) })));
+  await Promise.all([producer.close(), admin.close()]);
+  const known = { ...env, POSTGRES_URL: database.appUrl, KAFKA_TOPIC_PREFIX: topicPrefix };
+  const listed = await command(known, ["dlq", "list", "--json"]);
+  expect([listed.stderr, JSON.parse(listed.stdout)]).toEqual(["", { counts: [], data: [], unlisted: 3 }]);
+  expect((await command(known, ["dlq", "list"])).stderr).toContain("3 records of letters are not listed yet");
+  const away = { ...known, KAFKA_BROKERS: "127.0.0.1:1" };
+  expect(JSON.parse((await command(away, ["dlq", "list", "--json"])).stdout).unlisted).toBeNull();
+  expect((await command(away, ["dlq", "list"])).stderr).toContain("letters may be missing here");
 });

@@ -2,10 +2,11 @@
 import type { Command } from "commander";
 import { UsageError } from "../../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../../infra/runtime/output.ts";
+import { within } from "../../../../../infra/runtime/timing/time-limit.ts";
 import { findLetter } from "../../../../../modules/log/dead-letters/actions.ts";
 import type { Letter } from "../../../../../modules/log/dead-letters/letter.ts";
 import { countLetters, listLetters } from "../../../../../modules/log/dead-letters/letter-reads.ts";
-import { kafkaOf } from "../../../connections.ts";
+import { kafkaOf, withAdmin } from "../../../connections.ts";
 import { withPool } from "../../../pool.ts";
 import { openProgress } from "../../../progress.ts";
 import { ofContents, openLetterWire } from "./contents.ts";
@@ -29,17 +30,39 @@ const letterTable = (letters: readonly Letter[]): string =>
     ]),
   );
 
+const LOG_MS = 5_000;
+/** How many records of letters the list lacks; null while the log does not answer. */
+const unlistedRecords = async (): Promise<number | null> => {
+  const { unreadLetters } = await import("../../../../../modules/log/dead-letters/letter-depth.ts");
+  const counts = within(LOG_MS, withAdmin(unreadLetters), "the log does not answer");
+  return counts.then(
+    (known) => Object.values(known).reduce((sum, count) => sum + count, 0),
+    () => null,
+  );
+};
+const unlistedNote = (records: number | null): string | null => {
+  if (records === null) return "the log does not answer, so letters may be missing here";
+  return records === 0
+    ? null
+    : `${records} records of letters are not listed yet; the keeper reads them: tributary lag`;
+};
+
 const list = (options: Options): Promise<void> =>
   withPool(async (pool) => {
     const limit = Number(options.limit ?? 20);
     if (!Number.isInteger(limit) || limit < 0 || limit > 1_000)
       throw new UsageError(`--limit: ${options.limit} is not 0 to 1,000`);
     const filter = await filterOf(pool, [], options);
-    const letters = await listLetters(pool, filter, { scope: null, limit });
+    const [letters, unlisted] = await Promise.all([
+      listLetters(pool, filter, { scope: null, limit }),
+      unlistedRecords(),
+    ]);
     if (options.json) {
       const { shownLetter } = await ofContents();
-      return printJson({ counts: await countLetters(pool, filter, null), data: letters.map(shownLetter) });
+      return printJson({ counts: await countLetters(pool, filter, null), data: letters.map(shownLetter), unlisted });
     }
+    const note = unlistedNote(unlisted);
+    if (note !== null) tell(note);
     const count = await countTable(pool, filter);
     if (count === 0) return print("there is no such letter");
     print("");

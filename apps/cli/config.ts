@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { readJson, type Secrets } from "../../infra/embedded/home.ts";
+import { withFiles } from "../../infra/runtime/credentials/files.ts";
 import { type Keyring, keyringOf, secretsIn } from "../../infra/runtime/keyring.ts";
 import type { ControlAddress } from "../../infra/runtime/stack-control.ts";
 import type { PublicHosts } from "../../modules/base/public-hosts.ts";
@@ -54,9 +55,16 @@ export const readRun = (): Run => {
   }
 };
 
+/** The environment with what its files hold. Throws naming each file that cannot be used. */
+const environment = (): Readonly<Record<string, string | undefined>> => {
+  const { env, problems } = withFiles(process.env);
+  if (problems.length > 0) throw new Error(problems.join("; "));
+  return env;
+};
+
 /** Takes each address from the environment, otherwise from the running stack. */
 export const addresses = (): Addresses => {
-  const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, POSTGRES_URL, CLICKHOUSE_URL, KAFKA_TOPIC_PREFIX = "" } = process.env;
+  const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, POSTGRES_URL, CLICKHOUSE_URL, KAFKA_TOPIC_PREFIX = "" } = environment();
   const isComplete = KAFKA_BROKERS && SCHEMA_REGISTRY_URL && POSTGRES_URL && CLICKHOUSE_URL;
   const services = isComplete ? undefined : readRun().services;
   return {
@@ -69,7 +77,7 @@ export const addresses = (): Addresses => {
 };
 
 /** Read separately, because few commands use Redis. */
-export const redisUrl = (): string => process.env.REDIS_URL ?? readRun().services.redis.url;
+export const redisUrl = (): string => environment().REDIS_URL ?? readRun().services.redis.url;
 
 /**
  * Returns the public addresses of hosts, otherwise those of the stack whose servers are used;
@@ -78,12 +86,12 @@ export const redisUrl = (): string => process.env.REDIS_URL ?? readRun().service
 export const publicHosts = async (): Promise<Pick<PublicHosts, "ingest" | "tracking">> => {
   const { readEnvironment } = await import("../../infra/runtime/environment.ts");
   const { INGEST_URL, TRACKING_URL } = readEnvironment("the command line", ["INGEST_URL", "TRACKING_URL"], process.env);
-  const { ingest, links } = process.env.POSTGRES_URL ? {} : (readRun().apps as Partial<Run["apps"]>);
+  const { ingest, links } = environment().POSTGRES_URL ? {} : (readRun().apps as Partial<Run["apps"]>);
   return { ingest: INGEST_URL ?? ingest?.url, tracking: TRACKING_URL ?? links?.url };
 };
 
 /** Returns where objects are kept: the embedded stack keeps them in a folder of its home. */
-export const objectStoreUrl = (): string => process.env.OBJECT_STORE_URL ?? pathToFileURL(`${homeOf()}/objects`).href;
+export const objectStoreUrl = (): string => environment().OBJECT_STORE_URL ?? pathToFileURL(`${homeOf()}/objects`).href;
 
 /**
  * Returns what no command may print: the passwords of the environment and of the stack of this
@@ -93,7 +101,8 @@ export const hiddenSecrets = (): readonly string[] => {
   const { services, control } = readJson<Partial<Run>>(`${homeOf()}/run.json`) ?? {};
   const urls = Object.entries(services ?? {}).map(([name, service]) => [name, "url" in service ? service.url : ""]);
   return [
-    ...secretsIn(process.env),
+    // A command says by itself which file cannot be used.
+    ...secretsIn(withFiles(process.env).env),
     ...secretsIn(Object.fromEntries(urls)),
     ...textsIn(readJson<Secrets>(`${homeOf()}/secrets.json`)),
     ...(control === undefined ? [] : [control.token]),
@@ -106,7 +115,7 @@ const textsIn = (value: unknown): readonly string[] =>
 
 /** Returns the list of secrets from the environment, otherwise that of the stack of this folder. */
 export const secretsText = (): string => {
-  const text = process.env.TRIBUTARY_SECRET || readJson<Secrets>(`${homeOf()}/secrets.json`)?.tributary;
+  const text = environment().TRIBUTARY_SECRET || readJson<Secrets>(`${homeOf()}/secrets.json`)?.tributary;
   if (text === undefined) throw new Error("TRIBUTARY_SECRET is needed, as the processes of this installation have it");
   return text;
 };
@@ -135,12 +144,11 @@ export interface ReprocessConfig {
  * from the environment, otherwise those that the stack of this folder gives its workers.
  */
 export const reprocessing = (): ReprocessConfig => {
-  const { OBJECT_STORE_URL, GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE } = process.env;
+  const { OBJECT_STORE_URL, KAFKA_BROKERS, GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE } = environment();
   const home = homeOf();
   return {
     keyring: keyring(),
-    objectStoreUrl:
-      OBJECT_STORE_URL ?? (process.env.KAFKA_BROKERS === undefined ? `file://${home}/objects` : undefined),
+    objectStoreUrl: OBJECT_STORE_URL ?? (KAFKA_BROKERS === undefined ? `file://${home}/objects` : undefined),
     files: { GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE },
   };
 };
@@ -150,7 +158,7 @@ export const reprocessing = (): ReprocessConfig => {
  * password. It comes from the environment only, because a running stack migrates itself.
  */
 export const adminAccess = (): AdminAccess => {
-  const { POSTGRES_ADMIN_URL, POSTGRES_URL } = process.env;
+  const { POSTGRES_ADMIN_URL, POSTGRES_URL } = environment();
   if (!POSTGRES_ADMIN_URL || !POSTGRES_URL)
     throw new Error(
       "POSTGRES_ADMIN_URL (owner of the database) and POSTGRES_URL (the application's role and its password) are " +

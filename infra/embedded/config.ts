@@ -1,5 +1,6 @@
 // The variables that the embedded stack reads from the environment, once.
 import { z } from "zod";
+import { withFiles } from "../runtime/credentials/files.ts";
 
 const text = z.string().min(1).optional();
 
@@ -19,6 +20,8 @@ const stackEnvironment = z.object({
 
 const serverEnvironment = z.object({
   PORT: z.coerce.number().int().min(1).max(65_535),
+  /** A container opens another address than the loopback; docker-compose.yml publishes it there. */
+  HOST: z.string().min(1).default("127.0.0.1"),
   DATA_FOLDER: text,
   KAFKA_BROKERS: text,
   LOGIN_SECRET: text,
@@ -34,7 +37,9 @@ export type ServerConfig = Readonly<z.infer<typeof serverEnvironment>>;
 
 /** @throws Error naming every variable that is wrong. */
 export function stackConfig(environment: NodeJS.ProcessEnv = process.env): StackConfig {
-  return Object.freeze({ ...parse(stackEnvironment, environment), inherited: { ...environment } });
+  const { env, problems } = withFiles(environment);
+  if (problems.length > 0) throw wrong(problems);
+  return Object.freeze({ ...parse(stackEnvironment, env), inherited: env });
 }
 
 /**
@@ -45,12 +50,11 @@ export function serverConfig(environment: NodeJS.ProcessEnv = process.env): Serv
   return Object.freeze(parse(serverEnvironment, environment));
 }
 
-function parse<T extends z.ZodType>(schema: T, environment: NodeJS.ProcessEnv): z.infer<T> {
+const wrong = (problems: readonly string[]): Error => new Error(`The environment is wrong: ${problems.join("; ")}`);
+
+function parse<T extends z.ZodType>(schema: T, environment: Readonly<Record<string, string | undefined>>): z.infer<T> {
   // An empty variable is the shell's form of "not set".
   const result = schema.safeParse(Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== "")));
   if (result.success) return result.data;
-  throw new Error(
-    "The environment is wrong: " +
-      `${result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; ")}`,
-  );
+  throw wrong(result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`));
 }

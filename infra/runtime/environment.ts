@@ -2,6 +2,7 @@
 // `.env.example` is written from this list; it has at most 31 variables.
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
+import { withFiles } from "./credentials/files.ts";
 import { type Keyring, keyringOf } from "./keyring.ts";
 import { isLoopback } from "./same-machine.ts";
 
@@ -144,8 +145,9 @@ export const variables = {
   ),
   RESTART_COMMAND: variable(
     optional,
-    "How the keeper restarts a store, e.g. `docker compose restart {service}`; {service} is " +
-      "clickhouse, redis or kafka. Without it, and without the embedded stack, it only alerts.",
+    "How the keeper restarts a store, words without a shell, e.g. `systemctl restart {service}`; {service} is " +
+      "clickhouse, redis or kafka. From a container: docs/compose.md. Without it, and without the embedded stack, it " +
+      "only alerts.",
   ),
   OIDC_ISSUER: variable(
     z.url().refine(isPrivate, "must be https: what answers in its place could sign tokens").optional(),
@@ -282,21 +284,26 @@ export type Environment<Names extends Variable> = {
 };
 
 /**
- * Reads the named variables; an empty one counts as missing. Throws one Error that names every
- * variable that is missing or wrong. Values are never shown, because some are secrets.
+ * Reads the named variables, and the files that hold credentials; an empty one counts as missing.
+ * Throws one Error that names every variable that is missing or wrong. Values are never shown,
+ * because some are secrets.
  */
 export const readEnvironment = <Names extends Variable>(
   app: string,
   names: readonly Names[],
-  env: Readonly<Record<string, string | undefined>>,
+  given: Readonly<Record<string, string | undefined>>,
 ): Environment<Names> => {
+  const { env, problems: ofFiles } = withFiles(given, names);
   const shape = Object.fromEntries(names.map((name) => [name, variables[name].schema]));
   const parsed = z.object(shape).safeParse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== "")));
-  const problems = parsed.success
+  const has = (name: string) => env[name] !== undefined && env[name] !== "";
+  /** Says where a missing setting was expected. */
+  const fileOf = (name: string) => (!has(name) && has(`${name}_FILE`) ? ` (${name}_FILE holds nothing)` : "");
+  const ofValues = parsed.success
     ? []
-    : parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
-  const given = (name: string) => env[name] !== undefined && env[name] !== "";
-  if (names.includes("TLS_CERT_FILE" as Names) && given("TLS_CERT_FILE") !== given("TLS_KEY_FILE"))
+    : parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}${fileOf(path.join("."))}`);
+  const problems = [...ofFiles, ...ofValues];
+  if (names.includes("TLS_CERT_FILE" as Names) && has("TLS_CERT_FILE") !== has("TLS_KEY_FILE"))
     problems.push("TLS_CERT_FILE and TLS_KEY_FILE: must be given together");
   if (problems.length > 0)
     throw new Error(

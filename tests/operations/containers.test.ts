@@ -1,8 +1,9 @@
 // docker-compose.yml and the Dockerfile, as far as they can be checked without an engine: images,
 // ports, settings, variables and paths.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { readConfig as apiConfig } from "../../apps/api/config.ts";
 import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
@@ -12,46 +13,26 @@ import { readConfig as pixelConfig } from "../../apps/pixel/config.ts";
 import { readConfig as uploadConfig } from "../../apps/upload/config.ts";
 import { readConfig as workerConfig } from "../../apps/worker/config.ts";
 import { brokerSettings } from "../../infra/embedded/services/kafka.ts";
-import { appCommands } from "../../infra/embedded/services/redis.ts";
 import { connectionOf } from "../../infra/kafka/kafka.ts";
 import { appLogins } from "../../infra/postgres/logins.ts";
-import { variables, variablesOf, variablesOfModule } from "../../infra/runtime/environment.ts";
+import { fileVariablesOf } from "../../infra/runtime/credentials/files.ts";
+import { type Variable, variables, variablesOf, variablesOfModule } from "../../infra/runtime/environment.ts";
 import { apps } from "../../modules/running/installation/product.ts";
 import { topicSettings } from "../../topics.ts";
+import { composeWith, environmentIn, PASSWORD, writeSecrets } from "../support/compose.ts";
 
-interface Service {
-  readonly image: string;
-  readonly profiles?: readonly string[];
-  readonly ports?: readonly string[];
-  readonly environment?: Readonly<Record<string, string | number>>;
-  readonly command?: readonly string[];
-  readonly volumes?: readonly string[];
-  readonly configs?: readonly { readonly source: string }[];
-  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
-  readonly healthcheck?: { readonly test?: readonly string[]; readonly disable?: boolean };
-}
-interface Compose {
-  readonly services: Readonly<Record<string, Service>>;
-  readonly volumes: Readonly<Record<string, null>>;
-  readonly configs: Readonly<Record<string, { readonly content: string }>>;
-}
-
-/** Fills in variables as compose does: from the environment, else the default beside them. */
-const filled = (environment: Readonly<Record<string, string>> = {}): Compose => {
-  const text = readFileSync("docker-compose.yml", "utf8").replace(
-    /(?<!\$)\$\{(\w+):-([^}]*)\}/g,
-    (_, name: string, fallback: string) => environment[name] || fallback,
-  );
-  expect(text.replaceAll("$$", ""), "every variable has a default").not.toContain("$");
-  return parse(text, { merge: true });
-};
-const compose = filled({ TRIBUTARY_SECRET: "pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA" });
+const compose = composeWith();
 const services = Object.entries(compose.services);
 const own = services.filter(([, { image }]) => image.startsWith("tributary:"));
-const upstream = services.filter(([, { image }]) => !image.startsWith("tributary:"));
-/** Services that keep running. */
-const hosted = own.filter(([name]) => name !== "setup");
+const upstream = services.filter(([, { image }]) => !image.startsWith("tributary"));
+/** Services that keep running; the profile dev has another API in the place of one. */
+const hosted = own.filter(([name]) => !["setup", "api-dev"].includes(name));
+const secrets = mkdtempSync(join(tmpdir(), "tributary-secrets-"));
+beforeAll(() => writeSecrets(secrets, Object.keys(compose.secrets)));
+afterAll(() => rmSync(secrets, { recursive: true, force: true }));
 const dockerfile = readFileSync("Dockerfile", "utf8");
+/** The image of the apps. */
+const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM"));
 const optionsOf = (words: readonly string[]) => new Map(words.map((word) => [word.split("=")[0]!, word] as const));
 const source = (file: string) => readFileSync(file, "utf8");
 
@@ -63,7 +44,7 @@ describe("docker-compose.yml", () => {
       services.filter(([, { profiles }]) => profiles?.[0] === profile).map(([name]) => name);
     expect(of()).toEqual(["kafka", "postgres", "clickhouse", "redis", "registry"]);
     expect(of("app")).toEqual(["setup", ...apps.map(({ name }) => name)]);
-    expect(of("dev")).toEqual(["kafka-ui"]);
+    expect(of("dev")).toEqual(["api-dev", "identity", "mail", "kafka-ui"]);
     expect(of("obs")).toEqual(["prometheus", ...exporters, "alertmanager", "grafana"]);
   });
 
@@ -72,7 +53,7 @@ describe("docker-compose.yml", () => {
     (name, { image }) => {
       expect(image).toMatch(/^[a-z0-9./_-]+:v?\d+\.\d+(\.\d+)?(-[a-z]+)?(@sha256:[0-9a-f]{64})?$/);
       // docs/security.md, "What is not pinned", names these.
-      expect(image.includes("@")).toBe(!["registry", "kafka-ui", "alertmanager", ...exporters].includes(name));
+      expect(image.includes("@")).toBe(!["registry", "kafka-ui", "mail", "alertmanager", ...exporters].includes(name));
     },
   );
 
@@ -110,14 +91,14 @@ describe("docker-compose.yml", () => {
   });
 
   test("ports are published on the loopback alone, each once", () => {
-    const ports = services.flatMap(([, { ports = [] }]) => ports);
+    const ports = services.filter(([name]) => name !== "api").flatMap(([, { ports = [] }]) => ports);
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
     expect(new Set(ports.map((port) => port.split(":")[1])).size).toBe(ports.length);
-    expect(ports.length).toBe(15);
+    expect(ports.length).toBe(17);
   });
 
   test("Kafka names the port on which it is published", () => {
-    const moved = filled({ KAFKA_PORT: "19999" }).services.kafka!;
+    const moved = composeWith({ KAFKA_PORT: "19999" }).services.kafka!;
     expect(moved.ports).toEqual(["127.0.0.1:19999:9092"]);
     expect(moved.environment!.KAFKA_ADVERTISED_LISTENERS).toContain("LOOPBACK://127.0.0.1:19999");
   });
@@ -125,7 +106,7 @@ describe("docker-compose.yml", () => {
   test("every service has a health check, apps that of their image", () => {
     for (const [name, { healthcheck }] of upstream) expect(healthcheck?.test?.length, name).toBeGreaterThan(1);
     expect(own.filter(([, { healthcheck }]) => healthcheck !== undefined).map(([name]) => name)).toEqual(["setup"]);
-    expect(dockerfile).toMatch(/^HEALTHCHECK .*scripts\/healthy\.mjs/m);
+    expect(dockerfile).toMatch(/^HEALTHCHECK .*scripts\/healthy\.sh/m);
   });
 
   test("data lie in named volumes, and what is mounted from the repository is there", () => {
@@ -156,7 +137,7 @@ describe("docker-compose.yml", () => {
       const from = command.findIndex((word) => !word.startsWith("--"));
       expect(command.slice(from)).toEqual([`dist/${module}`, ...args, ...address]);
       // Node takes the last of equal options, and those of the command follow those of the image.
-      const given = optionsOf([...JSON.parse(/ENTRYPOINT (\[.*\])/.exec(dockerfile)![1]!), ...command.slice(0, from)]);
+      const given = optionsOf([...JSON.parse(/ENTRYPOINT (\[.*\])/.exec(last)![1]!), ...command.slice(0, from)]);
       for (const [option, word] of optionsOf(nodeArgs)) expect(given.get(option), `${option} of ${name}`).toBe(word);
     }
   });
@@ -171,25 +152,30 @@ describe("docker-compose.yml", () => {
       upload: uploadConfig,
       api: apiConfig,
     };
-    for (const [name, { command, environment }] of hosted) {
-      const app = /\bdist\/apps\/(\w+)\/main\.js\b/.exec(command!.join(" "))![1]!;
-      const given = Object.fromEntries(Object.entries(environment!).map(([key, value]) => [key, String(value)]));
-      expect(() => configs[app]!(given), name).not.toThrow();
-      const own: readonly string[] = variablesOf[app as keyof typeof variablesOf];
-      expect(Object.keys(given).filter((key) => !own.includes(key))).toEqual([]);
+    for (const name of ["object-store", "smtp"]) writeFileSync(join(secrets, name), "");
+    for (const [name, service] of [...hosted, ["api-dev", compose.services["api-dev"]!] as const]) {
+      const app = /\bdist\/apps\/(\w+)\/main\.js\b/.exec(service.command!.join(" "))![1]!;
+      const given = environmentIn(secrets, service);
+      const config = configs[app]!(given) as Readonly<Record<string, string | undefined>>;
+      for (const store of ["POSTGRES_URL", "CLICKHOUSE_URL", "REDIS_URL"] as const)
+        if (config[store] !== undefined)
+          expect(decodeURIComponent(new URL(config[store]).password), `${store} of ${name}`).toBe(PASSWORD);
+      const own: readonly Variable[] = variablesOf[app as keyof typeof variablesOf];
+      const read: readonly string[] = own.flatMap((variable) => [variable, ...fileVariablesOf(variable)]);
+      expect(Object.keys(given).filter((key) => !read.includes(key))).toEqual([]);
     }
   });
 
   test("every variable that apps read can be given, and only the setup has the owner of the tables", () => {
     const fixed = [
       ...["KAFKA_BROKERS", "SCHEMA_REGISTRY_URL", "REDIS_URL", "POSTGRES_URL", "POSTGRES_ADMIN_URL", "CLICKHOUSE_URL"],
-      ...["TRIBUTARY_HOME", "INSTANCE_NAME", "HOST", "PORT", "OPS_PORT"],
+      ...["TRIBUTARY_SECRET", "TRIBUTARY_HOME", "INSTANCE_NAME", "HOST", "PORT", "OPS_PORT"],
     ];
     const free = Object.keys(variables).filter((name) => !fixed.includes(name));
-    const given = filled(Object.fromEntries(free.map((name) => [name, `given-${name}`])));
+    const given = composeWith(Object.fromEntries(free.map((name) => [name, `given-${name}`])));
     const readBy = (name: string): readonly string[] =>
       variablesOfModule(apps.find((app) => app.name === name)?.module ?? "") ?? free;
-    for (const [name] of own)
+    for (const [name] of own.filter(([name]) => name !== "api-dev"))
       for (const variable of free.filter((one) => readBy(name).includes(one)))
         expect(given.services[name]!.environment![variable], `${variable} of ${name}`).toBe(`given-${variable}`);
     const asOwner = own.filter(([, { environment }]) => "POSTGRES_ADMIN_URL" in environment!);
@@ -218,15 +204,8 @@ describe("docker-compose.yml", () => {
       expect(compose.configs["postgres-logins"]!.content).toContain(`create role ${role} login password`);
   });
 
-  test("Redis refuses its apps the commands that the embedded one refuses, and has no default user", () => {
-    const { content } = compose.configs.redis!;
-    const app = /^user tributary_app (.*)$/m.exec(content)![1]!.split(" ");
-    expect(app.slice(app.indexOf("+@all") + 1)).toEqual(appCommands);
-    expect(content).toContain("user default off\n");
-  });
-
   test("ClickHouse lets apps read and insert, and refuses what comes from a page before anything else", () => {
-    const { content } = compose.configs["clickhouse-app"]!;
+    const { content } = compose.configs["clickhouse-users"]!;
     expect([...content.matchAll(/<query>(.*?)<\/query>/g)].map(([, grant]) => grant)).toEqual([
       "GRANT SHOW, SELECT, INSERT ON tributary.*",
     ]);
@@ -236,15 +215,18 @@ describe("docker-compose.yml", () => {
   });
 
   test("without a secret an app says so and does not start", () => {
-    const given = filled().services.ingest!.environment as Readonly<Record<string, string>>;
-    expect(() => ingestConfig(given)).toThrow(/TRIBUTARY_SECRET/);
+    const given = {
+      ...environmentIn(secrets, compose.services.ingest!),
+      TRIBUTARY_SECRET_FILE: "ops/secrets/tributary",
+    };
+    expect(() => ingestConfig(given)).toThrow(/TRIBUTARY_SECRET: .* \(TRIBUTARY_SECRET_FILE holds nothing\)/);
   });
 
   test("Prometheus hands its alerts to the Alertmanager, whose every route ends in a mail to the given address", () => {
     const [{ static_configs }] = parse(source("ops/prometheus/prometheus.yml")).alerting.alertmanagers;
     expect(static_configs).toEqual([{ targets: ["alertmanager:9093"] }]);
     const given = { ALERT_SMARTHOST: "mail.example:587", ALERT_TO: "ana@shop.example", ALERT_REQUIRE_TLS: "false" };
-    const { global, route, receivers } = parse(filled(given).configs.alertmanager!.content);
+    const { global, route, receivers } = parse(composeWith(given).configs.alertmanager!.content);
     expect(global).toMatchObject({ smtp_smarthost: "mail.example:587", smtp_require_tls: false });
     expect(receivers).toEqual([{ name: "mail", email_configs: [{ to: "ana@shop.example", send_resolved: true }] }]);
     for (const { receiver } of [route, ...route.routes]) expect(receiver).toBe("mail");
@@ -273,7 +255,7 @@ test("every store is scraped, under the job that rules name, at a service and po
     source("ops/prometheus/prometheus.yml"),
   ).scrape_configs;
   const stores = jobs.slice(1).map(({ job_name, static_configs: [{ targets }] }) => [job_name, targets[0]] as const);
-  expect(stores.map(([job]) => job).toSorted()).toEqual(["clickhouse", "kafka", "postgres", "redis"]);
+  expect(stores.map(([job]) => job).toSorted()).toEqual(["alertmanager", "clickhouse", "kafka", "postgres", "redis"]);
   for (const [job, target] of stores) {
     const [host, port] = target.split(":");
     const service = compose.services[host!]!;
@@ -282,7 +264,7 @@ test("every store is scraped, under the job that rules name, at a service and po
   }
   const login = compose.services["postgres-exporter"]!.environment!.DATA_SOURCE_USER;
   expect(compose.configs["postgres-logins"]!.content).toMatch(
-    new RegExp(`create role ${login} login password '.*' in role pg_monitor;`),
+    new RegExp(`create role ${login} login password :'monitor' in role pg_monitor;`),
   );
 });
 
@@ -303,7 +285,7 @@ test("an alarm links to pages that Prometheus serves, unless they are read elsew
   const assets = command!.find((word) => word.startsWith("--web.user-assets="))!.split("=")[1];
   expect(volumes).toContain(`./docs:${assets}/docs:ro`);
   expect(environment!.DOCS_URL).toBe("http://127.0.0.1:9090/user");
-  const elsewhere = filled({ DOCS_URL: "https://docs.shop.example" }).services.prometheus!;
+  const elsewhere = composeWith({ DOCS_URL: "https://docs.shop.example" }).services.prometheus!;
   expect(elsewhere.environment!.DOCS_URL).toBe("https://docs.shop.example");
   const { global, alerting } = parse(source("ops/prometheus/prometheus.yml"));
   // biome-ignore lint/suspicious/noTemplateCurlyInString: Prometheus fills it in.
@@ -332,7 +314,6 @@ describe("the Dockerfile", () => {
   });
 
   test("runs as an ordinary user, with no package of development and no embedded server", () => {
-    const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM"));
     expect(last).toMatch(/^USER node$/m);
     expect(last).not.toMatch(/npm (ci|install)/);
     expect(dockerfile).toMatch(/^RUN npm ci --ignore-scripts --omit=dev --omit=optional$/m);

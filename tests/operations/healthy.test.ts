@@ -13,7 +13,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const checked = (env: Readonly<Record<string, string>>): Promise<number | null> =>
   new Promise((resolve) => {
-    spawn(process.execPath, ["scripts/healthy.mjs"], { env: { PATH: process.env.PATH, ...env } }).once("exit", resolve);
+    spawn("bash", ["scripts/healthy.sh"], { env: { PATH: process.env.PATH, ...env } }).once("exit", resolve);
   });
 
 test.each([false, true])("an app is well when it is ready, and only then (TLS: %s)", async (isSecure) => {

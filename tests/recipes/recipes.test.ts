@@ -99,7 +99,7 @@ const expectListed = (): void => {
   const sinks = "analytics,product-sales,refunds,app-events,identity,velocity,consent";
   const { workerGroups } = exportsOf("modules/running/installation/product.js", ["workerGroups"]);
   expect(workerGroups).toEqual(expect.arrayContaining(["loyalty", sinks]));
-  const { services } = parse(source("docker-compose.yml"), { merge: true });
+  const { services } = parse(source("docker-compose.yml"), { merge: true, maxAliasCount: -1 });
   expect(services["worker-money"].command).toEqual(expect.arrayContaining(["loyalty", sinks]));
   expect(source("docs/operate.md")).toMatch(new RegExp(`^node dist/apps/worker/main.js .*\\bloyalty .*${sinks}`, "m"));
   for (const node of ["stage_loyalty", "sink_refunds"]) expect(source("README.md")).toContain(node);

@@ -25,6 +25,11 @@ const away = (job: string) => ({
   labels: { instance: `${job}:1`, job },
   summary: `${job}: its metrics cannot be read (${job}:1)`,
 });
+const unsent = {
+  alert: "AlertsNotSent",
+  labels: { job: "alertmanager" },
+  summary: "alertmanager: alerts are not sent",
+};
 const nearly = (job: string, alert: string, at: number, summary: string) => ({
   ...{ at, alert, summary },
   labels: { instance: `${job}:1`, job },
@@ -70,5 +75,9 @@ export const EXPORTED: Readonly<Record<string, readonly ExportedSeries[]>> = {
     of("redis_up", 1, away("redis")),
     of("redis_memory_used_bytes", 10, nearly("redis", "RedisNearlyFull", 80, "redis: 80% of its memory is used")),
     of("redis_memory_max_bytes", 100),
+  ],
+  alertmanager: [
+    of("up", 1, { at: 0, ...unsent }),
+    of("alertmanager_notifications_failed_total", 0, { at: 2, ...unsent }, ',integration="email",reason="other"'),
   ],
 };

@@ -12,7 +12,8 @@ import "./shared-stack.ts";
 
 // The first run downloads images of about 2 GB.
 const START_MS = 10 * 60_000;
-const PASSWORD = "of-a-test-run";
+/** As ops/secrets has it. */
+const PASSWORD = "loopback-only";
 
 /** Vitest calls this once before all suites. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -31,10 +32,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
       CLICKHOUSE_PORT: String(clickhouse),
       REDIS_PORT: String(redis),
       REGISTRY_PORT: String(registry),
-      POSTGRES_OWNER_PASSWORD: PASSWORD,
-      POSTGRES_APP_PASSWORD: PASSWORD,
-      CLICKHOUSE_OWNER_PASSWORD: PASSWORD,
-      REDIS_OWNER_PASSWORD: PASSWORD,
     })
     .withDefaultWaitStrategy(Wait.forHealthCheck())
     .withStartupTimeout(START_MS)

@@ -12,8 +12,11 @@ const entries = Object.entries(variables).map(([name, { schema, effect, needed }
 });
 const text =
   "# Every variable that Tributary reads. npm start needs none of them; an address given here wins " +
-  "over the embedded server.\n# Written by: node scripts/run.mjs " +
-  `apps/cli/generate/env-example.js\n\n${entries.join("\n")}`;
+  "over the embedded server.\n# A credential may lie in a file. TRIBUTARY_SECRET_FILE, KAFKA_BROKERS_FILE and the " +
+  "*_URL_FILE of the registry, the stores and the mail\n# server name one with the setting; REDIS_, POSTGRES_, " +
+  "POSTGRES_ADMIN_, CLICKHOUSE_, OBJECT_STORE_ and SMTP_PASSWORD_FILE one\n# with the password of that address, as " +
+  "it is.\n# Written by: node scripts/run.mjs apps/cli/generate/env-example.js\n\n" +
+  entries.join("\n");
 if (!process.argv.includes("--check")) writeFileSync(file, text);
 else if (readFileSync(file, "utf8") !== text) {
   process.stderr.write(

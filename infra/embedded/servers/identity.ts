@@ -110,9 +110,10 @@ const configuration = (keys: Keys, loginSecret: string) => ({
     token.accountId === undefined ? {} : profileOf(token.accountId),
 });
 
-/** Listens on loopback. */
+/** Listens on loopback by default; wherever it listens, its name is that of the loopback. */
 export async function serveIdentity(options: {
   readonly port: number;
+  readonly host?: string;
   readonly folder: string;
   readonly loginSecret: string;
 }): Promise<{ readonly close: () => Promise<void> }> {
@@ -131,7 +132,8 @@ export async function serveIdentity(options: {
   );
   provider.on("server_error", (_context, error) => console.error(error));
   const server = createServer(answering(provider.callback()));
-  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(options.port, "127.0.0.1", resolve));
+  const { port, host = "127.0.0.1" } = options;
+  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
   return {
     close: () =>
       new Promise((resolve) => {

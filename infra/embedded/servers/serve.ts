@@ -24,6 +24,7 @@ const servers: Readonly<Record<string, () => Promise<Server>>> = {
   identity: async () =>
     (await import("./identity.ts")).serveIdentity({
       port: config.PORT,
+      host: config.HOST,
       folder: need("DATA_FOLDER"),
       loginSecret: need("LOGIN_SECRET"),
     }),

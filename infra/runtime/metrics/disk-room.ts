@@ -16,7 +16,7 @@ export const folderOf = (url: string): string | null => (url.startsWith("file:")
 
 /** Where an edge keeps its spool, as modules/intake/path/edge.ts reads the setting. */
 export const homeFolderOf = ({ TRIBUTARY_HOME: home }: { readonly TRIBUTARY_HOME?: string | undefined }): string =>
-  resolve(home ?? ".tributary");
+  resolve(home ?? ".tributary", "spool");
 
 /** A folder that is not made yet will lie where the nearest of its parents does. */
 const roomOf = async (folder: string): Promise<StatsFs | null> => {

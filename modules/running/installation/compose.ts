@@ -2,6 +2,7 @@
 // share is written there by hand (`x-app`), and so is the value of every other variable
 // (`x-variables`).
 import { appLogins } from "../../../infra/postgres/logins.ts";
+import { fileVariablesOf } from "../../../infra/runtime/credentials/files.ts";
 import { type Variable, variablesOf, variablesOfModule } from "../../../infra/runtime/environment.ts";
 import { imageOptions, type ProductApp } from "./product.ts";
 
@@ -15,6 +16,18 @@ const lists: readonly (readonly Variable[])[] = Object.values(variablesOf);
  */
 const isSetElsewhere = (name: Variable): boolean =>
   ["HOST", "PORT"].includes(name) || lists.every((list) => list.includes(name));
+/**
+ * The secrets with the passwords of the stores. Those of `x-app` are read by every app, and the
+ * service of an app lists them again, because YAML merges no lists.
+ */
+const secretOf: Readonly<Partial<Record<Variable, string>>> = {
+  TRIBUTARY_SECRET: "tributary",
+  OBJECT_STORE_URL: "object-store",
+  CLICKHOUSE_URL: "clickhouse-app",
+  REDIS_URL: "redis-app",
+  SMTP_URL: "smtp",
+};
+const passwordFileOf = (name: Variable): string => fileVariablesOf(name).at(-1)!;
 const ownVariables = ({ module }: ProductApp): readonly Variable[] =>
   (variablesOfModule(module) ?? []).filter((name) => !isSetElsewhere(name)).toSorted();
 
@@ -32,30 +45,48 @@ const optionsOf = ({ nodeArgs = [] }: ProductApp): readonly string[] => {
 const quoted = (word: string): string => (/^[\w./=-]+$/.test(word) ? word : JSON.stringify(word));
 const variableOf = (name: string): string => name.toUpperCase().replaceAll("-", "_");
 
+/** The volumes of `x-app` again, as YAML merges no lists, and its own. */
+const volumesOf = ({ container: { volume } = {} }: ProductApp): readonly string[] =>
+  volume === undefined
+    ? []
+    : [
+        "    volumes:",
+        "      - *home",
+        "      - *objects",
+        `      - \${${variableOf(volume.name)}_VOLUME:-${volume.name}}:${HOME}/${volume.folder}`,
+      ];
+
 const serviceOf = (app: ProductApp): string => {
   const { name, module, login, args = [], container = {} } = app;
   const options = optionsOf(app);
   const asked = (container.asks ?? []).map((other) => `http://${other}:${PORT}`);
   const command = [...options, `dist/${module}`, ...args, ...asked].map(quoted).join(", ");
   const { role } = appLogins[login];
-  const password = `\${POSTGRES_${variableOf(login)}_PASSWORD:-loopback-only}`;
+  const read = variablesOfModule(module) ?? [];
+  const secrets = [`postgres-${login}`, ...read.flatMap((variable) => secretOf[variable] ?? [])].toSorted();
+  const profiles = container.profiles?.join(", ");
+  // The service in its place begins from these.
+  const [anchor, ofEnvironment] = profiles === undefined ? ["", ""] : [` &${name}`, ` &${name}-environment`];
   return [
     ...(container.comment === undefined ? [] : [`  # ${container.comment}`]),
-    `  ${name}:`,
+    `  ${name}:${anchor}`,
     "    <<: *app",
+    ...(profiles === undefined ? [] : [`    profiles: [${profiles}]`]),
     ...(options.length === 0 ? [] : ["    # Behind the options of the image; Node takes the last of equal ones."]),
     `    command: [${command}]`,
     ...(container.port === undefined
       ? []
       : ["    ports:", `      - 127.0.0.1:\${${variableOf(name)}_PORT:-${container.port}}:${PORT}`]),
-    "    environment:",
+    `    secrets: [${secrets.join(", ")}]`,
+    `    environment:${ofEnvironment}`,
     "      <<: *environment",
     `      INSTANCE_NAME: ${name}`,
-    `      POSTGRES_URL: postgres://${role}:${password}@postgres:5432/tributary`,
-    ...ownVariables(app).map((variable) => `      ${variable}: *${variable}`),
-    ...(container.spool === undefined
-      ? []
-      : ["    volumes:", `      - tributary:${HOME}`, `      - ${container.spool}:${HOME}/spool`]),
+    `      POSTGRES_URL: postgres://${role}@postgres:5432/tributary`,
+    `      POSTGRES_PASSWORD_FILE: /run/secrets/postgres-${login}`,
+    ...ownVariables(app)
+      .flatMap((variable) => (secretOf[variable] === undefined ? [variable] : [variable, passwordFileOf(variable)]))
+      .map((variable) => `      ${variable}: *${variable}`),
+    ...volumesOf(app),
   ].join("\n");
 };
 

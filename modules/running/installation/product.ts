@@ -30,13 +30,15 @@ export interface ProductApp extends App {
   readonly container?: {
     /** The port on the loopback, unless <NAME>_PORT sets another. */
     readonly port?: number;
-    /** The volume of its spool, when it does not use the shared one. */
-    readonly spool?: string;
+    /** A volume of its own, in this folder of its home; <NAME>_VOLUME sets another. */
+    readonly volume?: { readonly name: string; readonly folder: string };
     /**
      * Apps whose addresses it takes as arguments in a container; on the embedded stack it reads
      * run.json.
      */
     readonly asks?: readonly string[];
+    /** Its profiles, when another service has its place in some; that one is written by hand. */
+    readonly profiles?: readonly string[];
     readonly comment?: string;
   };
 }
@@ -67,10 +69,10 @@ export const apps: readonly ProductApp[] = [
     nodeArgs: SMALL,
     container: {
       port: 8083,
-      spool: "standby",
+      volume: { name: "standby", folder: "spool" },
       comment:
-        "Its spool has a volume of its own; put that on another disk, and the disk of the first edge " +
-        "may fill up or break.",
+        "Its spool has a volume of its own; put that on another disk (STANDBY_VOLUME), and the disk of the first " +
+        "edge may fill up or break.",
     },
   },
   // Marking the whole heap pauses the process for up to 60 ms, and every visitor of that moment
@@ -107,14 +109,24 @@ export const apps: readonly ProductApp[] = [
   },
   { name: "worker-chain", module: "apps/worker/main.js", login: "worker", args: [CHAIN], nodeArgs: HEAP },
   { name: "worker-money", module: "apps/worker/main.js", login: "worker", args: MONEY, nodeArgs: WIDE },
-  { name: "api", module: "apps/api/main.js", login: "api", nodeArgs: SMALL, container: { port: 8082 } },
+  {
+    name: "api",
+    module: "apps/api/main.js",
+    login: "api",
+    nodeArgs: SMALL,
+    container: { port: 8082, profiles: ["app"] },
+  },
   {
     // The keeper writes like the worker while it replays, and stays small otherwise.
     name: "keeper",
     module: "apps/keeper/main.js",
     login: "keeper",
     nodeArgs: WIDE,
-    container: { asks: ["api", "ingest", "ingest-standby"] },
+    container: {
+      asks: ["api", "ingest", "ingest-standby"],
+      volume: { name: "restarts", folder: "restarts" },
+      comment: "Its volume is where it asks the host to restart a store: docs/compose.md.",
+    },
   },
 ];
 

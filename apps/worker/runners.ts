@@ -11,7 +11,7 @@ import { postgresMemory } from "../../infra/postgres/durable-memory.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { redisMemory } from "../../infra/redis/fast-memory.ts";
 import { openHintRoom } from "../../infra/redis/room.ts";
-import { classify } from "../../infra/runtime/errors.ts";
+import { classify, isTimeLimit } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Metrics } from "../../infra/runtime/metrics.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
@@ -33,6 +33,7 @@ import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Topology } from "../../stream/flow.ts";
 import type { Letter } from "../../stream/messages.ts";
 import type { LogPorts, Retry, RunnerPorts, SinkPorts } from "../../stream/ports.ts";
+import { openPieces, SlowBatch } from "../../stream/pace/pieces.ts";
 import { runner } from "../../stream/runner.ts";
 import { copyRunner } from "../../stream/sink/copy-runner.ts";
 import { sinkRunner } from "../../stream/sink/sink-runner.ts";
@@ -222,7 +223,9 @@ const processOfChain = (
     const admin = await host.kafka.admin();
     return admin.committed(group.name, topic).finally(() => admin.close());
   };
-  const started = () => runner(group.chain, { ...ofStages, past, committed });
+  // A membership that a slow batch has cost must not begin with the same size again.
+  const pieces = openPieces(group.chain.name, log);
+  const started = () => runner(group.chain, { ...ofStages, past, committed }, pieces);
   let process = started();
   const reader = revised(
     (batch, control) => process(batch, control),
@@ -250,13 +253,20 @@ const topicsOf = (groups: readonly Group[]): readonly AnyTopic[] => [
 
 const retrying =
   (metrics: Metrics, log: Log, signal: AbortSignal): Retry =>
-  (name, step, between) =>
-    retry(step, {
+  (name, step, between, isCuttable = false) => {
+    const isSlow = (error: unknown): boolean => isCuttable && !signal.aborted && isTimeLimit(error);
+    return retry(step, {
       deadlineMs: STEP_DEADLINE_MS,
       signal,
+      isTransient: (error) => classify(error) === "transient" && !isSlow(error),
       beforeWait: async (error, tries) => {
         metrics.countRetry(name);
         log.warn("step.retried", { step: name, tries, error });
         await between();
       },
+    }).catch((error) => {
+      if (!isSlow(error)) throw error;
+      metrics.countRetry(name);
+      throw new SlowBatch(name, error);
     });
+  };

@@ -1,5 +1,5 @@
 // Opens the runners that process the batches of groups, and the stores that their stages need.
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import type { Pool } from "pg";
 import { openRegistry, type Registry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
@@ -9,6 +9,7 @@ import type { Objects } from "../../infra/objects/objects.ts";
 import { openObjects } from "../../infra/objects/open.ts";
 import { postgresMemory } from "../../infra/postgres/durable-memory.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
+import { openRedis } from "../../infra/redis/client.ts";
 import { redisMemory } from "../../infra/redis/fast-memory.ts";
 import { openHintRoom } from "../../infra/redis/room.ts";
 import { classify, isTimeLimit } from "../../infra/runtime/errors.ts";
@@ -32,8 +33,8 @@ import { redisStore } from "../../sinks/stores/redis.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Topology } from "../../stream/flow.ts";
 import type { Letter } from "../../stream/messages.ts";
-import type { LogPorts, Retry, RunnerPorts, SinkPorts } from "../../stream/ports.ts";
 import { openPieces, SlowBatch } from "../../stream/pace/pieces.ts";
+import type { LogPorts, Retry, RunnerPorts, SinkPorts } from "../../stream/ports.ts";
 import { runner } from "../../stream/runner.ts";
 import { copyRunner } from "../../stream/sink/copy-runner.ts";
 import { sinkRunner } from "../../stream/sink/sink-runner.ts";
@@ -117,10 +118,7 @@ const openStores = async ({ config, scope, groups, log, metrics }: Host) => {
     return { value, stop: () => value.end() };
   });
   const redis = await scope.open("redis", () => {
-    const value = new Redis(config.REDIS_URL, { lazyConnect: true, maxRetriesPerRequest: 1, commandTimeout: STORE_MS });
-    // A command on a broken connection fails and is tried again; without a listener the error would
-    // also be printed.
-    value.on("error", () => undefined);
+    const value = openRedis(config.REDIS_URL, STORE_MS);
     return { value, stop: () => value.disconnect() };
   });
   const room = await scope.open("hints", () =>
@@ -251,8 +249,9 @@ const topicsOf = (groups: readonly Group[]): readonly AnyTopic[] => [
   ),
 ];
 
-const retrying =
-  (metrics: Metrics, log: Log, signal: AbortSignal): Retry =>
+/** The port of the runners; `signal` ends the retrying. */
+export const retrying =
+  (metrics: Pick<Metrics, "countRetry">, log: Pick<Log, "warn">, signal: AbortSignal): Retry =>
   (name, step, between, isCuttable = false) => {
     const isSlow = (error: unknown): boolean => isCuttable && !signal.aborted && isTimeLimit(error);
     return retry(step, {

@@ -1,6 +1,7 @@
 // Access to Postgres: the pool and its types, the `sql` tag, and a transaction that names its
 // tenants.
 import pg from "pg";
+import { limitedClient } from "./limited-client.ts";
 
 /** A query with its values, in the form of pg. */
 export interface Sql {
@@ -82,7 +83,7 @@ export const openPool = (
     application_name: options.name ?? "tributary",
     connectionTimeoutMillis: timeoutMs,
     statement_timeout: timeoutMs,
-    query_timeout: timeoutMs + 1_000,
+    Client: limitedClient(timeoutMs + 1_000),
     keepAlive: true,
     types: {
       getTypeParser: ((oid: number, format?: "text" | "binary") =>

@@ -18,11 +18,7 @@ export class SlowBatch extends Error {
  * is that of the whole batch again. Returns early when the partition is lost, or the consumer
  * stops.
  */
-export type Pieces = (
-  batch: InputBatch,
-  control: Control,
-  run: (piece: InputBatch) => Promise<void>,
-) => Promise<void>;
+export type Pieces = (batch: InputBatch, control: Control, run: (piece: InputBatch) => Promise<void>) => Promise<void>;
 
 /**
  * If the larger size is still too slow, its try is lost. Eight pieces before it keep the loss to a

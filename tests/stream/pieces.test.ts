@@ -1,0 +1,211 @@
+// A batch that a time limit has ended comes again in halves, and grows back.
+import { expect, test } from "vitest";
+import type { Control, InputMessage, OutputMessage } from "../../stream/messages.ts";
+import { openPieces, SlowBatch } from "../../stream/pace/pieces.ts";
+import type { Retry } from "../../stream/ports.ts";
+import { sinkRunner } from "../../stream/sink/sink-runner.ts";
+import { type Step, step, stepsSink, toy, toys } from "../support/toy.ts";
+import { publish, worker, world } from "../support/world.ts";
+
+const messages = (count: number, from = 0): readonly InputMessage[] =>
+  Array.from({ length: count }, (_, n) => ({ offset: from + n, key: null, value: null, headers: {}, appendedAt: 0 }));
+
+/** Pieces of one reader on the test's own clock, of batches in `toy.raw`. */
+const reading = () => {
+  const said: string[] = [];
+  const say = (event: string, { partition, records, limit }: Readonly<Record<string, unknown>>): void =>
+    void said.push([event, partition, records, limit].filter((part) => part !== undefined).join(" "));
+  const log = { info: say, warn: say, error: say };
+  const clock = { now: 0 };
+  const pieces = openPieces("toy", { log }, () => clock.now);
+  const tried: string[] = [];
+  /** Hands over a batch. Pieces of more than `most` records are too slow. */
+  const give = (count: number, most: number, over: Partial<Control> = {}, partition = 0, from = 0): Promise<void> => {
+    const control = { heartbeat: async () => undefined, isCurrent: () => true, ...over } as Control;
+    return pieces({ topic: "toy.raw", partition, messages: messages(count, from) }, control, async (piece) => {
+      tried.push(`${piece.messages[0]!.offset}+${piece.messages.length}`);
+      if (piece.messages.length > most) throw new SlowBatch("remember", new Error("too late"));
+    });
+  };
+  return { give, pieces, tried, said, clock };
+};
+
+test("a batch that a time limit ends is tried again with the first half, and so on, in the order of the log", async () => {
+  const { give, tried, said } = reading();
+  await give(8, 2);
+  expect(tried).toEqual(["0+8", "0+4", "0+2", "2+2", "4+2", "6+2"]);
+  expect(said).toEqual(["batch.slow 0 4 remember: too late", "batch.slow 0 2 remember: too late"]);
+});
+
+test("the next batches of the partition begin at that size, those of others do not", async () => {
+  const { give, tried } = reading();
+  await give(4, 1);
+  tried.length = 0;
+  await give(3, 1, {}, 0, 4);
+  await give(3, 3, {}, 1, 4);
+  expect(tried).toEqual(["4+1", "5+1", "6+1", "4+3"]);
+});
+
+test("after successes the size doubles until it is the whole batch, which is logged once", async () => {
+  const { give, tried, said } = reading();
+  await give(8, 2);
+  for (let n = 1; n <= 12; n++) {
+    tried.length = 0;
+    await give(8, 8, {}, 0, 8 * n);
+  }
+  expect(tried).toEqual(["96+8"]);
+  expect(said.slice(2)).toEqual(["batch.recovered 0"]);
+});
+
+test("a size that is too slow again is halved again, and what was read is not read twice", async () => {
+  const { give, tried } = reading();
+  await give(4, 1);
+  tried.length = 0;
+  await give(8, 1, {}, 0, 4);
+  expect(tried).toEqual(["4+1", "5+1", "6+1", "7+1", "8+2", "8+1", "9+1", "10+1", "11+1"]);
+});
+
+test("a single record is not halved, and its error is thrown on", async () => {
+  const { pieces, said } = reading();
+  const control = { heartbeat: async () => undefined, isCurrent: () => true } as Partial<Control> as Control;
+  const away = new Error("away");
+  const given = pieces({ topic: "toy.raw", partition: 0, messages: messages(1) }, control, () => Promise.reject(away));
+  await expect(given).rejects.toBe(away);
+  expect(said).toEqual([]);
+});
+
+test.each([
+  ["is left", async () => undefined],
+  ["has lost its membership", () => Promise.reject(new Error("the group has moved on"))],
+])("a batch that %s after most of its session comes again in halves, and one that was quick does not", async (_, end) => {
+  const { pieces, said, clock } = reading();
+  let isCurrent = true;
+  const control = {
+    heartbeat: async () => undefined,
+    isCurrent: () => isCurrent,
+    sessionMs: 10_000,
+  } as Partial<Control> as Control;
+  const lengths: number[] = [];
+  const lose = (ms: number) =>
+    pieces({ topic: "toy.raw", partition: 0, messages: messages(8) }, control, (piece) => {
+      lengths.push(piece.messages.length);
+      clock.now += ms;
+      isCurrent = false;
+      return end();
+    }).catch(() => undefined);
+  for (const ms of [1_000, 9_000, 11_000, 1_000]) {
+    isCurrent = true;
+    await lose(ms);
+  }
+  expect(lengths).toEqual([8, 8, 4, 2]);
+  expect(said).toEqual(["batch.slow 0 4 the session of 10 s", "batch.slow 0 2 the session of 10 s"]);
+});
+
+test("a consumer that stops begins no further piece", async () => {
+  const { give, tried } = reading();
+  await give(8, 2, { isStopping: () => tried.length === 4 });
+  expect(tried).toEqual(["0+8", "0+4", "0+2", "2+2"]);
+});
+
+/** Retries nothing; a cuttable step that throws is slow. */
+const cutting: Retry = async (name, one, _, isCuttable) => {
+  try {
+    return await one();
+  } catch (error) {
+    throw isCuttable === true ? new SlowBatch(name, error) : error;
+  }
+};
+
+test("a stage whose memory is too slow for a batch decides and commits it in pieces, and is no stop", async () => {
+  const made = world();
+  publish(made, ...["a", "b", "c", "d"].map((id) => step(id)));
+  let loaded = 0;
+  const stops: string[] = [];
+  const one = worker(made, {
+    hosting: ["check", "walk", "point"],
+    around: (effect, when) => {
+      if (effect !== "remember walk,point" || when !== "before") return;
+      loaded += 1;
+      if (loaded <= 2) throw new Error("canceling statement due to statement timeout");
+    },
+    ports: {
+      retry: cutting,
+      stops: async (reader) => {
+        stops.push(reader);
+        return 1;
+      },
+    },
+  });
+  const partition = [0, 1, 2].find((n) => made.log.read("toy.raw", n, 0, 1).length > 0)!;
+  await one.step(partition, 100);
+  expect(made.effects.filter((effect) => /^(produce|commit)/.test(effect))).toEqual([
+    "produce toy.out",
+    "commit 1",
+    "produce toy.out",
+    "commit 2",
+    "produce toy.out",
+    "commit 3",
+    "produce toy.out",
+    "commit 4",
+  ]);
+  expect(made.effects.slice(-6, -2)).toEqual(["load walk", "load point", "remember walk,point", "produce toy.out"]);
+  expect(stops).toEqual([]);
+  const seen = made.log
+    .all("toy.out")
+    .map(({ value }) => made.wire.decode(toys.out, value, { topic: "", partition: 0, offset: 0 }).data);
+  expect(seen.map(({ id, seen: before }) => [id, before.split(";")[0]])).toEqual([
+    ["a", ""],
+    ["b", "a"],
+    ["c", "a,b"],
+    ["d", "a,b,c"],
+  ]);
+});
+
+test("the partitions of a write that is too slow come again in halves, and join one write", async () => {
+  const writes: string[] = [];
+  const commits: string[] = [];
+  const events: string[] = [];
+  const made = world();
+  const store = {
+    within: async (_: object, work: (write: (table: object, rows: readonly unknown[]) => Promise<void>) => unknown) => {
+      const rows: Step[] = [];
+      await work(async (_table, given) => void rows.push(...(given as Step[])));
+      writes.push(rows.map(({ id }) => id).join(","));
+      if (rows.length > 3) throw new Error("Timeout error.");
+    },
+  };
+  const process = sinkRunner([stepsSink], {
+    wire: made.wire,
+    stores: { postgres: store, clickhouse: store, redis: store } as never,
+    produce: async (_: readonly OutputMessage[]) => undefined,
+    deadLetters: toy.deadLetters,
+    deadLetter: () => ({ topic: "", key: null, value: null }),
+    retry: cutting,
+    classify: () => "fatal",
+    run: "run",
+    stops: async () => 1,
+    log: { info: () => undefined, warn: (event) => void events.push(event), error: (event) => void events.push(event) },
+    countWrite: () => undefined,
+  });
+  const give = (partition: number, ...ids: readonly string[]) =>
+    process(
+      {
+        topic: toys.out.name,
+        partition,
+        messages: ids.map((id, offset) => {
+          const position = { topic: "toy.raw", partition, offset };
+          const event = { id, key: "here", at: 1, receivedAt: 1, position, data: step(id) };
+          return { offset, key: null, value: made.wire.encode(toys.out, event, null), headers: {}, appendedAt: 0 };
+        }),
+      },
+      {
+        commit: async (offset: number) => void commits.push(`${partition}@${offset}`),
+        heartbeat: async () => undefined,
+        isCurrent: () => true,
+      } as Partial<Control> as Control,
+    );
+  await Promise.all([give(0, "a", "b", "c"), give(1, "x"), give(2, "p", "q")]);
+  expect(writes).toEqual(["a,b,c,x,p,q", "a,b,x,p", "a,x,p", "b,q", "c"]);
+  expect(commits).toEqual(["0@1", "1@1", "2@1", "0@2", "2@2", "0@3"]);
+  expect(events).toEqual(["batch.slow", "batch.slow", "batch.slow"]);
+});

@@ -1,7 +1,7 @@
 // Access to Postgres: the pool and its types, the `sql` tag, and a transaction that names its
 // tenants.
 import pg from "pg";
-import { limitedClient } from "./limited-client.ts";
+import { timeLimit } from "../runtime/timing/time-limit.ts";
 
 /** A query with its values, in the form of pg. */
 export interface Sql {
@@ -60,6 +60,51 @@ const parsers = new Map<number, Parse>([
   [1184, unixMs],
   [1185, each(unixMs)],
 ]);
+
+type Callback = (error: Error | null, result?: unknown) => void;
+type Statement = pg.QueryConfig & { readonly query_timeout?: number };
+
+/**
+ * Makes a class of connections whose statements are given up after `ms`. The client's own
+ * `query_timeout` takes a loop that was blocked for a server that is silent. A statement may have a
+ * limit of its own by that name.
+ */
+const limitedClient = (ms: number): typeof pg.Client =>
+  class extends pg.Client {
+    override query(...[given, values, callback]: any[]): any {
+      if (typeof given?.submit === "function") return super.query(given, values, callback);
+      if (typeof values === "function") return this.#limited(given, undefined, values);
+      if (callback !== undefined) return this.#limited(given, values, callback);
+      return new Promise((resolve, reject) => {
+        this.#limited(given, values, (error, result) => (error ? reject(error) : resolve(result)));
+      }).catch((error: Error) => {
+        // The trace leads to the caller then, as the client does it.
+        Error.captureStackTrace(error);
+        throw error;
+      });
+    }
+
+    #limited(given: string | Statement, values: unknown[] | undefined, callback: Callback): void {
+      const { query_timeout: own = ms, ...config } = typeof given === "string" ? { text: given } : given;
+      const unsent = (this as unknown as { readonly _queryQueue: unknown[] })._queryQueue;
+      let isOver = false;
+      const timer = timeLimit(own, () => {
+        if (isOver) return;
+        isOver = true;
+        // What was given up must not be sent later.
+        const at = unsent.indexOf(query);
+        if (at >= 0) unsent.splice(at, 1);
+        callback(new Error("Query read timeout"));
+      });
+      super.query(config as any, values as unknown[], (error: Error | null, result: unknown) => {
+        clearTimeout(timer);
+        if (isOver) return;
+        isOver = true;
+        callback(error, result);
+      });
+      const query = unsent.at(-1);
+    }
+  };
 
 /**
  * Opens at most `max` connections, when they are needed. TLS comes from the URL

@@ -77,29 +77,32 @@ test("a single record is not halved, and its error is thrown on", async () => {
 test.each([
   ["is left", async () => undefined],
   ["has lost its membership", () => Promise.reject(new Error("the group has moved on"))],
-])("a batch that %s after most of its session comes again in halves, and one that was quick does not", async (_, end) => {
-  const { pieces, said, clock } = reading();
-  let isCurrent = true;
-  const control = {
-    heartbeat: async () => undefined,
-    isCurrent: () => isCurrent,
-    sessionMs: 10_000,
-  } as Partial<Control> as Control;
-  const lengths: number[] = [];
-  const lose = (ms: number) =>
-    pieces({ topic: "toy.raw", partition: 0, messages: messages(8) }, control, (piece) => {
-      lengths.push(piece.messages.length);
-      clock.now += ms;
-      isCurrent = false;
-      return end();
-    }).catch(() => undefined);
-  for (const ms of [1_000, 9_000, 11_000, 1_000]) {
-    isCurrent = true;
-    await lose(ms);
-  }
-  expect(lengths).toEqual([8, 8, 4, 2]);
-  expect(said).toEqual(["batch.slow 0 4 the session of 10 s", "batch.slow 0 2 the session of 10 s"]);
-});
+])(
+  "a batch that %s after most of its session comes again in halves, and one that was quick does not",
+  async (_, end) => {
+    const { pieces, said, clock } = reading();
+    let isCurrent = true;
+    const control = {
+      heartbeat: async () => undefined,
+      isCurrent: () => isCurrent,
+      sessionMs: 10_000,
+    } as Partial<Control> as Control;
+    const lengths: number[] = [];
+    const lose = (ms: number) =>
+      pieces({ topic: "toy.raw", partition: 0, messages: messages(8) }, control, (piece) => {
+        lengths.push(piece.messages.length);
+        clock.now += ms;
+        isCurrent = false;
+        return end();
+      }).catch(() => undefined);
+    for (const ms of [1_000, 9_000, 11_000, 1_000]) {
+      isCurrent = true;
+      await lose(ms);
+    }
+    expect(lengths).toEqual([8, 8, 4, 2]);
+    expect(said).toEqual(["batch.slow 0 4 the session of 10 s", "batch.slow 0 2 the session of 10 s"]);
+  },
+);
 
 test("a consumer that stops begins no further piece", async () => {
   const { give, tried } = reading();

@@ -1,5 +1,6 @@
 // Access to Postgres: the pool and its types, the `sql` tag, and a transaction that names its
 // tenants.
+import type { Socket } from "node:net";
 import pg from "pg";
 import { timeLimit } from "../runtime/timing/time-limit.ts";
 
@@ -65,12 +66,29 @@ type Callback = (error: Error | null, result?: unknown) => void;
 type Statement = pg.QueryConfig & { readonly query_timeout?: number };
 
 /**
- * Makes a class of connections whose statements are given up after `ms`. The client's own
- * `query_timeout` takes a loop that was blocked for a server that is silent. A statement may have a
- * limit of its own by that name.
+ * Makes a class of connections that are given up when they are not made within `connectMs`, or a
+ * statement is not answered within `ms`. The client's own limits take a loop that was blocked for a
+ * server that is silent. A statement may have a limit of its own, `query_timeout`.
  */
-const limitedClient = (ms: number): typeof pg.Client =>
+const limitedClient = (connectMs: number, ms: number): typeof pg.Client =>
   class extends pg.Client {
+    override connect(callback?: any): any {
+      if (callback === undefined)
+        return new Promise<void>((resolve, reject) => {
+          this.connect((error: Error | null) => (error ? reject(error) : resolve()));
+        });
+      const { connection } = this as unknown as { readonly connection: { readonly stream: Socket } };
+      let isOver = false;
+      const timer = timeLimit(connectMs, () => {
+        if (!isOver) connection.stream.destroy();
+      });
+      super.connect((...answer: any[]) => {
+        isOver = true;
+        clearTimeout(timer);
+        callback(...answer);
+      });
+    }
+
     override query(...[given, values, callback]: any[]): any {
       if (typeof given?.submit === "function") return super.query(given, values, callback);
       if (typeof values === "function") return this.#limited(given, undefined, values);
@@ -106,6 +124,20 @@ const limitedClient = (ms: number): typeof pg.Client =>
     }
   };
 
+/** Limits the wait for a free connection itself, and leaves that for a new one to the connection. */
+class LimitedPool extends pg.Pool {
+  newClient(waiting: unknown): void {
+    const options = this.options as { connectionTimeoutMillis?: number };
+    const waitMs = options.connectionTimeoutMillis!;
+    options.connectionTimeoutMillis = 0;
+    try {
+      (pg.Pool.prototype as unknown as LimitedPool).newClient.call(this, waiting);
+    } finally {
+      options.connectionTimeoutMillis = waitMs;
+    }
+  }
+}
+
 /**
  * Opens at most `max` connections, when they are needed. TLS comes from the URL
  * (`?sslmode=verify-full`). A statement ends after 5 s on the server; one second later the client
@@ -122,13 +154,13 @@ export const openPool = (
   } = {},
 ): pg.Pool => {
   const timeoutMs = options.timeoutMs ?? 5_000;
-  const pool = new pg.Pool({
+  const pool = new LimitedPool({
     connectionString: url,
     max: options.max ?? 4,
     application_name: options.name ?? "tributary",
     connectionTimeoutMillis: timeoutMs,
     statement_timeout: timeoutMs,
-    Client: limitedClient(timeoutMs + 1_000),
+    Client: limitedClient(timeoutMs, timeoutMs + 1_000),
     keepAlive: true,
     types: {
       getTypeParser: ((oid: number, format?: "text" | "binary") =>

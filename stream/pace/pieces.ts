@@ -22,7 +22,7 @@ export type Pieces = (batch: InputBatch, control: Control, run: (piece: InputBat
 
 /**
  * If the larger size is still too slow, its try is lost. Eight pieces before it keep the loss to a
- * fifth of the work, and a partition at one record is back at 8,000 after a hundred pieces.
+ * fifth of the work, and a reader at one record of 8,000 is back after a hundred pieces.
  */
 const SUCCESSES_TO_GROW = 8;
 /**
@@ -31,63 +31,62 @@ const SUCCESSES_TO_GROW = 8;
  */
 const LONG_SHARE = 0.5;
 
-interface Size {
-  most: number;
-  /** The number of records that were first too many. */
-  readonly whole: number;
-  successes: number;
-}
-
 /**
- * The sizes last as long as the result, so a membership that a slow batch has cost does not begin
- * with the whole batch again. `reader` is the name in the log.
+ * One share holds for all partitions of the reader: what makes a batch slow, its machine or its
+ * store, is the same for all, and a try that is lost with its membership costs half a minute. It
+ * lasts as long as the result, so that the next membership does not begin with the whole batch
+ * again. `reader` is the name in the log.
  */
 export const openPieces = (
   reader: string,
   { log }: Pick<LogPorts, "log">,
   now: () => number = () => performance.now(),
 ): Pieces => {
-  const sizes = new Map<number, Size>();
+  /** A piece is a batch divided by it: a power of two. */
+  let divisor = 1;
+  let successes = 0;
 
-  const halve = ({ topic, partition, messages }: InputBatch, limit: string): void => {
+  /** Batches that were tried together, with the same divisor, are halved once. */
+  const halve = ({ topic, partition, messages }: InputBatch, triedWith: number, limit: string): void => {
+    successes = 0;
+    if (messages.length === 1 || divisor > triedWith) return;
+    divisor = 2 * triedWith;
     const { length } = messages;
-    if (length === 1) return;
-    const most = Math.ceil(length / 2);
-    sizes.set(partition, { most, whole: Math.max(length, sizes.get(partition)?.whole ?? 0), successes: 0 });
-    log.warn("batch.slow", { stage: reader, topic, partition, offset: messages[0]!.offset, records: most, limit });
+    const place = { topic, partition, offset: messages[0]!.offset };
+    log.warn("batch.slow", { stage: reader, ...place, records: Math.ceil(length / 2), limit });
   };
-  const grow = ({ topic, partition }: InputBatch): void => {
-    const size = sizes.get(partition);
-    if (size === undefined || ++size.successes < SUCCESSES_TO_GROW) return;
-    size.successes = 0;
-    size.most *= 2;
-    if (size.most < size.whole) return;
-    sizes.delete(partition);
-    log.info("batch.recovered", { stage: reader, topic, partition });
-  };
-  /** Any rebalance takes partitions away; only a batch that went on for long is too large. */
-  const lost = (piece: InputBatch, startedAt: number, sessionMs = Number.POSITIVE_INFINITY): void => {
-    if (now() - startedAt >= LONG_SHARE * sessionMs) halve(piece, `the session of ${sessionMs / 1_000} s`);
+  const grow = (): void => {
+    if (divisor === 1 || ++successes < SUCCESSES_TO_GROW) return;
+    successes = 0;
+    divisor /= 2;
+    if (divisor === 1) log.info("batch.recovered", { stage: reader });
   };
 
   return async (batch, control, run) => {
+    const { sessionMs = Number.POSITIVE_INFINITY } = control;
     for (let left = batch.messages; left.length > 0; ) {
-      const most = sizes.get(batch.partition)?.most ?? left.length;
+      const triedWith = divisor;
+      const most = Math.ceil(batch.messages.length / triedWith);
       const piece = most < batch.messages.length ? { ...batch, messages: left.slice(0, most) } : batch;
       const startedAt = now();
+      /** Any rebalance takes partitions away; only a piece that went on for long is too large. */
+      const lost = (): void => {
+        if (now() - startedAt >= LONG_SHARE * sessionMs)
+          halve(piece, triedWith, `the session of ${sessionMs / 1_000} s`);
+      };
       let isSlow = false;
       try {
         await run(piece);
       } catch (error) {
         isSlow = error instanceof SlowBatch;
-        if (isSlow) halve(piece, (error as SlowBatch).message);
-        else if (!control.isCurrent()) lost(piece, startedAt, control.sessionMs);
+        if (isSlow) halve(piece, triedWith, (error as SlowBatch).message);
+        else if (!control.isCurrent()) lost();
         if (!isSlow) throw error;
         await control.heartbeat();
       }
-      if (!control.isCurrent()) return isSlow ? undefined : lost(piece, startedAt, control.sessionMs);
+      if (!control.isCurrent()) return isSlow ? undefined : lost();
       if (!isSlow) {
-        grow(batch);
+        grow();
         left = left.slice(most);
       }
       if (control.isStopping?.()) return;

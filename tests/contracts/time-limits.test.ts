@@ -1,7 +1,10 @@
 // The time limit of a statement of Postgres, with a loop that is blocked and a server that is late.
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { transaction } from "../../infra/postgres/sql.ts";
+import { openPool, transaction } from "../../infra/postgres/sql.ts";
+import { classify } from "../../infra/runtime/errors.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;
@@ -33,6 +36,29 @@ test("an answer that came while the loop was blocked counts, on a pool and in a 
     return (await answer).rows[0].two;
   });
   expect(inside).toBe(2);
+});
+
+test("a connection that was made while the loop was blocked counts, and a silent server is given up", async () => {
+  const one = openPool(database.adminUrl, { timeoutMs: 500, max: 1 });
+  const asked = one.query("select 1 as one");
+  // Each answer of the server waits for the end of a block.
+  const blocking = setInterval(() => block(300), 1);
+  expect((await asked).rows[0].one).toBe(1);
+  clearInterval(blocking);
+  await one.end();
+
+  const silent = createServer(() => undefined).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { port } = silent.address() as AddressInfo;
+  const other = openPool(`postgres://a:b@127.0.0.1:${port}/c`, { timeoutMs: 500, max: 1 });
+  const began = performance.now();
+  const error = await other.query("select 1").catch((thrown: unknown) => thrown);
+  expect(classify(error)).toBe("transient");
+  expect(performance.now() - began).toBeLessThan(3_000);
+  // The next one does not wait for the first.
+  expect(classify(await other.query("select 1").catch((thrown: unknown) => thrown))).toBe("transient");
+  await other.end();
+  silent.close();
 });
 
 test("a server that is late is given up, and what waited behind it is not sent later", async () => {

@@ -119,7 +119,6 @@ const lasting: Readonly<Record<string, string>> = {
   "sinks/archive/write.ts open": "files that are made, one of 32 MiB a partition; all dropped when the group is joined",
   "sinks/archive/write.ts expected": "partitions of the topics that are archived",
   "sinks/archive/write.ts knownIds": "10,000 schema ids, then emptied",
-  "stream/pace/pieces.ts sizes": "partitions of a topic whose batches were slow",
   "stream/runner.ts rebuilding": "partitions whose memory was lost",
   "stream/sink/copy-runner.ts rounds": "partitions of the topic that is copied",
   "stream/sink/copy-runner.ts failing": "partitions, those of the last minutes",

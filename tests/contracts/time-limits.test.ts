@@ -21,18 +21,22 @@ const limited = (text: string, ms: number): pg.QueryConfig => ({ text, query_tim
 const block = (ms: number): void => {
   for (const end = performance.now() + ms; performance.now() < end; );
 };
+/** Blocks the loop so that timers come next, before the sockets are read. */
+const blockSoon = async (ms: number): Promise<void> => {
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  await new Promise((resolve) => setImmediate(resolve));
+  block(ms);
+};
 
 test("an answer that came while the loop was blocked counts, on a pool and in a transaction", async () => {
   // Connected before, so that only the statement waits.
   await pool.query("select 1");
   const asked = pool.query(limited("select 1 as one, pg_sleep(0.2)", 500));
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  block(1_000);
+  await blockSoon(1_000);
   expect((await asked).rows[0].one).toBe(1);
   const inside = await transaction(pool, null, async (tx) => {
     const answer = tx.query(limited("select 2 as two, pg_sleep(0.2)", 500));
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    block(1_000);
+    await blockSoon(1_000);
     return (await answer).rows[0].two;
   });
   expect(inside).toBe(2);

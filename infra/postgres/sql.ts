@@ -124,7 +124,7 @@ const limitedClient = (connectMs: number, ms: number): typeof pg.Client =>
     }
   };
 
-/** Limits the wait for a free connection itself, and leaves that for a new one to the connection. */
+/** Limits the wait for a free connection; a new connection has a limit of its own. */
 class LimitedPool extends pg.Pool {
   newClient(waiting: unknown): void {
     const options = this.options as { connectionTimeoutMillis?: number };

@@ -26,8 +26,8 @@ export type Pieces = (batch: InputBatch, control: Control, run: (piece: InputBat
  */
 const SUCCESSES_TO_GROW = 8;
 /**
- * A member that was silent for a session loses its partitions. Up to a third of the session may have
- * passed without a heartbeat before the batch began.
+ * A member that was silent for a session loses its partitions. Up to a third of the session may
+ * have passed without a heartbeat before the batch began.
  */
 const LONG_SHARE = 0.5;
 
@@ -45,6 +45,7 @@ export const openPieces = (
   /** A piece is a batch divided by it: a power of two. */
   let divisor = 1;
   let successes = 0;
+  let countedAt = Number.NEGATIVE_INFINITY;
 
   /** Batches that were tried together, with the same divisor, are halved once. */
   const halve = ({ topic, partition, messages }: InputBatch, triedWith: number, limit: string): void => {
@@ -55,8 +56,12 @@ export const openPieces = (
     const place = { topic, partition, offset: messages[0]!.offset };
     log.warn("batch.slow", { stage: reader, ...place, records: Math.ceil(length / 2), limit });
   };
-  const grow = (): void => {
-    if (divisor === 1 || ++successes < SUCCESSES_TO_GROW) return;
+  /** Pieces that were tried together count once. */
+  const grow = (startedAt: number): void => {
+    if (divisor === 1 || startedAt < countedAt) return;
+    countedAt = now();
+    successes += 1;
+    if (successes < SUCCESSES_TO_GROW) return;
     successes = 0;
     divisor /= 2;
     if (divisor === 1) log.info("batch.recovered", { stage: reader });
@@ -67,7 +72,7 @@ export const openPieces = (
     for (let left = batch.messages; left.length > 0; ) {
       const triedWith = divisor;
       const most = Math.ceil(batch.messages.length / triedWith);
-      const piece = most < batch.messages.length ? { ...batch, messages: left.slice(0, most) } : batch;
+      const piece = { ...batch, messages: left.slice(0, most) };
       const startedAt = now();
       /** Any rebalance takes partitions away; only a piece that went on for long is too large. */
       const lost = (): void => {
@@ -86,7 +91,7 @@ export const openPieces = (
       }
       if (!control.isCurrent()) return isSlow ? undefined : lost();
       if (!isSlow) {
-        grow();
+        grow(startedAt);
         left = left.slice(most);
       }
       if (control.isStopping?.()) return;

@@ -30,7 +30,7 @@ const reading = () => {
   return { give, pieces, tried, said, clock };
 };
 
-test("a batch that a time limit ends is tried again with the first half, and so on, in the order of the log", async () => {
+test("a batch that a time limit ends comes again with its first half, and so on, in the order of the log", async () => {
   const { give, tried, said } = reading();
   await give(8, 2);
   expect(tried).toEqual(["0+8", "0+4", "0+2", "2+2", "4+2", "6+2"]);
@@ -56,6 +56,18 @@ test("after eight successes the size doubles until it is the whole batch, which 
   expect(said.slice(2)).toEqual(["batch.recovered"]);
 });
 
+test("a batch in whose middle the size becomes the whole one goes on behind what is done", async () => {
+  const { give, tried } = reading();
+  await give(2, 1);
+  for (const from of [2, 4]) await give(2, 2, {}, 0, from);
+  await give(1, 1, {}, 0, 6);
+  tried.length = 0;
+  // Its first piece is the eighth success.
+  await give(8, 8, {}, 0, 7);
+  await give(8, 8, {}, 0, 15);
+  expect(tried).toEqual(["7+4", "11+4", "15+8"]);
+});
+
 test("a size that is too slow again is halved again, and what was read is not read twice", async () => {
   const { give, tried } = reading();
   await give(4, 1);
@@ -63,6 +75,25 @@ test("a size that is too slow again is halved again, and what was read is not re
   await give(16, 4, {}, 0, 4);
   await give(16, 4, {}, 0, 20);
   expect(tried).toEqual(["4+4", "8+4", "12+4", "16+4", "20+8", "20+4", "24+4", "28+4", "32+4"]);
+});
+
+test("pieces of several partitions that were tried together count as one success", async () => {
+  const { give, pieces, said, clock } = reading();
+  await give(2, 1);
+  const control = { heartbeat: async () => undefined, isCurrent: () => true } as Partial<Control> as Control;
+  const together = async (from: number): Promise<void> => {
+    const written = new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
+      clock.now += 1;
+    });
+    const one = (partition: number) =>
+      pieces({ topic: "toy.raw", partition, messages: messages(1, from) }, control, () => written);
+    await Promise.all(Array.from({ length: 12 }, (_, partition) => one(partition)));
+  };
+  // Two pieces have succeeded before.
+  for (let n = 0; n < 5; n++) await together(2 + n);
+  expect(said.slice(1)).toEqual([]);
+  await together(7);
+  expect(said.slice(1)).toEqual(["batch.recovered"]);
 });
 
 test("a single record is not halved, and its error is thrown on", async () => {

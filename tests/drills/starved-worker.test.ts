@@ -130,7 +130,7 @@ test(
       clearInterval(more);
       await stop();
     }
-    await product.quiet(300_000);
+    await product.quiet(600_000);
     expect(product.stack.pid(WORKER)).toBe(pid);
   },
   (MINUTES + 15) * 60_000,

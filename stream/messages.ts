@@ -64,6 +64,10 @@ export interface Control {
    * memory.
    */
   readonly rest: (ms: number) => void;
+  /** How long the group waits for a sign of this member. Absent where there is no group. */
+  readonly sessionMs?: number;
+  /** True once the consumer is to end: work under way is finished, and no other is begun. */
+  readonly isStopping?: () => boolean;
 }
 /**
  * Resolves when all in-sync replicas have acknowledged every message. Keeps the order of each topic

@@ -54,9 +54,15 @@ export interface WriteCounts {
 }
 /**
  * Repeats a step while its errors are transient, with jitter, and calls `between` before each
- * repeat. Metrics count the step under `name`.
+ * repeat. Metrics count the step under `name`. `isCuttable` says that the batch may come in smaller
+ * pieces: then a step that its time limit has ended is not repeated, and throws SlowBatch.
  */
-export type Retry = <T>(name: RetriedStep, step: () => Promise<T>, between: () => Promise<void>) => Promise<T>;
+export type Retry = <T>(
+  name: RetriedStep,
+  step: () => Promise<T>,
+  between: () => Promise<void>,
+  isCuttable?: boolean,
+) => Promise<T>;
 export type RetriedStep = "record" | "learn" | "load" | "remember" | "produce" | "write" | "commit";
 type Report = (event: string, fields: Readonly<Record<string, unknown>>) => void;
 /** Logs what happens to the process; never call it for each event. `error` alerts an operator. */

@@ -27,6 +27,8 @@ export interface RebuildTurn {
   readonly taken: KnownTaken;
   /** Not null while memory is being rebuilt. */
   readonly past: LostRange | null;
+  /** True if the batch may come again in smaller pieces. */
+  readonly isCuttable: boolean;
 }
 type RunTurn<Turn extends RebuildTurn> = (turn: Turn) => Promise<void>;
 
@@ -70,7 +72,7 @@ const rebuildMemory = async <Turn extends RebuildTurn>(
       await control.heartbeat();
       if (!control.isCurrent()) return;
       missing(batch.from);
-      if (batch.messages.length > 0) await runUpTo({ ...turn, batch, past });
+      if (batch.messages.length > 0) await runUpTo({ ...turn, batch, past, isCuttable: false });
       from = batch.until;
       relearned(turn, { ...past, from }, { read: "past" });
     }

@@ -17,6 +17,7 @@ import type { LoadedMemory, Memory, MemoryWrite } from "./memory/memory.ts";
 import { nothingTaken, type TakenIds } from "./memory/taken-ids.ts";
 import { knownTaken } from "./memory/taken-reader.ts";
 import type { InputBatch, OutputMessage, ProcessBatch } from "./messages.ts";
+import { openPieces, type Pieces, SlowBatch } from "./pace/pieces.ts";
 import type { RetriedStep, RunnerPorts } from "./ports.ts";
 import { type LostRange, type RebuildTurn, rereadFrom, runRebuilding } from "./rebuild.ts";
 import { reportStop } from "./stop.ts";
@@ -44,8 +45,10 @@ const MOST_FOLDS = 20;
 const firstOf = ({ messages }: InputBatch): number => messages[0]!.offset;
 const nextOf = ({ messages }: InputBatch): number => messages.at(-1)!.offset + 1;
 const placeOf = ({ batch }: Turn): string => `${batch.topic}/${batch.partition}`;
-const retried = <T>({ ports, control }: Turn, name: RetriedStep, step: () => Promise<T>): Promise<T> =>
-  ports.retry(name, step, control.heartbeat);
+/** The steps that take longer the more records a batch has. */
+const CUTTABLE: ReadonlySet<RetriedStep> = new Set(["load", "remember"]);
+const retried = <T>({ ports, control, isCuttable }: Turn, name: RetriedStep, step: () => Promise<T>): Promise<T> =>
+  ports.retry(name, step, control.heartbeat, isCuttable && CUTTABLE.has(name));
 
 /**
  * Runs the six steps. A step that finds its partition revoked or its memory lost leaves the batch
@@ -273,8 +276,9 @@ const runUpTo = async (turn: Turn): Promise<void> => {
   try {
     await run(turn);
   } catch (error) {
-    // The partition was revoked, so the run did not stop at one of its messages.
-    if (!control.isCurrent()) throw error;
+    // The partition was revoked, or the batch comes again in pieces, so the run did not stop at one
+    // of its messages.
+    if (!control.isCurrent() || error instanceof SlowBatch) throw error;
     const offset = error instanceof ProcessorThrew ? error.offset : firstOf(batch);
     const messages = batch.messages.filter((message) => message.offset < offset);
     if (messages.length > 0) await run({ ...turn, batch: { ...batch, messages } });
@@ -288,14 +292,22 @@ const runUpTo = async (turn: Turn): Promise<void> => {
 
 /**
  * Returns the function that a consumer calls for each batch of a partition. It rejects only when
- * the worker must stop; the worker then restarts at the committed offset.
+ * the worker must stop; the worker then restarts at the committed offset. `pieces` may outlive the
+ * runner.
  */
-export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
+export const runner = (
+  chain: Chain,
+  ports: RunnerPorts,
+  pieces: Pieces = openPieces(chain.name, ports),
+): ProcessBatch => {
   const rebuilding = new Map<number, LostRange>();
   const taken = knownTaken(chain, ports);
-  return (batch, control) => {
-    const past = rebuilding.get(batch.partition);
-    const turn = { chain, ports, rebuilding, taken, batch, control, past: null, mayLookBack: past === undefined };
-    return past === undefined ? runUpTo(turn) : runRebuilding(turn, past, runUpTo);
-  };
+  return (whole, control) =>
+    pieces(whole, control, (batch) => {
+      const past = rebuilding.get(batch.partition);
+      const isCuttable = batch.messages.length > 1;
+      const parts = { chain, ports, rebuilding, taken, batch, control, isCuttable };
+      const turn = { ...parts, past: null, mayLookBack: past === undefined };
+      return past === undefined ? runUpTo(turn) : runRebuilding(turn, past, runUpTo);
+    });
 };

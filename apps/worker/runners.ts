@@ -1,5 +1,5 @@
 // Opens the runners that process the batches of groups, and the stores that their stages need.
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import type { Pool } from "pg";
 import { openRegistry, type Registry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
@@ -9,9 +9,10 @@ import type { Objects } from "../../infra/objects/objects.ts";
 import { openObjects } from "../../infra/objects/open.ts";
 import { postgresMemory } from "../../infra/postgres/durable-memory.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
+import { openRedis } from "../../infra/redis/client.ts";
 import { redisMemory } from "../../infra/redis/fast-memory.ts";
 import { openHintRoom } from "../../infra/redis/room.ts";
-import { classify } from "../../infra/runtime/errors.ts";
+import { classify, isTimeLimit } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Metrics } from "../../infra/runtime/metrics.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
@@ -32,6 +33,7 @@ import { redisStore } from "../../sinks/stores/redis.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Topology } from "../../stream/flow.ts";
 import type { Letter } from "../../stream/messages.ts";
+import { openPieces, SlowBatch } from "../../stream/pace/pieces.ts";
 import type { LogPorts, Retry, RunnerPorts, SinkPorts } from "../../stream/ports.ts";
 import { runner } from "../../stream/runner.ts";
 import { copyRunner } from "../../stream/sink/copy-runner.ts";
@@ -116,10 +118,7 @@ const openStores = async ({ config, scope, groups, log, metrics }: Host) => {
     return { value, stop: () => value.end() };
   });
   const redis = await scope.open("redis", () => {
-    const value = new Redis(config.REDIS_URL, { lazyConnect: true, maxRetriesPerRequest: 1, commandTimeout: STORE_MS });
-    // A command on a broken connection fails and is tried again; without a listener the error would
-    // also be printed.
-    value.on("error", () => undefined);
+    const value = openRedis(config.REDIS_URL, STORE_MS);
     return { value, stop: () => value.disconnect() };
   });
   const room = await scope.open("hints", () =>
@@ -222,7 +221,9 @@ const processOfChain = (
     const admin = await host.kafka.admin();
     return admin.committed(group.name, topic).finally(() => admin.close());
   };
-  const started = () => runner(group.chain, { ...ofStages, past, committed });
+  // A membership that a slow batch has cost must not begin with the same size again.
+  const pieces = openPieces(group.chain.name, log);
+  const started = () => runner(group.chain, { ...ofStages, past, committed }, pieces);
   let process = started();
   const reader = revised(
     (batch, control) => process(batch, control),
@@ -248,15 +249,23 @@ const topicsOf = (groups: readonly Group[]): readonly AnyTopic[] => [
   ),
 ];
 
-const retrying =
-  (metrics: Metrics, log: Log, signal: AbortSignal): Retry =>
-  (name, step, between) =>
-    retry(step, {
+/** The port of the runners; `signal` ends the retrying. */
+export const retrying =
+  (metrics: Pick<Metrics, "countRetry">, log: Pick<Log, "warn">, signal: AbortSignal): Retry =>
+  (name, step, between, isCuttable = false) => {
+    const isSlow = (error: unknown): boolean => isCuttable && !signal.aborted && isTimeLimit(error);
+    return retry(step, {
       deadlineMs: STEP_DEADLINE_MS,
       signal,
+      isTransient: (error) => classify(error) === "transient" && !isSlow(error),
       beforeWait: async (error, tries) => {
         metrics.countRetry(name);
         log.warn("step.retried", { step: name, tries, error });
         await between();
       },
+    }).catch((error) => {
+      if (!isSlow(error)) throw error;
+      metrics.countRetry(name);
+      throw new SlowBatch(name, error);
     });
+  };

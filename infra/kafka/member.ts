@@ -249,6 +249,8 @@ export class Member {
       },
       readOn: (offset) => client.resolveOffset(String(offset - 1)),
       rest: (ms) => this.#rest(topic, partition, ms),
+      sessionMs: this.#sessionMs,
+      isStopping: () => this.#isStopping,
     };
   }
 

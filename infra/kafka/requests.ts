@@ -3,6 +3,7 @@
 import type { OutputMessage } from "../../stream/messages.ts";
 import { classify } from "../runtime/errors.ts";
 import { systemClock } from "../runtime/timing/retry.ts";
+import { timeLimit } from "../runtime/timing/time-limit.ts";
 import type { ClientMessage, ClientProducer } from "./client/types.ts";
 import { LogUnavailable } from "./errors.ts";
 
@@ -98,11 +99,12 @@ export class Requests {
         error === undefined ? resolve() : reject(error);
       };
       const waitMs = Math.min(giveUpMs, SILENCE_MS);
-      const timer = setTimeout(() => {
+      const timer = timeLimit(waitMs, () => {
+        if (!mine.underWay.has(done)) return;
         const why = new LogUnavailable();
         if (replaces || waitMs === SILENCE_MS) this.#replace(mine, why);
         else done(why);
-      }, waitMs);
+      });
       mine.underWay.add(done);
       connected(mine)
         .then(() => mine.client.sendBatch({ acks: -1, topicMessages: chunk.byTopic }))

@@ -1,6 +1,8 @@
 // Access to Postgres: the pool and its types, the `sql` tag, and a transaction that names its
 // tenants.
+import type { Socket } from "node:net";
 import pg from "pg";
+import { timeLimit } from "../runtime/timing/time-limit.ts";
 
 /** A query with its values, in the form of pg. */
 export interface Sql {
@@ -60,6 +62,82 @@ const parsers = new Map<number, Parse>([
   [1185, each(unixMs)],
 ]);
 
+type Callback = (error: Error | null, result?: unknown) => void;
+type Statement = pg.QueryConfig & { readonly query_timeout?: number };
+
+/**
+ * Makes a class of connections that are given up when they are not made within `connectMs`, or a
+ * statement is not answered within `ms`. The client's own limits take a loop that was blocked for a
+ * server that is silent. A statement may have a limit of its own, `query_timeout`.
+ */
+const limitedClient = (connectMs: number, ms: number): typeof pg.Client =>
+  class extends pg.Client {
+    override connect(callback?: any): any {
+      if (callback === undefined)
+        return new Promise<void>((resolve, reject) => {
+          this.connect((error: Error | null) => (error ? reject(error) : resolve()));
+        });
+      const { connection } = this as unknown as { readonly connection: { readonly stream: Socket } };
+      let isOver = false;
+      const timer = timeLimit(connectMs, () => {
+        if (!isOver) connection.stream.destroy();
+      });
+      super.connect((...answer: any[]) => {
+        isOver = true;
+        clearTimeout(timer);
+        callback(...answer);
+      });
+    }
+
+    override query(...[given, values, callback]: any[]): any {
+      if (typeof given?.submit === "function") return super.query(given, values, callback);
+      if (typeof values === "function") return this.#limited(given, undefined, values);
+      if (callback !== undefined) return this.#limited(given, values, callback);
+      return new Promise((resolve, reject) => {
+        this.#limited(given, values, (error, result) => (error ? reject(error) : resolve(result)));
+      }).catch((error: Error) => {
+        // The trace leads to the caller then, as the client does it.
+        Error.captureStackTrace(error);
+        throw error;
+      });
+    }
+
+    #limited(given: string | Statement, values: unknown[] | undefined, callback: Callback): void {
+      const { query_timeout: own = ms, ...config } = typeof given === "string" ? { text: given } : given;
+      const unsent = (this as unknown as { readonly _queryQueue: unknown[] })._queryQueue;
+      let isOver = false;
+      const timer = timeLimit(own, () => {
+        if (isOver) return;
+        isOver = true;
+        // What was given up must not be sent later.
+        const at = unsent.indexOf(query);
+        if (at >= 0) unsent.splice(at, 1);
+        callback(new Error("Query read timeout"));
+      });
+      super.query(config as any, values as unknown[], (error: Error | null, result: unknown) => {
+        clearTimeout(timer);
+        if (isOver) return;
+        isOver = true;
+        callback(error, result);
+      });
+      const query = unsent.at(-1);
+    }
+  };
+
+/** Limits the wait for a free connection; a new connection has a limit of its own. */
+class LimitedPool extends pg.Pool {
+  newClient(waiting: unknown): void {
+    const options = this.options as { connectionTimeoutMillis?: number };
+    const waitMs = options.connectionTimeoutMillis!;
+    options.connectionTimeoutMillis = 0;
+    try {
+      (pg.Pool.prototype as unknown as LimitedPool).newClient.call(this, waiting);
+    } finally {
+      options.connectionTimeoutMillis = waitMs;
+    }
+  }
+}
+
 /**
  * Opens at most `max` connections, when they are needed. TLS comes from the URL
  * (`?sslmode=verify-full`). A statement ends after 5 s on the server; one second later the client
@@ -76,13 +154,13 @@ export const openPool = (
   } = {},
 ): pg.Pool => {
   const timeoutMs = options.timeoutMs ?? 5_000;
-  const pool = new pg.Pool({
+  const pool = new LimitedPool({
     connectionString: url,
     max: options.max ?? 4,
     application_name: options.name ?? "tributary",
     connectionTimeoutMillis: timeoutMs,
     statement_timeout: timeoutMs,
-    query_timeout: timeoutMs + 1_000,
+    Client: limitedClient(timeoutMs, timeoutMs + 1_000),
     keepAlive: true,
     types: {
       getTypeParser: ((oid: number, format?: "text" | "binary") =>

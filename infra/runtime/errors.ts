@@ -152,6 +152,22 @@ export const classify = (thrown: unknown): Verdict => {
   return "fatal";
 };
 
+/** Postgres: a statement or a transaction took too long, or was cancelled. */
+const sqlStatesOfTime = new Set(["57014", "25P04"]);
+/** ClickHouse: the statement took too long, was too slow, or its connection was silent. */
+const clickHouseCodesOfTime = new Set(["159", "160", "209"]);
+/** The time limits of the clients of Postgres, Redis and ClickHouse. */
+const textsOfTime = new Set(["Query read timeout", "Command timed out", "Timeout error."]);
+
+/** Whether a statement was ended by its time limit, so that a smaller one may be within it. */
+export const isTimeLimit = (thrown: unknown): boolean => {
+  if (typeof thrown !== "object" || thrown === null) return false;
+  const { code, type, severity, message } = thrown as Loose;
+  if (typeof code === "string" && typeof severity === "string") return sqlStatesOfTime.has(code);
+  if (typeof code === "string" && typeof type === "string") return clickHouseCodesOfTime.has(code);
+  return typeof message === "string" && textsOfTime.has(message);
+};
+
 const isTransient = (error: unknown): boolean => classify(error) === "transient";
 
 /**

@@ -6,6 +6,7 @@ import { unreadLetter } from "../dead-letters.ts";
 import { decodeBatch, type ReadRecord } from "../decode.ts";
 import type { AnySink } from "../flow.ts";
 import type { Control, InputBatch, OutputMessage, ProcessBatch } from "../messages.ts";
+import { openPieces, SlowBatch } from "../pace/pieces.ts";
 import type { SinkPorts, WriteCounts } from "../ports.ts";
 import { reportStop } from "../stop.ts";
 import type { UnreadableCode } from "../wire.ts";
@@ -35,7 +36,8 @@ interface WrittenBatch {
  */
 const run = async (sinks: readonly AnySink[], ports: SinkPorts, joined: readonly Part[]): Promise<void> => {
   const parts = joined.filter(({ control }) => control.isCurrent());
-  const turn: Turn = { sinks, topic: sinks[0]!.from, ports, heartbeat: () => heartbeat(parts) };
+  const isCuttable = parts.some(({ batch }) => batch.messages.length > 1);
+  const turn: Turn = { sinks, topic: sinks[0]!.from, ports, heartbeat: () => heartbeat(parts), isCuttable };
   hit("before-write");
   const written = parts.length === 0 ? { letters: [], counts: [] } : await write(turn, parts);
   hit("after-write");
@@ -159,6 +161,7 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
   const first = checked(sinks);
   let waiting: Part[] = [];
   let isRunning = false;
+  const pieces = openPieces(first.name, ports);
   const stopped = async (part: Part, error: unknown): Promise<void> => {
     const { topic, partition, messages } = part.batch;
     const at = { topic, partition, offset: messages[0]!.offset };
@@ -176,14 +179,21 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
       try {
         await run(sinks, ports, joined);
       } catch (error) {
-        for (const part of joined) await stopped(part, error);
+        // Rejected in the same turn of the loop, so that the smaller pieces join one write again.
+        if (error instanceof SlowBatch) for (const { lost, reject } of joined) reject(lost ?? error);
+        else for (const part of joined) await stopped(part, error);
       }
     }
     isRunning = false;
   };
-  return (batch, control) =>
-    new Promise((resolve, reject) => {
-      waiting.push({ batch, control, resolve, reject });
-      if (!isRunning) void drain();
-    });
+  return (whole, control) =>
+    pieces(
+      whole,
+      control,
+      (batch) =>
+        new Promise((resolve, reject) => {
+          waiting.push({ batch, control, resolve, reject });
+          if (!isRunning) void drain();
+        }),
+    );
 };

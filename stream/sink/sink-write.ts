@@ -13,6 +13,8 @@ export interface Turn {
   readonly topic: AnyTopic;
   readonly ports: SinkPorts;
   readonly heartbeat: () => Promise<void>;
+  /** True if the records may come again in smaller pieces. */
+  readonly isCuttable: boolean;
 }
 
 /** An event and its rows, which are stored together or refused together. */
@@ -75,7 +77,7 @@ const map = (sink: AnySink, read: readonly ReadRecord[]) => {
 };
 
 const store = async (
-  { ports, topic, heartbeat }: Turn,
+  { ports, topic, heartbeat, isCuttable }: Turn,
   table: Table<any>,
   rows: readonly unknown[],
   of: readonly MappedEvent[],
@@ -88,6 +90,7 @@ const store = async (
     "write",
     () => ports.stores[table.store].within(batch, (write) => table.write(rows, write)),
     heartbeat,
+    isCuttable,
   );
 };
 

@@ -25,6 +25,7 @@ import { type Chain, chain } from "../../stream/chain.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import { emit, type Processor } from "../../stream/flow.ts";
 import type { Control, FetchedBatch, Letter, OutputMessage } from "../../stream/messages.ts";
+import { openPieces } from "../../stream/pace/pieces.ts";
 import { partitionOf } from "../../stream/partitioner.ts";
 import { runner } from "../../stream/runner.ts";
 import { topics } from "../../topics.ts";
@@ -598,6 +599,35 @@ describe("a group", () => {
     await stop();
     expect(Math.max(...seconds)).toBeGreaterThan(2);
     expect(folded.length).toBe(40);
+    expect(crashes).toEqual([]);
+  });
+
+  test("a batch that outlasts its session comes again in halves until it ends within it", async () => {
+    const topic = await newTopic();
+    await producer.send(numbered(topic, 16));
+    const group = newGroup();
+    const slow: unknown[] = [];
+    const log = {
+      info: () => undefined,
+      warn: (_: string, fields: object) => void slow.push(fields),
+      error: () => undefined,
+    };
+    const pieces = openPieces("slow", { log });
+    const { stop, crashes } = await consuming({
+      group,
+      topics: [topic],
+      reading: { ...stageReading, sessionTimeoutMs: 1_500 },
+      onBatch: (batch, control) =>
+        pieces(batch, control, async ({ messages }) => {
+          // No heartbeat goes out while the loop is blocked.
+          for (const end = performance.now() + messages.length * 250; performance.now() < end; );
+          await control.heartbeat();
+          if (control.isCurrent()) await control.commit(messages.at(-1)!.offset + 1);
+        }),
+    });
+    await until(async () => (await committedSum(group, topic)) === 16, 60_000);
+    await stop();
+    expect(slow[0]).toMatchObject({ topic, partition: 0, offset: 0, records: 8, limit: "the session of 1.5 s" });
     expect(crashes).toEqual([]);
   });
 

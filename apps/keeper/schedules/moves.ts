@@ -1,12 +1,13 @@
 // The schedule of moves of the log: takes moves that were requested over the platform API and
 // carries out a few at once, each on its own group.
 import { randomUUID } from "node:crypto";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import type { Pool } from "pg";
 import type { openRegistry } from "../../../infra/avro/registry.ts";
 import { openWire } from "../../../infra/avro/wire.ts";
 import type { Admin, Kafka } from "../../../infra/kafka/kafka.ts";
 import { openPool } from "../../../infra/postgres/sql.ts";
+import { openRedis } from "../../../infra/redis/client.ts";
 import { CommandRefused } from "../../../infra/runtime/command-errors.ts";
 import { classify } from "../../../infra/runtime/errors.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
@@ -77,8 +78,7 @@ const openSources = ({ config, topology, kafka, registry, produce }: MoveSetting
     max: 2 * AT_ONCE,
     timeoutMs: STORE_MS,
   });
-  const redis = new Redis(config.REDIS_URL, { lazyConnect: true, maxRetriesPerRequest: 1, commandTimeout: STORE_MS });
-  redis.on("error", () => undefined);
+  const redis = openRedis(config.REDIS_URL, STORE_MS);
   let wire: Wire | undefined;
   let admin: Admin | undefined;
   return {

@@ -1,13 +1,13 @@
 // The schedule of the replay lane: claims the oldest open replay and works on it, a minute at a
 // time.
 import { randomUUID } from "node:crypto";
-import { Redis } from "ioredis";
 import type { Pool } from "pg";
 import type { openRegistry } from "../../../infra/avro/registry.ts";
 import { openWire } from "../../../infra/avro/wire.ts";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Admin, Kafka } from "../../../infra/kafka/kafka.ts";
 import { openPool } from "../../../infra/postgres/sql.ts";
+import { openRedis } from "../../../infra/redis/client.ts";
 import { classify } from "../../../infra/runtime/errors.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";
@@ -176,10 +176,7 @@ const openLaneStores = ({ config, metrics }: ReplayLaneSettings) => {
   const name = `tributary-${config.INSTANCE_NAME}-replay`;
   const pool = openPool(config.POSTGRES_URL, { name, max: 5, timeoutMs: STORE_MS });
   const clickhouse = openClickhouse(config.CLICKHOUSE_URL, { name });
-  const redis = new Redis(config.REDIS_URL, { lazyConnect: true, maxRetriesPerRequest: 1, commandTimeout: STORE_MS });
-  // The command that meets a broken connection fails and is tried again; without a listener the
-  // error would be printed as well.
-  redis.on("error", () => undefined);
+  const redis = openRedis(config.REDIS_URL, STORE_MS);
   const stores = {
     clickhouse: clickhouseStore(clickhouse),
     postgres: postgresStore(pool),

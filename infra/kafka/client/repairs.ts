@@ -65,20 +65,23 @@ const setTimerWhileRequestsWait = (queue: Prototype): void => {
 
 /**
  * kafkajs bug: each open connection looks ten times a second for requests without an answer, and a
- * process has dozens of connections. The shortest time limit of a request is ten seconds.
+ * process has dozens of connections. The shortest time limit of a request is ten seconds. After a
+ * loop that was blocked, or had no processor, answers still lie in the socket: a late look is left
+ * out, and the sockets are read before the next one.
  */
 const lookForTimeoutsEachSecond = (queue: Prototype): void => {
   queue.scheduleRequestTimeoutCheck = function (this: RequestsUnderWay) {
     this.destroy();
-    this.requestTimeoutIntervalId = setInterval(
-      () => {
-        const now = Date.now();
-        for (const request of this.inflight.values())
-          if (now - request.sentAt > request.requestTimeout) request.timeoutRequest();
-        if (!this.isConnected()) this.destroy();
-      },
-      Math.min(this.requestTimeout, TIMEOUTS_MS),
-    );
+    const everyMs = Math.min(this.requestTimeout, TIMEOUTS_MS);
+    let due = performance.now() + everyMs;
+    this.requestTimeoutIntervalId = setInterval(() => {
+      const isLate = performance.now() - due > LATE_MS;
+      due = performance.now() + everyMs;
+      const now = Date.now();
+      for (const request of isLate ? [] : this.inflight.values())
+        if (now - request.sentAt > request.requestTimeout) request.timeoutRequest();
+      if (!this.isConnected()) this.destroy();
+    }, everyMs);
   };
 };
 
@@ -202,6 +205,7 @@ const readAsMemberOnly = (group: Prototype, inside: NodeJS.Require): void => {
 const UNKNOWN_MEMBER_ID = 25;
 const SIZE_BYTES = 4;
 const TIMEOUTS_MS = 1_000;
+const LATE_MS = 500;
 const MOVING_MS = 100;
 /** The answers of a broker that does not lead the partition now. */
 const moved = new Set([

@@ -512,7 +512,7 @@ export const bugs: readonly Bug[] = [
     laws: ["M3"],
     edits: [
       {
-        file: "processors/settle/copies/merge-copy.ts",
+        file: "processors/settle/copies/segment.ts",
         find: 'by_partner ?? source === "upload";',
         plant: "by_partner === true;",
       },

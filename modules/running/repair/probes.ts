@@ -28,7 +28,7 @@ export interface ProbePorts {
    * while the log is unreachable.
    */
   readonly syncLag: () => Promise<number>;
-  /** How many records that the log still holds were read into ClickHouse (lost-data.ts). */
+  /** How many records that the log still holds were read into ClickHouse. */
   readonly readIntoClickhouse: () => Promise<number>;
   /** Sends a record through the log and back (log-probe.ts). */
   readonly eventLog: () => Promise<void>;

@@ -1,5 +1,7 @@
-// Computes the age of the oldest sale that is in the log and not yet in Postgres.
+// Computes the age of the oldest sale that is in the log and not yet in Postgres, and how much of
+// the log ClickHouse has.
 import type { Admin } from "../../../infra/kafka/kafka.ts";
+import { events } from "../../../sinks/analytics/table.ts";
 import { productSales } from "../../../sinks/product-sales/table.ts";
 import { sinkInto } from "../../../stream/topology.ts";
 import { pipeline } from "../../../topology.ts";
@@ -10,6 +12,8 @@ const sales = sinkInto(pipeline, productSales);
 /** The log keeps its topics for at least a week; greater ages are not distinguished. */
 const LONGEST_SEC = 7 * 86_400;
 const PRECISION_SEC = 5;
+
+const analytics = sinkInto(pipeline, events);
 
 type LogPositions = Pick<Admin, "watermarks" | "committed" | "offsetsAt">;
 
@@ -39,4 +43,14 @@ export const syncLagOf = async (admin: LogPositions, hosts: Hosts, now: () => nu
     else above = middle;
   }
   return oldest;
+};
+
+/** How many records that the log still holds were read into ClickHouse. */
+export const readIntoClickhouse = async (
+  admin: Pick<Admin, "watermarks" | "committed">,
+  hosts: Hosts,
+): Promise<number> => {
+  const { group, topic } = hosts(analytics);
+  const [marks, committed] = await Promise.all([admin.watermarks(topic), admin.committed(group, topic)]);
+  return marks.reduce((sum, { partition, low }) => sum + Math.max(0, (committed.get(partition) ?? low) - low), 0);
 };

@@ -136,6 +136,8 @@ const isWorthOtherwise = (before: Line, after: Line): boolean =>
 
 /** A copy brings another amount than a server before (docs/design/money.md, rule 35). */
 const AMENDED = "amended";
+/** A copy changes amount, currency or segment, and amends no amount of a server. */
+export const CHANGED_MONEY = "changed_money";
 
 /**
  * Merges a further copy, which never counts as a separate sale. It fills fields that the first copy
@@ -170,7 +172,7 @@ export const merged = (line: Line, copy: Copy, order: OrderState): ChangedLine =
       known.isOther && line.has_server_money
         ? AMENDED
         : isMoneyChanged
-          ? "changed_money"
+          ? CHANGED_MONEY
           : line.review === null
             ? held
             : null,

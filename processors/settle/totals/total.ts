@@ -5,7 +5,7 @@ import type { Claim, EventAttributed } from "../../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../../stream/flow.ts";
 import type { ChangedLine } from "../change-lines.ts";
 import { MERGE_WINDOW_MS, rowOfCopy, withoutGoods } from "../copies/merge-copy.ts";
-import { type Copy, merged, withCopy } from "../copies/merge-line.ts";
+import { CHANGED_MONEY, type Copy, merged, withCopy } from "../copies/merge-line.ts";
 import { isToldByClient } from "../copies/segment.ts";
 import { type Changes, closeLine } from "../credit-line.ts";
 import { isGivenToNone, isLead, linesOfWorth, nameOf } from "../match-line.ts";
@@ -266,7 +266,7 @@ const withTotal = (
         ? isKept
           ? LINES_KEPT
           : TOTAL_MERGED
-        : (one.reason ?? (isKept ? null : known.reason)),
+        : (one.reason ?? (isKept && known.reason !== CHANGED_MONEY ? null : known.reason)),
     closes: isMoved && line.status !== "open" ? (total.line.partner_id === null ? "manual" : "reattributed") : null,
   };
 };

@@ -8,7 +8,7 @@ const installation = () => {
     seconds: 0,
     places: [] as WaitingPlace[],
     held: new Set<string>(),
-    isExplained: false,
+    failing: new Set<string>(),
     isReadable: true,
   };
   const look = openStandingGroups({
@@ -17,7 +17,7 @@ const installation = () => {
       return world.places;
     },
     held: async () => world.held,
-    isExplained: async () => world.isExplained,
+    failing: async () => world.failing,
     now: () => world.seconds * 1_000,
   });
   const said = (alerted: string | null = null): Promise<string | null> =>
@@ -28,7 +28,7 @@ const installation = () => {
   return { world, said };
 };
 const place = (group: string, committed: number, lag: number, partition = 0): WaitingPlace => ({
-  ...{ group, topic: "claims", partition, committed, lag },
+  ...{ group, topic: "claims", partition, committed, lag, needs: ["cache_store"] },
 });
 
 test("a group whose position stands for 90 s while records wait is named, with how many wait", async () => {
@@ -81,7 +81,8 @@ test("a group that an operator holds does not stand", async () => {
 });
 
 test.each([
-  ["a store fails", { isExplained: true }],
+  ["a store that it needs fails", { failing: new Set(["cache_store"]) }],
+  ["Postgres fails, which all need", { failing: new Set(["relational_store"]) }],
   ["the log cannot be read", { isReadable: false }],
 ])("while %s it says what it said before, for the cause has an alarm of its own", async (_, change) => {
   const { world, said } = installation();
@@ -91,4 +92,13 @@ test.each([
   Object.assign(world, change);
   expect(await said()).toBeNull();
   expect(await said("an open incident")).toBe("an open incident");
+});
+
+test("a store that fails explains nothing of a group that does not need it", async () => {
+  const { world, said } = installation();
+  world.places = [place("tributary.settle", 7, 4)];
+  await said();
+  world.seconds = 300;
+  world.failing = new Set(["object_store", "analytics_store"]);
+  expect(await said()).toContain("tributary.settle has not moved for 300 s");
 });

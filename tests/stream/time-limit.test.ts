@@ -55,6 +55,20 @@ test("an answer that came while the loop was blocked is in time", async () => {
   socket.destroy();
 });
 
+test("a silent store is given up after ten times the limit, though the loop is late at every turn", async () => {
+  const began = performance.now();
+  let isOver = false;
+  timeLimit(60, () => {
+    isOver = true;
+  });
+  while (!isOver && performance.now() - began < 5_000) {
+    block(150);
+    await sleep(1);
+  }
+  expect(performance.now() - began).toBeGreaterThan(600);
+  expect(performance.now() - began).toBeLessThan(2_000);
+});
+
 test("a store that is silent is given up after the time, and a blocked loop does not add to it", async () => {
   const { socket, answer } = await asked("silence");
   const began = performance.now();

@@ -69,9 +69,9 @@ export const unreadLetters = async (admin: Admin): Promise<Counts> => {
  * letters").
  */
 const DOWN_MS = 60_000;
-type Store = "analytics" | "cache";
+export type Store = "analytics" | "cache";
 /** Returns the stores without which a stage or sink stands still. */
-const needs = (node: AnyReader): readonly Store[] => {
+export const needs = (node: AnyReader): readonly Store[] => {
   if (node.is === "stage") return node.memory?.driver === "fast" || node.facts?.store === "redis" ? ["cache"] : [];
   if (!writesRows(node)) return [];
   return node.into.store === "clickhouse" ? ["analytics"] : node.into.store === "redis" ? ["cache"] : [];

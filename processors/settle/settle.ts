@@ -16,6 +16,7 @@ import {
 import { type ChangedLine, changeLines, withRefunds } from "./change-lines.ts";
 import { MERGE_WINDOW_MS, rowOfCopy, withoutGoods } from "./copies/merge-copy.ts";
 import { amended, type Copy, counted, merged, withIds } from "./copies/merge-line.ts";
+import { orderWordOf } from "./copies/segment.ts";
 import { type Changes, withoutPassing } from "./credit-line.ts";
 import { decideOrder, decideWaiting } from "./decisions/decide.ts";
 import { isHoldable, isLead, leadIdOf, type Meets, meet, nameOf, productKeyOf, timeOfEvent } from "./match-line.ts";
@@ -173,15 +174,21 @@ const firstCopy = (
 const rowsOf = (touched: readonly ChangedLine[]): Rows =>
   touched.flatMap(({ line, row, isRewritten }) => (isRewritten ? [{ row, at: line.at }] : []));
 
-/** A copy of several lines, or of a total that stands, says nothing of their money and goods. */
+/**
+ * A copy of several lines, or of a total that stands, says nothing of their money and goods. Its
+ * segment is a word of the whole order.
+ */
 const saidBy = (claim: Recorded<Claim>, copied: readonly Line[]): Copy => {
   const { data } = claim;
   const at = timeOfEvent(claim);
   const product_key = productKeyOf(data);
   const isOfTotal = copied[0]!.stands && isTotal(copied[0]!) && product_key !== "";
   const { event, ...row } = data.attributed;
-  if (copied.length === 1 && !isOfTotal) return { row: data.attributed, at, product_key };
-  return { row: withoutGoods({ ...row, event: { ...event, product_id: null } }), at, product_key };
+  if (copied.length === 1 && !isOfTotal) return { row: data.attributed, at, product_key, orderWord: null };
+  return {
+    row: withoutGoods({ ...row, event: { ...event, product_id: null } }),
+    ...{ at, product_key, orderWord: orderWordOf(null, event) },
+  };
 };
 
 const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly Line[]): Outcome => {

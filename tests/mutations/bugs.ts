@@ -533,6 +533,19 @@ export const bugs: readonly Bug[] = [
     test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
   },
   {
+    number: "rule 35: late segment",
+    says: "a partner keeps its contract where the client's own systems name the segment after 48 hours",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/settle/copies/merge-line.ts",
+        find: "const isOtherSegment = product_line !== first.event.product_line;",
+        plant: "const isOtherSegment = false;",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
     number: "rule 37",
     says: "a line that was wholly given back still holds the claim of another partner",
     laws: ["M7"],

@@ -141,6 +141,8 @@ describe("an order that lies in parts", () => {
           for (const claim of claims) take(claim);
           return orderFrom(claims[0]!.key, (key) => values.get(key));
         });
+        // A release about nothing leaves nothing to remember.
+        if (whole === undefined) return expect(parted).toBe(undefined);
         const { refunds: asked, ...rest } = parted!;
         expect(rest).toEqual({
           ...rest,

@@ -6,7 +6,8 @@ import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
 import type { Claim } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { pixelSale, sale, settled } from "../support/money-builders.ts";
+import { noon } from "../support/builders.ts";
+import { decide, pixelSale, sale, settled } from "../support/money-builders.ts";
 
 const reported = {
   "the shop's server": (product_line: string | null) => sale({ product_line }),
@@ -169,6 +170,83 @@ describe("another segment", () => {
         ["b", null],
       ]);
     }
+  });
+});
+
+describe("a partner chooses no contract", () => {
+  const H = 3_600_000;
+  const ofPartner = { source: "upload", by_partner: true } as const;
+  const later = (hours: number) => ({ receivedAt: noon + hours * H });
+  /** Value, segment and reason of what the client owes for the order, one text a record. */
+  const booked = (...claims: readonly Recorded<Claim>[]) =>
+    settled(...claims).conversions.map(({ data }) =>
+      [data.kind, data.product_id, data.value_minor, data.segment, data.reason].join(" "),
+    );
+  /** The segments of the lines that are owed at the end, by product. */
+  const owed = (...claims: readonly Recorded<Claim>[]) => {
+    const last = new Map(settled(...claims).conversions.map(({ data }) => [data.conversion_id, data]));
+    const open = [...last.values()].filter(({ kind }) => kind !== "reversed");
+    return open.map(({ product_id, segment }) => `${product_id} ${segment}`).toSorted();
+  };
+
+  test.each([
+    ["names another segment", "MX", 100_00n, "changed_money"],
+    ["names none", null, 100_00n, "changed_money"],
+    ["has another amount too", "MX", 90_00n, "amended"],
+    ["has no amount", "MX", null, "changed_money"],
+  ] as const)("when the shop's server reports the sale after 49 h and %s", (_, product_line, value_minor, reason) => {
+    const claims = [
+      sale({ ...ofPartner, product_line: "VD", value_minor: 100_00n }),
+      sale({ product_line, value_minor, ...later(49) }),
+    ];
+    expect(booked(...claims)).toEqual([
+      `credited sku1 10000 VD `,
+      `reversed sku1 10000 VD ${reason}`,
+      `credited sku1 ${value_minor ?? 100_00n} ${product_line ?? ""} `,
+    ]);
+  });
+
+  test("when its file comes after 49 h, or a page's report does", () => {
+    const shops = sale({ product_line: null });
+    expect(owed(shops, sale({ ...ofPartner, product_line: "VD", ...later(49) }))).toEqual(["sku1 null"]);
+    expect(owed(shops, pixelSale({ product_line: "VD", ...later(49) }))).toEqual(["sku1 null"]);
+  });
+
+  test("when the shop's total of several lines comes after 49 h", () => {
+    const part = (product_id: string) => sale({ ...ofPartner, product_id, product_line: "VD", value_minor: 50_00n });
+    const total = { t: "ext_purchase", product_id: null, value_minor: 100_00n, ...later(49) } as const;
+    expect(owed(part("a"), part("b"), sale({ ...total, product_line: null }))).toEqual(["a null", "b null"]);
+    expect(owed(part("a"), part("b"), sale({ ...total, product_line: "MX" }))).toEqual(["a MX", "b MX"]);
+  });
+
+  const total = { t: "ext_purchase", product_id: null } as const;
+  test.each([
+    ["MX", ["a MX", "b MX"]],
+    [null, ["a null", "b null"]],
+  ] as const)("by lines that come to a total of the shop with the segment %s", (product_line, expected) => {
+    const parts = ["a", "b"].map((product_id) =>
+      sale({ ...ofPartner, product_id, product_line: "VD", value_minor: 50_00n }),
+    );
+    const whole = sale({ ...total, product_line, value_minor: 100_00n });
+    expect(owed(whole, ...parts)).toEqual(expected);
+    expect(owed(...parts, whole)).toEqual(expected);
+  });
+
+  test.each([
+    ["MX", "null MX"],
+    [null, "null null"],
+  ] as const)("by a total that a person kept against the shop's line of %s", (product_line, expected) => {
+    const whole = sale({ ...total, ...ofPartner, product_line: "VD", value_minor: 160_00n });
+    const line = sale({ product_id: "a", product_line, value_minor: 100_00n });
+    const kept = decide("release", { keep: "total" });
+    expect(owed(whole, line, kept)).toEqual([expected]);
+    expect(owed(line, whole, kept)).toEqual([expected]);
+    expect(owed(whole, sale({ ...ofPartner, product_id: "a", value_minor: 100_00n }), kept, line)).toEqual([expected]);
+  });
+
+  test("but a line keeps its own segment where the total names another", () => {
+    const lines = ["a", "b"].map((product_id) => pixelSale({ product_id, product_line: "MX", value_minor: 50_00n }));
+    expect(owed(...lines, sale({ ...total, product_line: "VD", value_minor: 100_00n }))).toEqual(["a MX", "b MX"]);
   });
 });
 

@@ -89,16 +89,11 @@ export const mergeCopy = (
   };
 };
 
-/** The first copy's row with the money of a later copy alone, as the next version. */
-export const withMoneyOf = (first: EventAttributed, copy: EventReceived, money: Money): EventAttributed => ({
-  ...first,
-  event: {
-    ...first.event,
-    value_minor: money.value_minor,
-    currency: money.currency,
-    quantity: copy.quantity ?? first.event.quantity,
-  },
-  version: first.version + 1,
+/** The row with some other fields of its event, as the next version. */
+export const nextRow = (row: EventAttributed, changed: Partial<EventReceived>): EventAttributed => ({
+  ...row,
+  event: { ...row.event, ...changed },
+  version: row.version + 1,
 });
 
 /**

@@ -25,8 +25,8 @@ import {
   saleValueOf,
   withClaim,
 } from "../order.ts";
-import { mergeCopy, moneyOf, withMoneyOf } from "./merge-copy.ts";
-import { isOfClient, isOfPartner, segmentAfter } from "./segment.ts";
+import { mergeCopy, moneyOf, nextRow } from "./merge-copy.ts";
+import { isOfClient, isOfPartner, type OrderWord, segmentAfter } from "./segment.ts";
 
 const COPY_REJECTED = "copy_rejected";
 
@@ -73,8 +73,8 @@ export interface Copy {
   readonly at: UnixMs;
   /** The product that it names; empty if it names none. */
   readonly product_key: string;
-  /** True if it stands for copies of which the client's own systems sent one. */
-  readonly isToldByClient?: boolean;
+  /** What it says of the segment if it is of the whole order. Null if it is of the line itself. */
+  readonly orderWord: OrderWord | null;
 }
 
 /** A partner's amount gives way to one of the client's own systems, whatever their times are. */
@@ -149,8 +149,7 @@ export const merged = (line: Line, copy: Copy, order: OrderState): ChangedLine =
   const known = moneyAfter(line, first, copy);
   const takesCredit = line.status === "open" && !line.is_decided && isCredited(copy.row);
   const held = heldBy(line, first, copy.row, order);
-  const { isToldByClient = false } = copy;
-  const segment = segmentAfter(line.segment_word, first.event, copy.row.event, isToldByClient);
+  const segment = segmentAfter(line.segment_word, first.event, copy.row.event, copy.orderWord);
   const { product_line } = segment;
   const row = mergeCopy(first, copy.row, { ...known.money, product_line }, takesCredit);
   const paid = withMoney(line, row, known, copy);
@@ -180,23 +179,32 @@ export const merged = (line: Line, copy: Copy, order: OrderState): ChangedLine =
 };
 
 /**
- * A copy of the client's own systems that came too late to be merged still amends the money of its
- * line, and nothing else. Null if it does not.
+ * A copy of the client's own systems that came too late to be merged still amends the amount of its
+ * line and says its segment, and nothing else. Null for a copy of others.
  */
 export const amended = (line: Line, copy: Copy, order: OrderState): ChangedLine | null => {
   const { event } = copy.row;
-  if (!isOfClient(event) || event.value_minor === null) return null;
+  if (!isOfClient(event)) return null;
   const first = rowOf(line);
   const known = moneyAfter(line, first, copy);
-  if (known.money_from === line.money_from) return null;
-  const row = known.isOther ? withMoneyOf(first, event, known.money) : first;
-  const paid = withMoney(line, row, known, copy);
+  const { product_line, segment_word } = segmentAfter(line.segment_word, first.event, event, copy.orderWord);
+  const isOtherSegment = product_line !== first.event.product_line;
+  const { value_minor, currency } = known.money;
+  const row =
+    known.isOther || isOtherSegment
+      ? nextRow(first, {
+          ...(known.isOther && { value_minor, currency, quantity: event.quantity ?? first.event.quantity }),
+          product_line,
+        })
+      : first;
+  const paid = known.money_from === line.money_from ? line : withMoney(line, row, known, copy);
+  const text = row === first ? line.row : rowText(row);
   return {
-    line: { ...paid, ...withCopy(line, refundableId(event), order), row: row === first ? line.row : rowText(row) },
+    line: { ...paid, segment_word, ...withCopy(line, refundableId(event), order), row: text },
     row,
     isRewritten: row !== first,
     takesCredit: false,
-    reason: isWorthOtherwise(line, paid) ? AMENDED : null,
+    reason: isWorthOtherwise(line, paid) ? AMENDED : isOtherSegment ? CHANGED_MONEY : null,
   };
 };
 

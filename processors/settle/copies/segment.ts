@@ -17,8 +17,11 @@ export interface SegmentWord {
   readonly client_spoke: boolean;
 }
 
-/** A word of a higher rank replaces one of a lower rank; of one rank the first stays. */
-const RANKS = { partner: 1, page: 2, client: 3 } as const;
+/**
+ * A word of a higher rank replaces one of a lower rank; of one rank the first stays. `order` is the
+ * client's word of the whole order to which a line belongs, or of the lines of a total.
+ */
+const RANKS = { partner: 1, order: 2, page: 3, client: 4 } as const;
 
 /** What a line is worth knowing of its segment when there is one copy. */
 const wordOf = (event: EventReceived): SegmentWord => {
@@ -27,30 +30,40 @@ const wordOf = (event: EventReceived): SegmentWord => {
   return { by: client_spoke ? "client" : isOfPartner(event) ? "partner" : "page", client_spoke };
 };
 
+/** What the client's own systems say of a line without naming it: by a total, or by its lines. */
+export interface OrderWord {
+  readonly client_spoke: boolean;
+  readonly product_line: string | null;
+}
+
+export const orderWordOf = (known: SegmentWord | null, event: EventReceived): OrderWord => {
+  const { by, client_spoke } = known ?? wordOf(event);
+  return { client_spoke, product_line: by === "client" ? event.product_line : null };
+};
+
 const isSame = (a: SegmentWord, b: SegmentWord): boolean => a.by === b.by && a.client_spoke === b.client_spoke;
 
 /**
  * The segment of a line after a further copy, whatever the order of arrival: that of the client's
- * own systems, else that of a page, else that of a partner if the client's own systems are silent
- * about the line. `segment_word` is null as long as it follows from the row of the first copy.
+ * own systems, else that of a page, else the client's word of the whole order, else that of a
+ * partner if the client's own systems are silent. `segment_word` is null as long as it follows from
+ * the row of the first copy.
  */
 export const segmentAfter = (
   known: SegmentWord | null,
   first: EventReceived,
   copy: EventReceived,
-  isToldByClient: boolean,
+  orderWord: OrderWord | null,
 ): { readonly product_line: string | null; readonly segment_word: SegmentWord | null } => {
   const before = known ?? wordOf(first);
-  const said = wordOf(copy);
+  const own = wordOf(copy);
+  const isOfOrder = own.by === null && orderWord !== null && orderWord.product_line !== null;
+  const said: SegmentWord = isOfOrder ? { ...own, by: "order" } : own;
   const isTaken = said.by !== null && (before.by === null || RANKS[said.by] > RANKS[before.by]);
   const by = isTaken ? said.by : before.by;
-  const client_spoke = before.client_spoke || said.client_spoke || isToldByClient;
+  const client_spoke = before.client_spoke || said.client_spoke || orderWord?.client_spoke === true;
   const isVoid = by === "partner" && client_spoke;
-  const product_line = isVoid ? null : isTaken ? copy.product_line : first.product_line;
+  const product_line = isVoid ? null : isTaken ? (copy.product_line ?? orderWord!.product_line) : first.product_line;
   const word: SegmentWord = { by: isVoid ? null : by, client_spoke };
   return { product_line, segment_word: isSame(word, wordOf({ ...first, product_line })) ? null : word };
 };
-
-/** True if the client's own systems reported the line, by any of its copies. */
-export const isToldByClient = (known: SegmentWord | null, first: EventReceived): boolean =>
-  known?.client_spoke ?? isOfClient(first);

@@ -4,9 +4,9 @@
 import type { Claim, EventAttributed } from "../../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../../stream/flow.ts";
 import type { ChangedLine } from "../change-lines.ts";
-import { MERGE_WINDOW_MS, rowOfCopy, withoutGoods } from "../copies/merge-copy.ts";
+import { MERGE_WINDOW_MS, nextRow, rowOfCopy, withoutGoods } from "../copies/merge-copy.ts";
 import { CHANGED_MONEY, type Copy, merged, withCopy } from "../copies/merge-line.ts";
-import { isToldByClient } from "../copies/segment.ts";
+import { orderWordOf, segmentAfter } from "../copies/segment.ts";
 import { type Changes, closeLine } from "../credit-line.ts";
 import { isGivenToNone, isLead, linesOfWorth, nameOf } from "../match-line.ts";
 import {
@@ -197,7 +197,7 @@ const copyOf = ({ line, row }: ChangedLine): Copy => {
   const band = row.fraud.band === "review" ? "ok" : row.fraud.band;
   return {
     row: withoutGoods({ ...row, fraud: { ...row.fraud, band } }),
-    ...{ at: happenedAt(line), product_key: "", isToldByClient: isToldByClient(line.segment_word, row.event) },
+    ...{ at: happenedAt(line), product_key: "", orderWord: orderWordOf(line.segment_word, row.event) },
   };
 };
 
@@ -280,6 +280,18 @@ const withCopies = (line: Line, ids: readonly string[], order: OrderState): Line
   return known;
 };
 
+/** The segment of the total once the lines are copies of it. */
+const segmentBeside = (total: Line, lines: readonly Line[]): ReturnType<typeof segmentAfter> => {
+  const { event } = rowOf(total);
+  let known = { product_line: event.product_line, segment_word: total.segment_word };
+  for (const line of lines) {
+    const { event: copy } = withoutGoods(rowOf(line));
+    const first = { ...event, product_line: known.product_line };
+    known = segmentAfter(known.segment_word, first, copy, orderWordOf(line.segment_word, rowOf(line).event));
+  }
+  return known;
+};
+
 /**
  * A person said that the total stands: its lines are copies of it, and go back from their partners.
  * If no partner is credited for it, that of its first credited line is.
@@ -289,22 +301,25 @@ export const intoTotal = (changes: Changes, order: OrderState, { total, lines }:
   const credited =
     total.partner_id === null && !total.is_decided ? lines.find((line) => line.partner_id !== null) : undefined;
   const before = rowOf(total);
-  const row =
-    credited === undefined ? before : { ...before, credit: rowOf(credited).credit, version: before.version + 1 };
+  const { product_line, segment_word } = segmentBeside(total, lines);
+  const isOtherSegment = product_line !== before.event.product_line;
+  const isRewritten = credited !== undefined || isOtherSegment;
+  const credit = credited === undefined ? before.credit : rowOf(credited).credit;
+  const row = isRewritten ? { ...nextRow(before, { product_line }), credit } : before;
   // A look-up names a line by its event, a sender by the id that it gave.
   const ids = new Set(lines.flatMap((line) => [line.event_id, refundableIdOf(line), ...line.copied]));
   const rest = without(order.lines, lines);
   const { number } = rest.find(({ event_id }) => event_id === total.event_id)!;
   const line: Line = {
     ...withCopies({ ...total, number, copies: total.copies + lines.length }, [...ids], order),
-    ...{ review: null, held_for: null, stands: true, row: rowText(row) },
+    ...{ review: null, held_for: null, stands: true, segment_word, row: rowText(row) },
     claimed_by: lines.reduce((all, one) => bothIn(all, one.claimed_by), total.claimed_by),
     is_decided: total.is_decided || total.partner_id !== null || credited !== undefined,
   };
   const isHeld = total.review !== null;
   const one = {
-    ...{ line, row, isRewritten: credited !== undefined, takesCredit: credited !== undefined },
-    reason: isHeld ? TOTAL_KEPT : null,
+    ...{ line, row, isRewritten, takesCredit: credited !== undefined },
+    reason: isHeld ? TOTAL_KEPT : isOtherSegment ? CHANGED_MONEY : null,
   };
   return { lines: rest, touched: [one], rows: lines.map((gone) => mergedRow(gone, total.event_id)) };
 };

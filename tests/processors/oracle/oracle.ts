@@ -38,8 +38,10 @@ type Copy = Sent & {
   readonly isOfOther?: boolean;
   /** It came when nothing was merged any more. */
   readonly isLate?: boolean;
-  /** True for a total of which the client's own systems sent a copy. */
+  /** True for a total or lines of which the client's own systems sent a copy. */
   readonly isTold?: boolean;
+  /** The segment that they named by it. */
+  readonly ofOrder?: string | undefined;
 };
 /** The same, with the time of its money. */
 type DatedCopy = Copy & { readonly at: number };
@@ -52,6 +54,8 @@ interface Sale {
   readonly copies: Copy[];
   /** Copies of servers that came too late for anything but their amount. */
   readonly late: Copy[];
+  /** Who spoke of its segment, as they came. */
+  readonly spoken: Copy[];
   /** The events of all of them, also of those that came too late. */
   readonly events: string[];
   holder: number | null;
@@ -517,16 +521,22 @@ class Books {
 }
 
 /**
- * The segment chooses the contract. The client's own word comes before that of a page, and a
- * partner names it only where the client's own systems say nothing about the sale.
+ * The segment chooses the contract. The client's own word comes before that of a page, then its
+ * word of the whole order, and a partner names it only where the client's own systems say nothing.
  */
-const segmentOf = ({ copies }: Sale): string | undefined => {
+const segmentOf = ({ spoken }: Sale): string | undefined => {
   const first = (isAsked: (copy: Copy) => boolean) =>
-    copies.find((copy) => copy.segment !== undefined && isAsked(copy))?.segment;
+    spoken.find((copy) => copy.segment !== undefined && isAsked(copy))?.segment;
   const isOfPage = ({ isPixel }: Copy): boolean => isPixel;
-  const isTold = copies.some((copy) => copy.isTold === true || isOfClient(copy));
-  return first(isOfClient) ?? first(isOfPage) ?? (isTold ? undefined : first(isOfPartner));
+  const known = first(isOfClient) ?? first(isOfPage) ?? spoken.find((copy) => copy.ofOrder !== undefined)?.ofOrder;
+  return known ?? (spoken.some(isTold) ? undefined : first(isOfPartner));
 };
+const isTold = (copy: Copy): boolean => copy.isTold === true || isOfClient(copy);
+/** What the copies of a total say of each of its lines, and lines of a total. */
+const saidBy = ({ spoken }: Sale): Pick<Copy, "isTold" | "ofOrder"> => ({
+  isTold: spoken.some(isTold),
+  ofOrder: spoken.find((copy) => copy.segment !== undefined && isOfClient(copy))?.segment,
+});
 
 /** A person gave the sale to another partner than the row did, and nothing else is left of it. */
 const isGivenSince = (sale: Sale, row: Sent, { sales }: Order, history: History): boolean => {
@@ -569,9 +579,13 @@ const sell = (order: Order, sent: DatedCopy, type: string, hasOrder: boolean, bo
     // A sale with a key of its own is one line, whatever its product.
     const isOfOther = hasOrder && (product === UNNAMED || (line.product !== undefined && line.product !== product));
     const isPart = met.length > 1 || (line.isKept && line.product === undefined && product !== undefined);
-    const copy: Copy = { ...(isPart ? withoutMoney : sent), isOfOther };
+    const ofOrder = isPart && isOfClient(sent) ? sent.segment : undefined;
+    const copy: Copy = { ...(isPart ? withoutMoney : sent), isOfOther, ofOrder };
     if (isMerged(line, receivedAt)) merge(line, copy, sales);
-    else if (isOfClient(copy) && copy.amount !== undefined) line.late.push({ ...copy, isLate: true });
+    else if (isOfClient(copy)) {
+      line.spoken.push(copy);
+      if (copy.amount !== undefined) line.late.push({ ...copy, isLate: true });
+    }
     named = isNamed ? line : named;
   }
   if (met.length > 0) {
@@ -590,6 +604,7 @@ const sell = (order: Order, sent: DatedCopy, type: string, hasOrder: boolean, bo
       leadId: sent.leadId,
       copies: [sent],
       late: [],
+      spoken: [sent],
       events: [sent.id],
       holder: sent.claims,
     },
@@ -648,8 +663,7 @@ const dispute = (order: Order, made: Sale): void => {
 /** The total is a copy of each line, and what a person decided about it holds for them. */
 const keepLines = (order: Order, lines: readonly Sale[], total: Sale, books: Books, isByPerson = false): void => {
   remove(order, [total], books);
-  const isTold = total.copies.some((copy) => copy.isTold === true || isOfClient(copy));
-  const { amount: _, currency: __, segment: ___, ...copy } = { ...total.first, claims: total.holder, isTold };
+  const { amount: _, currency: __, segment: ___, ...copy } = { ...total.first, claims: total.holder, ...saidBy(total) };
   for (const line of lines) {
     if (line.isDisputed || (isByPerson && line.isHeld)) line.isAgain = true;
     const before = line.holder;
@@ -674,7 +688,10 @@ const keepTotal = (order: Order, total: Sale, books: Books): void => {
   if (total.isDisputed || total.isHeld) total.isAgain = true;
   const byPerson = total.byPerson || total.holder !== null;
   Object.assign(total, { isKept: true, isDisputed: false, isHeld: false, byPerson, released: total.copies.length });
-  for (const { copies, alsoClaimed, events } of lines) {
+  for (const line of lines) {
+    const { copies, alsoClaimed, events } = line;
+    const { segment: _, ...first } = line.first;
+    total.spoken.push({ ...first, claims: null, ...saidBy(line) });
     total.alsoClaimed.push(...copies.flatMap(({ claims }) => claims ?? []), ...alsoClaimed);
     total.events.push(...events);
   }
@@ -688,6 +705,7 @@ const remove = (order: Order, gone: readonly Sale[], { accounts }: Books): void 
 };
 const merge = (line: Sale, sent: Copy, sales: readonly Sale[]): void => {
   line.copies.push(sent);
+  line.spoken.push(sent);
   line.leadId ??= sent.leadId;
   if (line.byPerson) return;
   const isFirst = line.holder === null && sent.claims !== null;

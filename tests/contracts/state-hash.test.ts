@@ -5,8 +5,14 @@ import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { computeRollups } from "../../modules/figures/rollups/rollups.ts";
 import { differingRows, hashedAnalytics, unhashedAnalytics } from "../../modules/running/state-hash/clickhouse.ts";
+import { compareReleases } from "../../modules/running/state-hash/compare.ts";
 import { postgresTables } from "../../modules/running/state-hash/sink-tables.ts";
-import { differingTables, stateHash } from "../../modules/running/state-hash/state-hash.ts";
+import {
+  differingTables,
+  hashableTables,
+  stateByHour,
+  stateHash,
+} from "../../modules/running/state-hash/state-hash.ts";
 import { batchTag } from "../../processors/admit/batch-id.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events } from "../../sinks/analytics/table.ts";
@@ -191,6 +197,21 @@ test(
     expect(differing).toEqual(["events.stored_at is not declared", "ledger_entries.stored_at is not declared"]);
   },
 );
+
+test("a table is hashed again with the columns of an earlier release, and its hours add up to it", async () => {
+  const { tables, hours } = await stateByHour(pool, clickhouse);
+  expect(tables.map(({ table }) => table)).toEqual([...hashableTables]);
+  expect(hours.filter(({ table, hour }) => table === "events" && hour !== null).length).toBeGreaterThan(0);
+  for (const name of ["events", "conversions"]) {
+    const whole = tables.find(({ table }) => table === name)!;
+    const fewer = whole.columns!.slice(1);
+    const narrow = await stateHash(pool, clickhouse, [name], new Map([[name, fewer]]));
+    const compared = await compareReleases(narrow.tables, [whole], async (columns) => {
+      return (await stateHash(pool, clickhouse, [...columns.keys()], columns)).tables;
+    });
+    expect(compared).toMatchObject([{ outcome: "same", rows: whole.rows }]);
+  }
+});
 
 test("an unknown table is refused by name", async () => {
   await expect(stateHash(pool, clickhouse, ["event"])).rejects.toThrow("event; known: events");

@@ -25,7 +25,7 @@ import {
   replayableSinks,
   reportOf,
 } from "../../../../modules/log/replays/report.ts";
-import { differingTables } from "../../../../modules/running/state-hash/state-hash.ts";
+import { compareHours, type ReplayedTable } from "../../../../modules/running/state-hash/compare.ts";
 import type { AnySink } from "../../../../stream/flow.ts";
 import { topicSettings } from "../../../../topics.ts";
 import { pipeline } from "../../../../topology.ts";
@@ -190,8 +190,8 @@ const cancel = async (pool: pg.Pool, replayId: string): Promise<void> => {
 };
 
 /**
- * Requests the replay and follows it to its end. With --verify it compares the state before and
- * after.
+ * Requests the replay and follows it to its end. With --verify it compares what was there before
+ * with what is there afterwards.
  */
 const carryOut = async (pool: pg.Pool, wanted: WantedReplay, options: ReplayOptions): Promise<void> => {
   const json = options.json ?? false;
@@ -204,16 +204,45 @@ const carryOut = async (pool: pg.Pool, wanted: WantedReplay, options: ReplayOpti
   if (!(await untilRollupsComputed(pool, ROLLUPS_MS)))
     throw new Error("rollups still wait after ten minutes: tributary hash says when they are done");
   const after = await hashNow();
-  const changed = differingTables(before, after);
-  finish(ended, json, { before: before.hash, after: after.hash, changed });
+  const tables = compareHours(before.hours, after.hours);
+  const changed = tables.filter(isChanged).map((one) => one.table);
+  finish(ended, json, { before: before.hash, after: after.hash, changed, tables: tables.map(shownTable) });
+  if (tables.some(({ hours }) => hours.fewer.length > 0)) process.exitCode = 1;
   if (json) return;
   print(`state before ${before.hash}\nstate after  ${after.hash}`);
+  if (changed.length === 0) return print("nothing has changed: every row was there");
   print(
-    changed.length === 0
-      ? "nothing has changed: every row was there"
-      : `changed: ${changed.join(", ")} (rows that came back, or live traffic meanwhile)`,
+    table(
+      ["table", "rows before", "rows after", "hours as before", "with more rows", "with others", "with fewer"],
+      tables.map(({ table: name, rows_before, rows, hours: { same, more, changed: others, fewer } }) => {
+        return [name, rows_before, rows, same, hoursText(more), hoursText(others), hoursText(fewer)];
+      }),
+    ),
   );
+  print("more: rows came back, or came meanwhile; others: something changed them, or a newer version came back");
 };
+
+const isChanged = ({ hours: { more, changed, fewer } }: ReplayedTable): boolean =>
+  more.length + changed.length + fewer.length > 0;
+
+const hourText = (hour: number | null): string =>
+  hour === null ? "all" : `${new Date(hour).toISOString().slice(0, 13)}Z`;
+/** The first and the last hour are enough to see whether it is the window, or this very hour. */
+const hoursText = (hours: readonly (number | null)[]): string => {
+  const all = hours.map(hourText).toSorted();
+  if (all.length < 2) return all[0] ?? "-";
+  return `${all.length}: ${all[0]} to ${all.at(-1)}`;
+};
+
+const shownTable = ({ hours, ...one }: ReplayedTable) => ({
+  ...one,
+  hours: {
+    same: hours.same,
+    more: hours.more.map(hourText),
+    changed: hours.changed.map(hourText),
+    fewer: hours.fewer.map(hourText),
+  },
+});
 
 const replay = (options: ReplayOptions): Promise<void> =>
   withPool(async (pool) => {
@@ -248,7 +277,7 @@ export const replayCommands = (program: Command): void => {
         .join(", ")}`,
     )
     .option("--yes", "do it")
-    .option("--verify", "compare the state hash before and after (waits for rollups)")
+    .option("--verify", "compare what was there before, hour by hour (waits for rollups; exit 1 if rows are missing)")
     .option("--actor <e-mail>", "who does it, for the audit, beside the user of this machine")
     .option("--follow <replay>", "see how one goes")
     .option("--cancel <replay>", "end one")

@@ -8,11 +8,13 @@ import { openPool } from "../../../../infra/postgres/sql.ts";
 import { UsageError } from "../../../../infra/runtime/command-errors.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { waitingRollups } from "../../../../modules/figures/rollups/rollup-marks.ts";
+import { compareReleases, type TableComparison } from "../../../../modules/running/state-hash/compare.ts";
+import type { ColumnsByTable } from "../../../../modules/running/state-hash/hour-hash.ts";
 import {
-  differingTables,
   hashableTables,
+  type StateByHour,
   type StateHash,
-  stateHash,
+  stateByHour,
 } from "../../../../modules/running/state-hash/state-hash.ts";
 import { addresses } from "../../config.ts";
 
@@ -25,13 +27,14 @@ const READING_MS = 600_000;
  */
 export const hashNow = async (
   names: readonly string[] = hashableTables,
-): Promise<StateHash & { readonly waiting_minutes: number }> => {
+  columns?: ColumnsByTable,
+): Promise<StateByHour & { readonly waiting_minutes: number }> => {
   const { postgresUrl, clickhouseUrl } = addresses();
   const pool = openPool(postgresUrl, { name: "tributary-ops", max: 1, timeoutMs: READING_MS });
   const clickhouse = openClickhouse(clickhouseUrl, { name: "tributary-ops", timeoutMs: READING_MS, connections: 1 });
   try {
     const { count } = await waitingRollups(pool);
-    return { ...(await stateHash(pool, clickhouse, names)), waiting_minutes: count };
+    return { ...(await stateByHour(pool, clickhouse, names, columns)), waiting_minutes: count };
   } finally {
     await clickhouse.close();
     await pool.end();
@@ -56,36 +59,74 @@ const show = async (options: { json?: boolean; tables?: string; compare?: string
   if (unknown.length > 0)
     throw new UsageError(`--tables: ${unknown.join(", ")} is none of ${hashableTables.join(", ")}`);
   const earlier = options.compare === undefined ? undefined : readEarlier(options.compare);
-  const now = await hashNow(names);
+  const { hours: _, ...now } = await hashNow(names);
   if (now.waiting_minutes > 0)
     tell(
       `rollups of ${now.waiting_minutes} minutes are still to be computed: this is the hash of a ` +
         "moment; without traffic ask again in a few seconds",
     );
-  const differing =
+  const compared =
     earlier === undefined
       ? []
-      : differingTables({ ...earlier, tables: earlier.tables.filter(({ table: name }) => names.includes(name)) }, now);
-  if (options.json) printJson({ ...now, ...(earlier !== undefined && { differing }) });
+      : await compareReleases(
+          earlier.tables.filter(({ table: name }) => names.includes(name)),
+          now.tables,
+          async (columns) => (await hashNow([...columns.keys()], columns)).tables,
+        );
+  const differing = compared.filter(({ outcome }) => outcome !== "same" && outcome !== "new");
+  if (options.json)
+    printJson({
+      ...now,
+      ...(earlier !== undefined && { compared, differing: differing.map(({ table: name }) => name) }),
+    });
   else {
     print(
       table(
         ["store", "table", "rows", "hash", ...(earlier === undefined ? [] : ["beside the file"])],
         now.tables.map((one) => {
-          const was = earlier?.tables.find(({ store, table: name }) => store === one.store && name === one.table);
-          const beside = differing.includes(`${one.store}.${one.table}`)
-            ? `differs (${was === undefined ? "not in it" : `${was.rows} rows`})`
-            : "same";
-          return [one.store, one.table, one.rows, one.hash.slice(0, 16), ...(earlier === undefined ? [] : [beside])];
+          const beside = compared.find(({ table: name }) => name === `${one.store}.${one.table}`);
+          return [one.store, one.table, one.rows, one.hash.slice(0, 16), ...(beside ? [besideText(beside)] : [])];
         }),
       ),
     );
     print(`state ${now.hash}`);
   }
-  if (differing.length > 0) {
-    tell(`${differing.join(", ")} differ; to bring back rows that were lost: tributary replay --hours 6`);
-    process.exitCode = 1;
+  for (const line of adviceOn(compared)) tell(line);
+  if (differing.length > 0) process.exitCode = 1;
+};
+
+const besideText = ({ outcome, rows_before, rows, because }: TableComparison): string => {
+  switch (outcome) {
+    case "same":
+      return "same";
+    case "more":
+      return `${rows! - rows_before!} more`;
+    case "fewer":
+      return `${rows_before! - rows!} fewer`;
+    case "changed":
+      return "as many, others";
+    case "new":
+      return "not in the file";
+    case "gone":
+      return "gone";
+    case "unknown":
+      return `unknown: ${because}`;
   }
+};
+
+/** What each outcome means, and what to do about it. Lost rows come first. */
+const adviceOn = (compared: readonly TableComparison[]): readonly string[] => {
+  const those = (...outcomes: readonly TableComparison["outcome"][]): string =>
+    compared.flatMap(({ table: name, outcome }) => (outcomes.includes(outcome) ? [name] : [])).join(", ");
+  const [fewer, other, gone, unknown] = [those("fewer"), those("more", "changed"), those("gone"), those("unknown")];
+  return [
+    ...(fewer === "" ? [] : [`fewer rows in ${fewer}; to bring back what was lost: tributary replay --hours 6`]),
+    ...(other === "" ? [] : [`${other}: events that came since, what people decided, or results of another release`]),
+    ...(gone === "" ? [] : [`${gone}: this release does not fill it; it is in the file of an earlier one`]),
+    ...(unknown === ""
+      ? []
+      : [`${unknown}: not comparable with this file; to compare from now on: tributary hash --json > before.json`]),
+  ];
 };
 
 export const hashCommands = (program: Command): void => {
@@ -93,7 +134,10 @@ export const hashCommands = (program: Command): void => {
     .command("hash")
     .description("one number for what all tables hold that are read from the log; equal numbers, equal tables")
     .option("--tables <a,b>", `of: ${hashableTables.join(", ")}`)
-    .option("--compare <file>", "the --json output of another moment: which tables differ (exit 1)")
+    .option(
+      "--compare <file>",
+      "the --json output of another moment: which tables differ (exit 1); also of an earlier release",
+    )
     .option("--json", "as JSON, with whole hashes")
     .addHelpText(
       "before",

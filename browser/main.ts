@@ -1,8 +1,9 @@
 // The pixel: takes over the queue of the page's snippet and runs the commands `svc(command, ...)`.
 // No error in here reaches the page, and the page sees one global: svc.
+import { CONSENT_VERSION } from "../domain/personal/choice.ts";
 import { toJson } from "./data/json.ts";
 import { openSender } from "./delivery/sender.ts";
-import { doc, guarded, later, quietly, whenIdle, win } from "./guard.ts";
+import { doc, guarded, later, quietly, runs, whenIdle, win } from "./guard.ts";
 import { type LeadDefaults, openLeads } from "./leads.ts";
 import { openRecorder } from "./recorder/begin.ts";
 import { startForms } from "./signals/forms.ts";
@@ -26,7 +27,8 @@ type Commands = Readonly<Record<string, (...args: readonly any[]) => void>>;
 
 const VERSION = 1;
 /**
- * If the host has not answered after this time, the script starts with its defaults. Milliseconds.
+ * If the host has not answered after this time, events are sent without its configuration.
+ * Milliseconds.
  */
 const CONFIG_MS = 2_000;
 
@@ -65,20 +67,32 @@ const start = (options: Options, clientId: number, base: string): Instance => {
   const replay = openRecorder(tracker, clientId);
   tracker.onPage(replay);
 
-  let isReady = false;
-  const ready = (given: Config | null): void => {
-    if (isReady) return;
-    isReady = true;
-    config = given ?? DEFAULTS;
-    visitor.configure(given);
-    sender.open();
-    whenIdle(() => {
-      startSignals(tracker);
-      replay();
-    });
+  const reportChoice = (): void => {
+    const { consent } = visitor.stamp();
+    const said = typeof consent === "number" ? { mask: consent } : consent;
+    tracker.event("consent", { ...said, at: Date.now(), consent_version: CONSENT_VERSION });
   };
-  askForConfig(`${base}/config?cid=${clientId}`, guarded(ready));
-  later(CONFIG_MS, () => ready(null));
+
+  let isOpen = false;
+  const banners: ((state: ReturnType<typeof visitor.state>) => void)[] = [];
+  const open = (): void => {
+    isOpen || sender.open();
+    isOpen = true;
+    for (const banner of banners.splice(0)) runs(() => banner(visitor.state()));
+  };
+  const configured = (given: Config | null): void => {
+    config = given ?? DEFAULTS;
+    if (visitor.configure(given)) reportChoice();
+    open();
+    // Without a configuration nothing is observed.
+    if (given !== null)
+      whenIdle(() => {
+        startSignals(tracker);
+        replay();
+      });
+  };
+  askForConfig(`${base}/config?cid=${clientId}`, guarded(configured));
+  later(CONFIG_MS, open);
   startForms(tracker, leads, options.auto_lead_on_submit === true);
 
   let reported = "";
@@ -93,8 +107,10 @@ const start = (options: Options, clientId: number, base: string): Instance => {
       event: (name, props) => void tracker.event(name, props),
       lead: (lead) => leads.report(lead),
       consent: (choice) => {
-        const mask = visitor.choose(choice);
-        if (mask !== undefined) tracker.event("consent", { mask, at: Date.now() });
+        if (typeof choice === "function") {
+          banners.push(choice);
+          if (isOpen) open();
+        } else if (visitor.choose(choice)) reportChoice();
         replay();
       },
     },
@@ -120,7 +136,7 @@ const makeSvc = (): Svc => {
     const base = `${options.host || ownBase}`.replace(/\/+$/, "");
     if (running !== undefined) running.problem("double_init");
     else if (clientId === 0) say("init needs client_id, a number");
-    else if (base === "") say("init needs host, the address of the pixel host");
+    else if (base === "") say("init needs host: the pixel host");
     else {
       running = start(options, clientId, base);
       for (const call of early.splice(0)) run(call);

@@ -1,5 +1,6 @@
-// The consent mask of this visitor: the choice that the page reports, less what the browser's own
-// signals turn off.
+// What this visitor chose, as the page reports it, and the mask that it makes of a client's
+// default, less what the browser's own signals turn off.
+import { type Choice, fullChoice } from "../../domain/personal/choice.ts";
 
 /** Bits as in the specification ("Consent bitmask"), with the names that pages use for them. */
 const BITS: Readonly<Record<string, number>> = {
@@ -18,23 +19,25 @@ export const ANALYTICS = 0x01;
 export const REPLAY = 0x11;
 
 /**
- * The mask that `svc("consent", choice)` asks for: a number from 0 to 255, true or false for all
- * bits, or an object of names, which changes those bits of `current`. Undefined if the choice has
- * none of these forms.
+ * The choice after `svc("consent", given)`: a number from 0 to 255, true or false for all bits, or
+ * an object of names, which changes those bits of the choice before. A bit that no choice names is
+ * never granted here: it stays that of the client's default. Undefined if `given` has none of these
+ * forms.
  */
-export const chosenMask = (choice: unknown, current: number): number | undefined => {
-  if (typeof choice === "boolean") return choice ? 0xff : 0;
-  if (typeof choice === "number") return Number.isInteger(choice) && choice >= 0 && choice <= 0xff ? choice : undefined;
-  if (typeof choice !== "object" || choice === null) return undefined;
-  let mask = current;
+export const choiceAfter = (given: unknown, before: Choice | undefined): Choice | undefined => {
+  if (typeof given === "boolean") return fullChoice(given ? 0xff : 0);
+  if (typeof given === "number") return given % 1 === 0 && given >= 0 && given <= 0xff ? fullChoice(given) : undefined;
+  if (typeof given !== "object" || given === null) return undefined;
+  let { set, clear } = before || { set: 0, clear: 0 };
   let isChoice = false;
-  for (const [name, isGranted] of Object.entries(choice)) {
+  for (const [name, isGranted] of Object.entries(given)) {
     const bit = BITS[name];
     if (bit === undefined || typeof isGranted !== "boolean") continue;
     isChoice = true;
-    mask = isGranted ? mask | bit : mask & ~bit;
+    set = isGranted ? set | bit : set & ~bit;
+    clear = isGranted ? clear & ~bit : clear | bit;
   }
-  return isChoice ? mask : undefined;
+  return isChoice ? { set, clear } : undefined;
 };
 
 export interface PrivacySignals {

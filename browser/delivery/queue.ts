@@ -1,5 +1,7 @@
 // The list of events that wait for delivery. It is bounded, and vital events are dropped last.
 
+import type { Choice } from "../../domain/personal/choice.ts";
+
 /** One event in the form that POST /e takes. */
 export interface PixelEvent {
   readonly t: string;
@@ -10,7 +12,7 @@ export interface PixelEvent {
   readonly url: string;
   readonly ref?: string | undefined;
   readonly svc_click_id?: string | undefined;
-  readonly consent?: number | undefined;
+  readonly consent?: number | Choice | undefined;
   readonly props: Readonly<Record<string, unknown>>;
 }
 

@@ -1,4 +1,5 @@
 // The ways to send events to the pixel host. Each reports whether the host has the events.
+import { toJson } from "../data/json.ts";
 import { later, nav, quietly, runs, win } from "../guard.ts";
 import { sharesSite } from "../visitor/storage.ts";
 import type { PixelEvent, QueuedEvent } from "./queue.ts";
@@ -89,17 +90,25 @@ const byGif: Transport = (host, _body, batch, done) => {
   }
 };
 
-const GIF_FIELDS = ["t", "event_id", "ts", "did", "sid", "svc_click_id", "consent", "url", "ref"] as const;
+const GIF_FIELDS = ["t", "event_id", "ts", "did", "sid", "svc_click_id", "url", "ref"] as const;
+/**
+ * The event as the query of an image. Choice and props are JSON, so that they arrive with their
+ * types; props that do not fit travel one by one as texts, as many as there is room for.
+ */
 const gifUrl = ({ url, clientId }: PixelHost, event: PixelEvent): string => {
-  let text = `${url}?cid=${clientId}&`;
-  const add = (name: string, value: unknown): void => {
-    if (value === undefined || value === null || typeof value === "object") return;
-    const part = `${encodeURIComponent(name)}=${encodeURIComponent(`${value}`.slice(0, 1_000))}&`;
-    if (text.length + part.length <= GIF_URL) text += part;
+  let text = `${url}?cid=${clientId}`;
+  const add = (name: string, value: string): boolean => {
+    const part = `&${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
+    const fits = text.length + part.length <= GIF_URL;
+    if (fits) text += part;
+    return fits;
   };
-  for (const name of GIF_FIELDS) add(name, event[name]);
-  for (const name of Object.keys(event.props)) add(`p.${name}`, event.props[name]);
-  return text.slice(0, -1);
+  if (event.consent !== undefined) add("consent", toJson(event.consent));
+  for (const name of GIF_FIELDS) if (event[name] !== undefined) add(name, `${event[name]}`.slice(0, 1_000));
+  if (add("props", toJson(event.props))) return text;
+  for (const [name, value] of Object.entries(event.props))
+    if (value !== undefined && typeof value !== "object") add(`p.${name}`, `${value}`.slice(0, 1_000));
+  return text;
 };
 
 const ways: readonly Transport[] = [byFetch, byXhr, byGif];

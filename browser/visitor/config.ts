@@ -1,5 +1,5 @@
-// The client's configuration from the pixel host. Without it every default holds.
-import { quietly } from "../guard.ts";
+// The client's configuration from the pixel host. Without it nothing is observed, kept or granted.
+import { quietly, runs } from "../guard.ts";
 
 export interface Config {
   /** The mask of a visitor who has not chosen yet. */
@@ -20,14 +20,15 @@ const DAYS_OF_A_CLICK = 30;
 /** Payment pages that send visitors back after a purchase; they are no referrers. */
 const PAYMENT_HOSTS =
   "stripe.com mercadopago.com mercadopago.com.mx paypal.com conekta.com conekta.io openpay.mx".split(" ");
+/** Each of these allows no more than any configuration would. */
 export const DEFAULTS: Config = {
-  consent_default: 0xff,
-  auto_signals: true,
+  consent_default: 0,
+  auto_signals: false,
   click_days: DAYS_OF_A_CLICK,
   payment_referrers: PAYMENT_HOSTS,
   replay_enabled: false,
   replay_sample_rate: 0,
-  consent_replay: false,
+  consent_replay: true,
 };
 
 /** A value of an unexpected form keeps its default. */
@@ -35,9 +36,10 @@ const configIn = (text: string): Config => {
   const given = quietly(() => JSON.parse(text) as Readonly<Record<string, unknown>>) ?? {};
   const { consent_default: mask, auto_signals, click_days: days, payment_referrers: hosts } = given;
   return {
-    consent_default: typeof mask === "number" ? mask & 0xff : DEFAULTS.consent_default,
-    auto_signals: auto_signals !== false,
-    click_days: typeof days === "number" && days > 0 ? days : DEFAULTS.click_days,
+    // What is no number grants nothing.
+    consent_default: (mask as number) & 0xff,
+    auto_signals: auto_signals === true,
+    click_days: (days as number) > 0 ? (days as number) : DAYS_OF_A_CLICK,
     payment_referrers: Array.isArray(hosts) ? hosts.map(String) : DEFAULTS.payment_referrers,
     replay_enabled: given.replay_enabled === true,
     replay_sample_rate: Number(given.replay_sample_rate),
@@ -46,21 +48,19 @@ const configIn = (text: string): Config => {
   };
 };
 
-/** Asks the host once. Calls `done` exactly once, with null if the host did not answer in time. */
+/** A slow host still tells what may be observed, though events no longer wait for it. */
+const PATIENCE_MS = 10_000;
+
+/** Asks the host once. Calls `done` with null if the host did not answer in time. */
 export const askForConfig = (url: string, done: (config: Config | null) => void): void => {
-  let isDone = false;
-  const finish = (config: Config | null): void => {
-    if (!isDone) done(config);
-    isDone = true;
-  };
-  const isAsked = quietly(() => {
+  const fail = () => done(null);
+  const isAsked = runs(() => {
     const request = new XMLHttpRequest();
     request.open("GET", url);
-    request.timeout = 2_000;
-    request.onload = () => finish(request.status === 200 ? configIn(request.responseText) : null);
-    request.onerror = request.ontimeout = request.onabort = () => finish(null);
+    request.timeout = PATIENCE_MS;
+    request.onload = () => done(request.status === 200 ? configIn(request.responseText) : null);
+    request.onerror = request.ontimeout = request.onabort = fail;
     request.send();
-    return true;
   });
-  if (isAsked === undefined) finish(null);
+  if (!isAsked) fail();
 };

@@ -1,7 +1,8 @@
 // The visitor of the page: device, session, click and consent. They are read from the device and
 // stored there as long as consent allows it.
+import { type Choice, CONSENT_VERSION, fullChoice, isFull, maskOf } from "../../domain/personal/choice.ts";
 import { drawOf } from "../../domain/recorded-share.ts";
-import { ANALYTICS, chosenMask, maskInForce, type PrivacySignals, REPLAY } from "../data/consent.ts";
+import { ANALYTICS, choiceAfter, maskInForce, type PrivacySignals, REPLAY } from "../data/consent.ts";
 import { sha256 } from "../data/sha256.ts";
 import { nav, randomId, win } from "../guard.ts";
 import { type Config, DEFAULTS } from "./config.ts";
@@ -30,17 +31,20 @@ interface Stamp {
   readonly did: string;
   readonly sid: string;
   readonly click: string | undefined;
-  /** The visitor's own choice only; the server knows the default. */
-  readonly consent: number | undefined;
+  /** The visitor's own choice only. The server resolves one that leaves bits to the default. */
+  readonly consent: number | Choice | undefined;
   readonly gpc: boolean;
   readonly dnt: boolean;
 }
 
 export interface Visitor {
   readonly stamp: () => Stamp;
-  /** Returns the mask in force from now on; undefined if `choice` was none. */
-  readonly choose: (choice: unknown) => number | undefined;
-  readonly configure: (config: Config | null) => void;
+  /** Returns false if `choice` was none. */
+  readonly choose: (choice: unknown) => boolean;
+  /** Returns true if a choice of before has turned out to grant what was not named. */
+  readonly configure: (config: Config | null) => boolean;
+  /** Whether this visitor has chosen, and the mask that this page goes by. */
+  readonly state: () => { readonly chosen: boolean; readonly mask: number };
   readonly mayObserve: () => boolean;
   readonly mayStore: () => boolean;
   /** Whether all conditions of session replay hold for this session. */
@@ -50,10 +54,30 @@ export interface Visitor {
   readonly isNewSession: () => boolean;
 }
 
-/** The mask that the visitor chose on this device; undefined without a choice. */
-const storedChoice = (): number | undefined => {
-  const [, mask] = /^(\d{1,3})\./.exec(remembered(CONSENT) || "") || [];
-  return mask === undefined ? undefined : Number(mask) & 0xff;
+/** No name of a choice grants it, so it tells that a mask was not made of names alone. */
+const RESERVED = 0x80;
+
+/**
+ * The version of a choice. `ASKED_AGAIN`: one of before turned out to grant what was not named, so
+ * only what it refused counts until the visitor chooses again. `UNSURE`: the configuration will
+ * tell.
+ */
+const ASKED_AGAIN = 1;
+const UNSURE = 0;
+interface StoredChoice {
+  readonly choice?: Choice;
+  readonly version: number;
+}
+/**
+ * What the visitor chose on this device: `<version>.<granted>.<refused>.<time>`. Before that it was
+ * `<mask>.<time>`, where a mask that was made of names while the configuration was not known
+ * granted every other bit.
+ */
+const storedChoice = (): StoredChoice => {
+  const [a, b, c, time] = (remembered(CONSENT) || "").split(".").map(Number) as [number, number, number, number];
+  if (time > 0) return { choice: { set: b & ~c & 0xff, clear: c & 0xff }, version: a };
+  if (!(a <= 0xff && b > 0)) return { version: CONSENT_VERSION };
+  return { choice: { set: a & RESERVED ? 0 : a, clear: ~a & 0xff }, version: a & RESERVED ? UNSURE : CONSENT_VERSION };
 };
 
 /** The click of the address wins over that of the cookie, because it is newer. */
@@ -114,51 +138,69 @@ const openStamps = (read: () => Stamp) => {
   };
 };
 
+const UNSAID: Choice = { set: 0, clear: 0 };
+
 export const openVisitor = (): Visitor => {
   const { renewed, isNewSession } = openIds();
   const drawFor = openDraw();
   let config: Config | null = null;
-  let chosen = storedChoice();
+  let { choice: chosen, version } = storedChoice();
 
   const settings = (): Config => config || DEFAULTS;
-  const given = (): number => chosen ?? settings().consent_default;
-  /** Nothing is kept on the device under a mask of 0, nor before the mask is known. */
-  const mayStore = (): boolean => (chosen !== undefined || config !== null) && given() !== 0;
+  const given = (): number => maskOf(chosen || UNSAID, settings().consent_default);
+  const inForce = (): number => maskInForce(given(), signals());
+  /** False as long as bits are those of a default that is not known. */
+  const isKnown = (): unknown => config || (chosen && isFull(chosen));
+  /** Nothing is kept on the device under a mask of 0, nor before something is granted. */
+  const mayStore = (): boolean => given() !== 0;
   /** Stores the values that this page has used so far on the device, or removes them from it. */
   const settle = (): void => {
     stampAgain();
     allowStorage(mayStore());
-    if (given() === 0) [DID, SID].forEach(forget);
+    if (isKnown() && !mayStore()) [DID, SID].forEach(forget);
   };
   const { stamp, stampAgain } = openStamps((): Stamp => {
     const { gpc, dnt } = signals();
-    const consent = chosen === undefined ? undefined : maskInForce(chosen, { gpc, dnt });
+    const consent = chosen && isKnown() ? inForce() : chosen;
     const click = clickNow(settings().click_days);
     return { did: renewed(DID, YEAR), sid: renewed(SID, SESSION), click, consent, gpc, dnt };
   });
+  const keep = (choice: Choice, as: number): void => {
+    chosen = choice;
+    version = as;
+    // A refusal may be remembered without consent.
+    allowStorage(true);
+    remember(CONSENT, `${as}.${choice.set}.${choice.clear}.${Date.now()}`, YEAR);
+    settle();
+  };
   settle();
 
   return {
     stamp,
     choose: (choice) => {
-      const wanted = chosenMask(choice, given());
-      if (wanted === undefined) return undefined;
-      chosen = wanted;
-      // A refusal may be remembered without consent.
-      allowStorage(true);
-      remember(CONSENT, `${wanted}.${Date.now()}`, YEAR);
-      settle();
-      return maskInForce(wanted, signals());
+      const wanted = choiceAfter(choice, chosen);
+      if (wanted) keep(wanted, CONSENT_VERSION);
+      return !!wanted;
     },
     configure: (found) => {
       config = found;
       settle();
+      if (version !== UNSURE || !chosen || !config) return false;
+      const { clear } = chosen;
+      // Where the client grants by default what was granted, the choice stands.
+      const isSame = (clear | config.consent_default) === 0xff;
+      keep(isSame ? fullChoice(~clear & 0xff) : chosen, isSame ? CONSENT_VERSION : ASKED_AGAIN);
+      return !isSame;
     },
-    mayObserve: () => settings().auto_signals && (maskInForce(given(), signals()) & ANALYTICS) !== 0,
+    state: () => ({
+      chosen: !!chosen && version === CONSENT_VERSION,
+      mask: inForce(),
+    }),
+    mayObserve: () => settings().auto_signals && (inForce() & ANALYTICS) !== 0,
     mayStore,
     mayReplay: (sid) => {
-      if (!config?.replay_enabled || (config.consent_replay && chosen === undefined)) return false;
-      return (maskInForce(given(), signals()) & REPLAY) === REPLAY && drawFor(sid) < config.replay_sample_rate;
+      if (!config?.replay_enabled || (config.consent_replay && !((chosen || UNSAID).set & 0x10))) return false;
+      return (inForce() & REPLAY) === REPLAY && drawFor(sid) < config.replay_sample_rate;
     },
     replayTicket: () => config?.replay_ticket,
     isNewSession,

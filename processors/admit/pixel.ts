@@ -1,6 +1,7 @@
 // The edge of POST /e and GET /e: turns one event from a browser, or an envelope with several, into
 // records of the log.
 import { isUtf8 } from "node:buffer";
+import { type Choice, maskOf } from "../../domain/personal/choice.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type Admission, type Arrival, BadBody } from "../../stream/flow.ts";
 import { admitEvent } from "./event.ts";
@@ -66,8 +67,31 @@ export function* admitPixel(
     warnings: signalsOf(arrival),
   };
   const terms = requestTerms(own, arrival, facts);
-  for (const event of body.events) yield admitEvent(event, terms);
+  for (const event of body.events) yield admitEvent(resolved(event, facts.consentDefault), terms);
 }
+
+const isMask = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 0xff;
+const choiceIn = (value: unknown): Choice | null => {
+  if (!isObject(value)) return null;
+  const { set = 0, clear = 0 } = value;
+  return isMask(set) && isMask(clear) && (set & clear) === 0 ? { set, clear } : null;
+};
+
+/**
+ * A page that does not know its client's default sends what was granted and what was refused. The
+ * other bits are those of the default: of the event's own consent, and of the choice it reports.
+ */
+const resolved = (event: unknown, byDefault: number): unknown => {
+  if (!isObject(event)) return event;
+  const own = event as Record<string, unknown>;
+  const choice = choiceIn(own.consent);
+  if (choice !== null) own.consent = maskOf(choice, byDefault);
+  if (own.t !== "consent" || !isObject(own.props) || own.props.mask !== undefined) return own;
+  const reported = own.props.set === undefined && own.props.clear === undefined ? null : choiceIn(own.props);
+  if (reported !== null) own.props = { ...own.props, mask: maskOf(reported, byDefault) };
+  return own;
+};
 
 /**
  * Warnings from headers that the browser sets and a page's script cannot forge. The enrich stage

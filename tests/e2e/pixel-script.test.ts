@@ -3,7 +3,7 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { launchChromium, USER_AGENT } from "../support/chromium.ts";
-import { CLIENT, openVisit, pageErrors, snippet, type Visit } from "../support/pixel-visit.ts";
+import { CLIENT, openVisit, pageErrors, snippet, USUAL, type Visit } from "../support/pixel-visit.ts";
 
 let browser: Browser;
 let visit: Visit;
@@ -188,7 +188,7 @@ describe("privacy", () => {
 
   test("where visitors must opt in, nothing is kept on the device before they do", async () => {
     visit.page("/");
-    visit.state.config = { consent_default: 0 };
+    visit.state.config = { ...USUAL, consent_default: 0 };
     await openContext();
     await page.goto(`${visit.site}/?svc_click_id=${CLICK}`);
     expect((await visit.until("page_view")).svc_click_id).toBe(CLICK);
@@ -205,10 +205,120 @@ describe("privacy", () => {
       "_svc_sid",
     ]);
     await page.goto(visit.site);
-    expect(await visit.until("page_view", 2)).toMatchObject({ did: choice.did, consent: 0x01 });
+    expect(await visit.until("page_view", 2)).toMatchObject({ did: choice.did, consent: { set: 0x01, clear: 0 } });
     await svc("consent", 0);
     await visit.until("consent", 2);
     expect((await context.cookies()).map(({ name }) => name)).toEqual(["_svc_cid", "_svc_consent"]);
+  });
+
+  describe("a choice before the configuration is known", () => {
+    const cookie = async (): Promise<string> =>
+      (await context.cookies()).find(({ name }) => name === "_svc_consent")?.value ?? "";
+    /** A page that calls `svc` at once, as a banner does for a visitor who has chosen before. */
+    const opened = async (choice: unknown): Promise<void> => {
+      visit.page("/", `<script>svc("consent", ${JSON.stringify(choice)})</script>`);
+      await openContext();
+      await page.goto(visit.site);
+    };
+
+    test("names what it grants and what it refuses, and leaves the rest to the server", async () => {
+      visit.state.hasConfig = false;
+      await opened({ analytics: true, dsp: false });
+      const { consent, props } = await visit.until("consent");
+      expect(consent).toEqual({ set: 0x01, clear: 0x04 });
+      expect(props).toMatchObject({ set: 0x01, clear: 0x04, consent_version: 2 });
+      expect(props).not.toHaveProperty("mask");
+      expect(await cookie()).toMatch(/^2\.1\.4\.\d+$/);
+    });
+
+    test("makes a mask of the client's default as soon as that is known", async () => {
+      visit.state.config = { ...USUAL, consent_default: 0 };
+      await opened({ analytics: true });
+      await visit.until("consent");
+      await page.evaluate("new Promise((done) => svc('consent', done))");
+      await svc("event", "later", {});
+      expect((await visit.until("later")).consent).toBe(0x01);
+      await page.goto(visit.site);
+      expect(await cookie()).toMatch(/^2\.1\.0\.\d+$/);
+    });
+
+    test("that refuses one thing grants nothing else", async () => {
+      visit.state.hasConfig = false;
+      await opened({ dsp: false });
+      expect((await visit.until("consent")).props).toMatchObject({ set: 0, clear: 0x04 });
+      expect((await context.cookies()).map(({ name }) => name)).toEqual(["_svc_consent"]);
+    });
+
+    test("that travels as pictures says the same", async () => {
+      visit.pages.set("/", {
+        html:
+          `<title>/</title>${snippet(visit.pixel, "", "n0")}` +
+          '<script nonce="n0">svc("consent", {analytics: true})</script></head><body></body>',
+        headers: {
+          "Content-Security-Policy": `default-src 'none'; script-src 'nonce-n0' ${visit.pixel}; img-src ${visit.pixel}`,
+        },
+      });
+      await openContext();
+      await page.goto(visit.site);
+      const choice = await visit.until("consent");
+      expect(choice).toMatchObject({ by: "gif", consent: { set: 1, clear: 0 }, props: { set: 1, clear: 0 } });
+    });
+  });
+
+  describe("a choice that a script of before has stored", () => {
+    const stored = async (mask: number, consent_default: number): Promise<void> => {
+      visit.state.config = { ...USUAL, consent_default };
+      visit.page("/");
+      await openContext();
+      await context.addCookies([
+        { name: "_svc_consent", value: `${mask}.1700000000000`, domain: `.${visit.domain}`, path: "/" },
+        { name: "_svc_did", value: "device-of-before", domain: `.${visit.domain}`, path: "/" },
+      ]);
+      await page.goto(visit.site);
+    };
+    const asked = (): Promise<unknown> => page.evaluate("new Promise((done) => svc('consent', done))");
+
+    test("of every bit is asked again where the client does not grant them, and its device stays", async () => {
+      await stored(0xff, 0x00);
+      expect(await visit.until("consent")).toMatchObject({
+        ...{ consent: 0, did: "device-of-before" },
+        props: { mask: 0, consent_version: 2 },
+      });
+      expect(await asked()).toEqual({ chosen: false, mask: 0 });
+      await page.reload();
+      await visit.until("page_view", 2);
+      expect(await asked()).toEqual({ chosen: false, mask: 0 });
+      expect(visit.ids("consent")).toHaveLength(1);
+      await svc("consent", { analytics: true });
+      expect(await asked()).toEqual({ chosen: true, mask: 1 });
+    });
+
+    test("stands where the client grants the same by default", async () => {
+      await stored(0xfb, 0xff);
+      expect(await visit.until("page_view")).toMatchObject({ did: "device-of-before" });
+      expect(await asked()).toEqual({ chosen: true, mask: 0xfb });
+      expect(visit.of("consent")).toEqual([]);
+    });
+
+    test("stands where it can only have been said", async () => {
+      await stored(0x03, 0x00);
+      expect(await visit.until("page_view")).toMatchObject({ consent: 0x03 });
+      expect(await asked()).toEqual({ chosen: true, mask: 0x03 });
+    });
+  });
+
+  test("without a configuration nothing is observed and nothing is kept on the device", async () => {
+    visit.state.hasConfig = false;
+    visit.page("/", "<main style='height:4000px'><button>x</button></main>");
+    await openContext();
+    await page.goto(visit.site);
+    await visit.until("page_view");
+    await page.click("button");
+    await page.mouse.wheel(0, 4_000);
+    await page.waitForTimeout(6_000);
+    await leave();
+    expect(new Set(visit.arrived.map(({ t }) => t))).toEqual(new Set(["page_view"]));
+    expect(await context.cookies()).toEqual([]);
   });
 
   test("e-mail and phone leave the browser as hashes alone", async () => {
@@ -326,7 +436,7 @@ describe("a browser that refuses", () => {
     await page.goto(`${visit.site}/?svc_click_id=${CLICK}`);
     expect(await visit.until("page_view")).toMatchObject({ by: "gif", svc_click_id: CLICK, cid: `${CLIENT}` });
     await svc("event", "purchase", PURCHASE);
-    expect((await visit.until("purchase")).props).toMatchObject({ order_id: "T-1", revenue: "120.5", quantity: "1" });
+    expect((await visit.until("purchase")).props).toMatchObject({ order_id: "T-1", revenue: 120.5, quantity: 1 });
   });
 
   test("everything leaves the page as it is", async () => {
@@ -340,6 +450,49 @@ describe("a browser that refuses", () => {
     await svc("event", "purchase", PURCHASE);
     await page.waitForTimeout(2_500);
     expect(visit.arrived).toEqual([]);
+  });
+});
+
+describe("every command arrives alike, field by field,", () => {
+  const noFetch = "delete window.fetch; window.fetch = undefined;";
+  const noXhr = "window.XMLHttpRequest = undefined;";
+  const noImage = "window.Image = undefined;";
+  /** Stays until the page closes, so that all of it leaves at once. */
+  const ways = {
+    "by fetch": "",
+    "by XHR": noFetch,
+    "as pictures": noFetch + noXhr,
+    "by a beacon": noFetch + noXhr + noImage,
+  } as const;
+  const commands = `
+    svc("page", {section: "lamps", price: 12.5, isNew: true, tags: ["a", 1, null], at: {shelf: 3}});
+    svc("event", "purchase", ${JSON.stringify({ order_id: "T-1", revenue: 120.5, product_id: "sku-1", quantity: 1 })});
+    svc("event", "Añadió a favoritos", {sku: "x", count: 0, isGift: false});
+    svc("lead", {email: "ana@example.mx", product: "loan", lead_value: 300, currency: "MXN"});
+    svc("consent", {analytics: true, dsp: false});`;
+  const kinds = ["page_view", "purchase", "custom", "lead_submit", "consent"];
+  const arrivedBy = async (init: string): Promise<readonly unknown[]> => {
+    visit.reset();
+    // The same choice is made of the same knowledge.
+    visit.state.hasConfig = false;
+    visit.page("/", `<script>${commands}</script>`);
+    await openContext(init);
+    await page.goto(visit.site);
+    if (init.includes(noImage)) await leave();
+    for (const t of kinds) await visit.until(t);
+    await context.close();
+    return kinds.map((t) => {
+      const { event_id: _, ts: __, did: ___, sid, by, cookies, cid, url, ...rest } = visit.of(t)[0]!;
+      const { sent_at: ____, props, ...fields } = rest as typeof rest & { readonly sent_at?: number };
+      const { at: _____, ...said } = props;
+      return { cid: Number(cid), path: new URL(url).pathname, hasSession: sid !== "", ...fields, props: said };
+    });
+  };
+
+  test.each(Object.entries(ways))("%s", async (_, init) => {
+    const expected = await arrivedBy(ways["by fetch"]);
+    expect(await arrivedBy(init)).toEqual(expected);
+    await openContext();
   });
 });
 

@@ -4,10 +4,11 @@ import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cleanProps, cleanText } from "../../browser/data/clean.ts";
-import { chosenMask, maskInForce } from "../../browser/data/consent.ts";
+import { choiceAfter, maskInForce } from "../../browser/data/consent.ts";
 import { bytesOf, toJson } from "../../browser/data/json.ts";
 import { sha256 } from "../../browser/data/sha256.ts";
 import { identifyFor } from "../../domain/device-id.ts";
+import { fullChoice, maskOf } from "../../domain/personal/choice.ts";
 import { scrub } from "../../domain/personal/personal-data.ts";
 
 const text = fc.string({ unit: "grapheme", maxLength: 300 });
@@ -153,9 +154,31 @@ describe("consent", () => {
     [{ analytics: false, dsp: false }, 0xff, 0xfa],
     [{ replay: true }, 0, 0x10],
     [{ cross_client: true, analytics: "yes" }, 0x02, 0x0a],
-  ])("the choice %j over %i asks for %i", (choice, current, mask) => expect(chosenMask(choice, current)).toBe(mask));
+  ])("the choice %j over %i asks for %i", (choice, current, mask) => {
+    expect(maskOf(choiceAfter(choice, undefined)!, current)).toBe(mask);
+    expect(maskOf(choiceAfter(choice, fullChoice(current))!, 0)).toBe(mask);
+  });
+  test("a choice of names grants no bit that it does not name, whatever came before", () => {
+    const name = fc.constantFrom("analytics", "personalization", "dsp", "cross_client", "email", "push", "nothing");
+    const bits = { analytics: 1, personalization: 2, dsp: 4, cross_client: 8, email: 16, push: 32 } as const;
+    fc.assert(
+      fc.property(fc.array(fc.dictionary(name, fc.boolean()), { maxLength: 5 }), (choices) => {
+        let choice: ReturnType<typeof choiceAfter>;
+        const named: Record<string, boolean> = {};
+        for (const one of choices) {
+          choice = choiceAfter(one, choice) ?? choice;
+          Object.assign(named, one);
+        }
+        const granted = (Object.keys(bits) as (keyof typeof bits)[])
+          .filter((one) => named[one] === true)
+          .reduce((sum, one) => sum | bits[one], 0);
+        expect(choice === undefined ? 0 : maskOf(choice, 0)).toBe(granted);
+      }),
+    );
+  });
+
   test.each([256, -1, 1.5, "255", null, undefined, {}, { unknown: true }, []])("%j is no choice", (choice) => {
-    expect(chosenMask(choice, 0xff)).toBeUndefined();
+    expect(choiceAfter(choice, fullChoice(0xff))).toBeUndefined();
   });
   test("Global Privacy Control and Do Not Track take away what the specification says, and no more", () => {
     expect(maskInForce(0xff, { gpc: true, dnt: false })).toBe(0xfa);

@@ -25,6 +25,8 @@ export interface SitePage {
 
 const GIF = Buffer.from("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7", "base64");
 export const CLIENT = 7;
+/** What a host says of a client that has changed nothing. */
+export const USUAL: Readonly<Record<string, unknown>> = { consent_default: 0xff, auto_signals: true };
 
 /**
  * The snippet that a client pastes, for a pixel host of the test. `options` adds settings, e.g.
@@ -50,7 +52,7 @@ const eventInQuery = (query: URLSearchParams): any => {
   const event: Record<string, any> = { props: {} };
   for (const [name, value] of query)
     if (name.startsWith("p.")) event.props[name.slice(2)] = value;
-    else event[name] = value;
+    else event[name] = name === "props" || name === "consent" ? JSON.parse(value) : value;
   return event;
 };
 
@@ -66,7 +68,7 @@ export const openVisit = async () => {
   execFileSync(process.execPath, ["scripts/pixel.mjs"]);
   const pages = new Map<string, SitePage>();
   const arrived: Arrived[] = [];
-  const state = { isDown: false, status: 204, config: {} as Record<string, unknown> };
+  const state = { isDown: false, status: 204, config: USUAL, hasConfig: true };
   /**
    * Each test has its own site, so events that a page of an earlier test still sends are not
    * recorded.
@@ -83,6 +85,7 @@ export const openVisit = async () => {
       response.setHeader("Content-Type", "text/javascript");
       response.end(readFileSync(`dist/pixel${url.pathname}`));
     } else if (state.isDown) request.socket.destroy();
+    else if (url.pathname === "/config" && !state.hasConfig) response.writeHead(503).end();
     else if (url.pathname === "/config") response.writeHead(200, cors(request)).end(JSON.stringify(state.config));
     else if (url.pathname === "/e" && request.method === "POST") {
       const body = await bodyOf(request);
@@ -142,7 +145,7 @@ export const openVisit = async () => {
       number += 1;
       arrived.length = 0;
       pages.clear();
-      Object.assign(state, { isDown: false, status: 204, config: {} });
+      Object.assign(state, { isDown: false, status: 204, config: USUAL, hasConfig: true });
     },
     close: async (): Promise<void> => {
       server.closeAllConnections();

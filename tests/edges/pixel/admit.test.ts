@@ -119,6 +119,38 @@ test("a visitor who chose nothing has the default of the client, and a choice st
   expect(recordOf(envelope({ consent: 3 }), {}, { consentDefault: 0 }).consent).toBe(3);
 });
 
+describe("a choice of a page that did not know its client's default", () => {
+  const chosen = (choice: object, consentDefault: number, props: object = {}) => {
+    const event = { ...view, t: "consent", consent: choice, props: { ...choice, at: noon, ...props } };
+    return recordOf(envelope({}, event), {}, { consentDefault });
+  };
+  test.each([
+    [{ set: 0x01, clear: 0x04 }, 0xff, 0xfb],
+    [{ set: 0x01, clear: 0x04 }, 0x00, 0x01],
+    [{ set: 0, clear: 0x04 }, 0x00, 0x00],
+    [{ set: 0x80 }, 0x01, 0x81],
+    [{ clear: 0xff }, 0xff, 0x00],
+  ])("%j over the default %i is the mask %i, of the event and of what it reports", (choice, byDefault, mask) => {
+    const { consent, props } = chosen(choice, byDefault);
+    expect([consent, JSON.parse(props)]).toEqual([mask, { ...choice, at: noon, mask }]);
+  });
+
+  test("does not change a mask that the event reports itself", () =>
+    expect(JSON.parse(chosen({ set: 1 }, 0, { mask: 3 }).props).mask).toBe(3));
+
+  test.each([
+    ["more than a mask", { set: 256 }],
+    ["the same bit twice", { set: 1, clear: 1 }],
+    ["a text", { set: "1" }],
+    ["a list", []],
+  ])("is refused when it is %s", (_, consent) =>
+    expect(codeOf(envelope({}, { ...view, consent }))).toBe("bad_consent"),
+  );
+
+  test("reports nothing when its bits are not masks", () =>
+    expect(JSON.parse(chosen({}, 0, { set: "1", clear: 999 }).props)).not.toHaveProperty("mask"));
+});
+
 describe("names", () => {
   test("any printable name is a custom event of that name, beside its type or in its props", () => {
     const name = "Añadió a favoritos ❤";

@@ -245,6 +245,20 @@ describe("GET /e", () => {
     expect(host.events).toMatchObject([{ t: "purchase", order_id: "007", value_minor: 1250n, quantity: 2, sid: "s1" }]);
   });
 
+  test("has props and choice with their types when they are JSON, and a mask by hand is a number", async () => {
+    const props = { order_id: "7", revenue: 12.5, product_id: "9", quantity: 2, isGift: true, tags: ["a"] };
+    const query = new URLSearchParams({
+      ...{ t: "purchase", cid: "7", did: "visitor-1", url: "https://shop.example/" },
+      ...{ consent: JSON.stringify({ set: 1, clear: 4 }), props: JSON.stringify(props) },
+    });
+    await gif(`${query}`);
+    await gif("t=consent&cid=7&did=visitor-1&url=x&consent=0&p.mask=0");
+    const [sale, choice] = host.events;
+    expect(JSON.parse(sale!.props)).toEqual(props);
+    expect(sale).toMatchObject({ consent: 0xfb, value_minor: 1250n, quantity: 2 });
+    expect([choice!.consent, JSON.parse(choice!.props)]).toEqual([0, { mask: 0 }]);
+  });
+
   test("takes what is left out from the request: the page, the device, the click, the time", async () => {
     const cookie = `a=b; _svc_did=visitor-9; _svc_cid=${"c".repeat(44)}; ${"x=y; ".repeat(800)}`;
     await gif("t=page_view&cid=7", { referer: "https://shop.example/page", cookie });

@@ -52,9 +52,9 @@ const retried = <T>({ ports, control, isCuttable }: Turn, name: RetriedStep, ste
 
 /**
  * Runs the six steps. A step that finds its partition revoked or its memory lost leaves the batch
- * uncommitted.
+ * uncommitted; then the answer is false.
  */
-const run = async (turn: Turn): Promise<void> => {
+const run = async (turn: Turn): Promise<boolean> => {
   const startedAt = performance.now();
   const decoded = await decode(turn);
   const learn = <T>(step: () => Promise<T>): Promise<T> => retried(turn, "learn", step);
@@ -63,16 +63,20 @@ const run = async (turn: Turn): Promise<void> => {
   let folded: readonly FoldResult[] | null = null;
   for (let folds = 1; folded === null; folds++) {
     const chained = await foldChain(turn, decoded.given, takenIds);
-    if (turn.mayLookBack && chained.mark < firstOf(turn.batch)) return rereadFrom(turn, chained.mark);
+    if (turn.mayLookBack && chained.mark < firstOf(turn.batch)) {
+      rereadFrom(turn, chained.mark);
+      return false;
+    }
     const verdict = await remember(turn, chained.folded);
-    if (verdict === "left") return;
+    if (verdict === "left") return false;
     if (verdict === "remembered") folded = chained.folded;
     else if (folds === MOST_FOLDS)
       throw new Error(`${turn.chain.name}: memory moved under ${folds} folds of ${placeOf(turn)}`);
   }
-  if (!(await produce(turn, decoded, folded))) return;
-  if (!(await commit(turn))) return;
-  count(turn, decoded, folded, startedAt);
+  if (!(await produce(turn, decoded, folded))) return false;
+  if (!(await commit(turn))) return false;
+  if (turn.past === null) count(turn, decoded, folded, startedAt);
+  return true;
 };
 
 /** Step 1: decode. A crash here costs nothing, because the batch is read again. */
@@ -146,12 +150,13 @@ const produce = async (turn: Turn, { unread }: DecodedBatch, folded: readonly Fo
 
 /**
  * Step 5: commit the input offset. A crash here costs only the metrics of this batch; no data is
- * lost. Returns false if nothing was committed.
+ * lost. A rebuild is committed already. Returns false if the batch must be left.
  */
 const commit = async (turn: Turn): Promise<boolean> => {
   const { control, batch, past } = turn;
   await control.heartbeat();
-  if (past !== null || !control.isCurrent()) return false;
+  if (!control.isCurrent()) return false;
+  if (past !== null) return true;
   await retried(turn, "commit", () => control.commit(nextOf(batch)));
   hit("after-commit");
   return true;
@@ -271,20 +276,20 @@ const refusedLetter = ({ ports, batch }: Turn, refused: StageRefusal): OutputMes
  * Runs the batch. If a processor throws at a message, the messages before it are still processed
  * and committed, so that the group stops exactly at that message.
  */
-const runUpTo = async (turn: Turn): Promise<void> => {
+const runUpTo = async (turn: Turn): Promise<boolean> => {
   const { chain, ports, batch, control } = turn;
   try {
-    await run(turn);
+    return await run(turn);
   } catch (error) {
     // The partition was revoked, or the batch comes again in pieces, so the run did not stop at one
     // of its messages.
     if (!control.isCurrent() || error instanceof SlowBatch) throw error;
     const offset = error instanceof ProcessorThrew ? error.offset : firstOf(batch);
     const messages = batch.messages.filter((message) => message.offset < offset);
-    if (messages.length > 0) await run({ ...turn, batch: { ...batch, messages } });
     // The second run left the batch because memory must be rebuilt or the partition is revoked. The
     // message will be read again.
-    if (!control.isCurrent()) return;
+    if (messages.length > 0 && !(await run({ ...turn, batch: { ...batch, messages } }))) return false;
+    if (!control.isCurrent()) return false;
     await reportStop(ports, chain.name, { topic: batch.topic, partition: batch.partition, offset }, error);
     throw error;
   }
@@ -306,7 +311,8 @@ export const runner = (
     pieces(whole, control, (batch) => {
       const past = rebuilding.get(batch.partition);
       const isCuttable = batch.messages.length > 1;
-      const parts = { chain, ports, rebuilding, taken, batch, control, isCuttable };
+      const isLast = batch.messages.at(-1) === whole.messages.at(-1);
+      const parts = { chain, ports, rebuilding, taken, batch, control, isCuttable, isLast };
       const turn = { ...parts, past: null, mayLookBack: past === undefined };
       return past === undefined ? runUpTo(turn) : runRebuilding(turn, past, runUpTo);
     });

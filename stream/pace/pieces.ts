@@ -14,11 +14,16 @@ export class SlowBatch extends Error {
 
 /**
  * Runs a batch, whole or in pieces, in the order of the log. A piece that ends by a time limit is
- * tried again with half of its records, down to one; after some successes the size doubles until it
- * is that of the whole batch again. Returns early when the partition is lost, or the consumer
- * stops.
+ * tried again with its first record, and behind that with half of its records, down to one; after
+ * some successes the size doubles until it is that of the whole batch again. Returns early when a
+ * piece was left, the partition is lost, or the consumer stops.
  */
-export type Pieces = (batch: InputBatch, control: Control, run: (piece: InputBatch) => Promise<void>) => Promise<void>;
+export type Pieces = (batch: InputBatch, control: Control, run: RunPiece) => Promise<void>;
+/**
+ * Resolves to false if it has left the piece: then nothing behind it may be committed. That cannot
+ * be asked of the control, because a member that was silent is current again after a heartbeat.
+ */
+type RunPiece = (piece: InputBatch) => Promise<boolean>;
 
 /**
  * If the larger size is still too slow, its try is lost. Eight pieces before it keep the loss to a
@@ -69,9 +74,15 @@ export const openPieces = (
 
   return async (batch, control, run) => {
     const { sessionMs = Number.POSITIVE_INFINITY } = control;
+    /**
+     * The last piece was ended by a time limit. One record, whose steps have a deadline, shows
+     * whether the store answers at all: if it hangs, no halving would help.
+     */
+    let isDoubted = false;
     for (let left = batch.messages; left.length > 0; ) {
       const triedWith = divisor;
-      const most = Math.ceil(batch.messages.length / triedWith);
+      const share = Math.ceil(batch.messages.length / triedWith);
+      const most = isDoubted ? 1 : share;
       const piece = { ...batch, messages: left.slice(0, most) };
       const startedAt = now();
       /** Any rebalance takes partitions away; only a piece that went on for long is too large. */
@@ -79,22 +90,21 @@ export const openPieces = (
         if (now() - startedAt >= LONG_SHARE * sessionMs)
           halve(piece, triedWith, `the session of ${sessionMs / 1_000} s`);
       };
-      let isSlow = false;
       try {
-        await run(piece);
+        if (!(await run(piece))) return lost();
+        if (most === share) grow(startedAt);
+        left = left.slice(most);
+        isDoubted = false;
       } catch (error) {
-        isSlow = error instanceof SlowBatch;
-        if (isSlow) halve(piece, triedWith, (error as SlowBatch).message);
-        else if (!control.isCurrent()) lost();
-        if (!isSlow) throw error;
+        if (!(error instanceof SlowBatch)) {
+          if (!control.isCurrent()) lost();
+          throw error;
+        }
+        halve(piece, triedWith, error.message);
+        isDoubted = true;
         await control.heartbeat();
       }
-      if (!control.isCurrent()) return isSlow ? undefined : lost();
-      if (!isSlow) {
-        grow(startedAt);
-        left = left.slice(most);
-      }
-      if (control.isStopping?.()) return;
+      if (!control.isCurrent() || control.isStopping?.()) return;
     }
   };
 };

@@ -16,7 +16,8 @@ import { type ReadBatch, type Turn, writeSink } from "./sink-write.ts";
 interface Part {
   readonly batch: InputBatch;
   readonly control: Control;
-  readonly resolve: () => void;
+  /** False if the part was left without a commit. */
+  readonly resolve: (isCommitted: boolean) => void;
   readonly reject: (error: unknown) => void;
   /**
    * The error of the last heartbeat: this partition is lost. Its rows are written anyway, which is
@@ -42,12 +43,12 @@ const run = async (sinks: readonly AnySink[], ports: SinkPorts, joined: readonly
   const written = parts.length === 0 ? { letters: [], counts: [] } : await write(turn, parts);
   hit("after-write");
   await produce(turn, written);
-  const refused = await commit(turn, parts);
+  const { committed, refused } = await commit(turn, parts);
   hit("after-commit");
   for (const one of written.counts) ports.countWrite(one);
   for (const part of joined) {
     if (refused.has(part)) part.reject(refused.get(part));
-    else part.resolve();
+    else part.resolve(committed.has(part));
   }
 };
 
@@ -91,9 +92,14 @@ const produce = async ({ ports, heartbeat }: Turn, { letters }: WrittenBatch): P
 
 /**
  * Step 4 commits every partition at the same time, because the log can take the commits as one
- * request. A crash in between writes the uncommitted part again. Returns the errors by partition.
+ * request. A crash in between writes the uncommitted part again. Returns the errors by partition; a
+ * part that is neither committed nor refused was left.
  */
-const commit = async ({ ports }: Turn, parts: readonly Part[]): Promise<ReadonlyMap<Part, unknown>> => {
+const commit = async (
+  { ports }: Turn,
+  parts: readonly Part[],
+): Promise<{ readonly committed: ReadonlySet<Part>; readonly refused: ReadonlyMap<Part, unknown> }> => {
+  const committed = new Set<Part>();
   const refused = new Map<Part, unknown>();
   await Promise.all(
     parts.map(async (part) => {
@@ -103,10 +109,13 @@ const commit = async ({ ports }: Turn, parts: readonly Part[]): Promise<Readonly
       else if (control.isCurrent())
         await ports
           .retry("commit", () => control.commit(next), control.heartbeat)
-          .catch((error: unknown) => refused.set(part, error));
+          .then(
+            () => committed.add(part),
+            (error: unknown) => refused.set(part, error),
+          );
     }),
   );
-  return refused;
+  return { committed, refused };
 };
 
 const readAll = async (

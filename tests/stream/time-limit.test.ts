@@ -1,6 +1,6 @@
 // A time limit that passes while the own loop is blocked is none of the store.
 import { once } from "node:events";
-import { connect, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -107,6 +107,44 @@ test("a command of Redis is answered in time after a blocked loop, and given up 
     await expect(redis.set("silence", "b")).rejects.toThrow("Command timed out");
   } finally {
     redis.disconnect();
+  }
+});
+
+test("commands of Redis that were given up while it was loading are not sent later", async () => {
+  const received: string[] = [];
+  let isLoading = true;
+  // While it loads its data, the client asks again each second.
+  const loading = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.on("data", (data) => {
+      const text = String(data);
+      received.push(text);
+      const info = `loading:${isLoading ? 1 : 0}\r\nloading_eta_seconds:1\r\n`;
+      const isAsked = /\binfo\b/i.test(text);
+      socket.write(isAsked ? `$${info.length}\r\n${info}\r\n` : "+OK\r\n".repeat(text.match(/^[*]/gm)!.length));
+    });
+  }).listen(0, "127.0.0.1");
+  await once(loading, "listening");
+  const redis = openRedis(`redis://127.0.0.1:${(loading.address() as AddressInfo).port}`, 1_500);
+  try {
+    const early = redis.set("late", "a");
+    const together = redis.pipeline().set("late", "b").set("late", "c").exec();
+    await expect(early).rejects.toThrow("Command timed out");
+    expect((await together)!.map(([error]) => error?.message)).toEqual(["Command timed out", "Command timed out"]);
+    isLoading = false;
+    const piped = redis.pipeline().set("next", "d").set("next", "e").exec();
+    expect(await Promise.all([redis.set("next", "f"), piped])).toEqual([
+      "OK",
+      [
+        [null, "OK"],
+        [null, "OK"],
+      ],
+    ]);
+    const texts = received.join("");
+    expect([texts.match(/next/g)?.length, texts.match(/late/g)]).toEqual([3, null]);
+  } finally {
+    redis.disconnect();
+    loading.close();
   }
 });
 

@@ -62,8 +62,17 @@ const parsers = new Map<number, Parse>([
   [1185, each(unixMs)],
 ]);
 
-type Callback = (error: Error | null, result?: unknown) => void;
+type Callback = (error: Error | null | undefined, result?: unknown) => void;
 type Statement = pg.QueryConfig & { readonly query_timeout?: number };
+
+/** The trace of an error leads to the caller, as the client does it. */
+const tracedToCaller = (work: (answer: Callback) => void): Promise<unknown> =>
+  new Promise((resolve, reject) => {
+    work((error, result) => (error ? reject(error) : resolve(result)));
+  }).catch((error: Error) => {
+    Error.captureStackTrace(error);
+    throw error;
+  });
 
 /**
  * Makes a class of connections that are given up when they are not made within `connectMs`, or a
@@ -93,13 +102,7 @@ const limitedClient = (connectMs: number, ms: number): typeof pg.Client =>
       if (typeof given?.submit === "function") return super.query(given, values, callback);
       if (typeof values === "function") return this.#limited(given, undefined, values);
       if (callback !== undefined) return this.#limited(given, values, callback);
-      return new Promise((resolve, reject) => {
-        this.#limited(given, values, (error, result) => (error ? reject(error) : resolve(result)));
-      }).catch((error: Error) => {
-        // The trace leads to the caller then, as the client does it.
-        Error.captureStackTrace(error);
-        throw error;
-      });
+      return tracedToCaller((answer) => this.#limited(given, values, answer));
     }
 
     #limited(given: string | Statement, values: unknown[] | undefined, callback: Callback): void {
@@ -124,19 +127,42 @@ const limitedClient = (connectMs: number, ms: number): typeof pg.Client =>
     }
   };
 
-/** Limits the wait for a free connection; a new connection has a limit of its own. */
-class LimitedPool extends pg.Pool {
-  newClient(waiting: unknown): void {
-    const options = this.options as { connectionTimeoutMillis?: number };
-    const waitMs = options.connectionTimeoutMillis!;
-    options.connectionTimeoutMillis = 0;
-    try {
-      (pg.Pool.prototype as unknown as LimitedPool).newClient.call(this, waiting);
-    } finally {
-      options.connectionTimeoutMillis = waitMs;
-    }
-  }
+/** A caller that waits for a connection. One that has timed out is passed over by the pool. */
+interface Waiter {
+  readonly callback: unknown;
+  timedOut?: boolean;
 }
+
+/**
+ * Makes a class of pools in which a caller waits for a connection at most `ms`, by turns of the
+ * loop. The pool's own timer goes by the clock, and until the connection is made.
+ */
+const limitedPool = (ms: number): typeof pg.Pool =>
+  class extends pg.Pool {
+    override connect(callback?: any): any {
+      if (callback === undefined) return tracedToCaller((answer) => this.connect(answer));
+      let timer: NodeJS.Timeout | undefined;
+      let isOver = false;
+      const answer = (...given: any[]): void => {
+        isOver = true;
+        clearTimeout(timer);
+        callback(...given);
+      };
+      super.connect(answer);
+      const queue = (this as unknown as { readonly _pendingQueue: Waiter[] })._pendingQueue;
+      const waiting = queue.at(-1);
+      // Otherwise a connection is made for it, which has a limit of its own.
+      if (waiting?.callback !== answer) return;
+      timer = timeLimit(ms, () => {
+        if (isOver) return;
+        const at = queue.indexOf(waiting);
+        if (at >= 0) queue.splice(at, 1);
+        // If its connection is just being made, the next caller gets it.
+        waiting.timedOut = true;
+        callback(new Error("timeout exceeded when trying to connect"));
+      }).unref();
+    }
+  };
 
 /**
  * Opens at most `max` connections, when they are needed. TLS comes from the URL
@@ -154,11 +180,12 @@ export const openPool = (
   } = {},
 ): pg.Pool => {
   const timeoutMs = options.timeoutMs ?? 5_000;
-  const pool = new LimitedPool({
+  const Pool = limitedPool(timeoutMs);
+  const pool = new Pool({
     connectionString: url,
     max: options.max ?? 4,
     application_name: options.name ?? "tributary",
-    connectionTimeoutMillis: timeoutMs,
+    connectionTimeoutMillis: 0,
     statement_timeout: timeoutMs,
     Client: limitedClient(timeoutMs, timeoutMs + 1_000),
     keepAlive: true,

@@ -65,6 +65,37 @@ test("a connection that was made while the loop was blocked counts, and a silent
   silent.close();
 });
 
+test("a caller that waits for a connection is given up in time, but not because the loop was blocked", async () => {
+  const two = openPool(database.adminUrl, { timeoutMs: 500, max: 2 });
+  await two.query("select 1");
+  // One takes the idle connection; the other waits for it, and then for a new one.
+  const both = Promise.all([two.query("select 1 as one"), two.query("select 2 as one")]);
+  const blocking = setInterval(() => block(300), 1);
+  const answers = await both.finally(() => clearInterval(blocking));
+  expect(answers.map(({ rows }) => rows[0].one)).toEqual([1, 2]);
+  await two.end();
+
+  const one = openPool(database.adminUrl, { timeoutMs: 500, max: 1 });
+  const held = await one.connect();
+  const waits = one.query("select 3 as three");
+  const freed = held.query("select pg_sleep(0.2)").then(() => held.release());
+  await blockSoon(1_000);
+  await freed;
+  expect((await waits).rows[0].three).toBe(3);
+
+  const again = await one.connect();
+  const began = performance.now();
+  await expect(one.query("select 4")).rejects.toThrow("timeout exceeded when trying to connect");
+  await expect(one.connect()).rejects.toThrow("timeout exceeded when trying to connect");
+  expect(performance.now() - began).toBeGreaterThan(900);
+  expect(performance.now() - began).toBeLessThan(3_000);
+  expect(one.waitingCount).toBe(0);
+  again.release();
+  expect((await one.query("select 5 as five")).rows[0].five).toBe(5);
+  expect([one.totalCount, one.idleCount]).toEqual([1, 1]);
+  await one.end();
+});
+
 test("a server that is late is given up, and what waited behind it is not sent later", async () => {
   await pool.query("create table if not exists late (n int)");
   await expect(pool.query(limited("select pg_sleep(2)", 300))).rejects.toThrow("Query read timeout");

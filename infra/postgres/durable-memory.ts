@@ -110,3 +110,15 @@ export const postgresMemory = (pool: Pool): Memory => ({
     }
   },
 });
+
+/**
+ * For each partition of a topic, the offset up to which a stage remembers it; partitions that it
+ * never remembered are left out.
+ */
+export const durableMarks = async (pool: Pool, stage: string, topic: string): Promise<ReadonlyMap<number, number>> => {
+  const { rows } = await pool.query<{ partition: number; offset: string }>(
+    `select partition, "offset" from memory_mark where stage = $1 and topic = $2`,
+    [stage, topic],
+  );
+  return new Map(rows.map(({ partition, offset }) => [partition, Number(offset)]));
+};

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
 import { migrate } from "../../infra/clickhouse/migrate.ts";
+import type { OlderRecords } from "../../modules/running/repair/lost-data.ts";
 import { openProbes } from "../../modules/running/repair/probes.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
@@ -19,31 +20,56 @@ afterAll(async () => {
   await Promise.all([root.close(), clickhouse.close()]);
 });
 
+type Read = () => Promise<readonly OlderRecords[]>;
 /** What the probe says while `read` records of the log are stored; null: all is well. */
-const said = (read: () => Promise<number>): Promise<string | null> => {
+const said = (read: Read, alerted: string | null = null): Promise<string | null> => {
   const nothing = null as never;
   const { analytics_store: look } = openProbes({
     ...{ instance: "one", topicPrefix: "", clickhouse, redis: nothing, objects: nothing, pool: nothing },
     ...{ syncLag: nothing, eventLog: nothing, eventProcessing: nothing, readIntoClickhouse: read },
   });
-  return look(null).then(
+  return look(alerted).then(
     () => null,
     (error: Error) => error.message,
   );
 };
+/** A log that holds 700 records, of which 600 were appended more than a day ago. */
+const log: Read = async () => [
+  { ageSec: 0, records: 700 },
+  { ageSec: 3_600, records: 690 },
+  { ageSec: 86_400, records: 600 },
+];
+const empty: Read = async () => [{ ageSec: 0, records: 0 }];
+const away: Read = () => Promise.reject(new Error("the log is away"));
+
+/** Stores `count` events that happened `hours` ago. */
+const store = (count: number, hours: number) =>
+  clickhouse.command({
+    query:
+      "insert into events (client_id, event_id, ts, version, did) " +
+      `select 1, generateUUIDv4(), now64(3) - interval ${hours} hour, 1, 'd' from numbers(${count})`,
+  });
 
 test("lost tables and lost rows are named with their cure; a new or filled installation is well", async () => {
-  expect(await said(async () => 7)).toMatch(/^its tables are gone: npx tributary migrate apply .* rewind analytics /);
+  expect(await said(log)).toMatch(/^its tables are gone: npx tributary migrate apply .* rewind analytics /);
   await migrate(clickhouse);
-  expect(await said(async () => 0)).toBeNull();
-  expect(await said(() => Promise.reject(new Error("the log is away")))).toBeNull();
-  expect(await said(async () => 7)).toMatch(
-    /^it is empty, though 7 records .* rewind analytics --to earliest fills it/,
+  expect(await said(empty)).toBeNull();
+  expect(await said(away)).toBeNull();
+  expect(await said(log)).toMatch(
+    /^its rows are gone: it has 0, though 700 records .* rewind analytics --to earliest fills it/,
   );
-  await clickhouse.command({
-    query:
-      "insert into events (client_id, event_id, ts, version, did) values " +
-      "(1, '00000000-0000-8000-8000-000000000001', now64(3), 1, 'd')",
-  });
-  expect(await said(async () => 7)).toBeNull();
+});
+
+test("rows that came since do not hide those that are lost", async () => {
+  await store(100, 0);
+  const gone = await said(log);
+  expect(gone).toMatch(/^its rows are gone: it has 0 from more than 1 h ago, though 690 records of then/);
+  await store(100, 2);
+  expect(await said(log)).toContain("it has 0 from more than 24 h ago, though 600 records of then");
+  // While the log is away nothing is known, so the incident neither ends nor begins.
+  expect(await said(away, gone)).toBe(gone);
+  expect(await said(away)).toBeNull();
+  // Copies and rewinds append an event again: a row for ten records is enough.
+  await store(60, 25);
+  expect(await said(log)).toBeNull();
 });

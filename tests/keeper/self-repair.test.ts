@@ -24,6 +24,7 @@ const watched = (name: "relational_store" | "cache_store" = "relational_store") 
   const world = {
     now: T0,
     isWell: true,
+    error: "gone",
     isPostgresAway: false,
     isMailAway: false,
     holder: "me",
@@ -44,7 +45,7 @@ const watched = (name: "relational_store" | "cache_store" = "relational_store") 
     name,
     look: async () => {
       world.now += 60_000;
-      if (!world.isWell) throw new Error("gone");
+      if (!world.isWell) throw new Error(world.error);
     },
     restart: () =>
       name === "cache_store"
@@ -114,6 +115,16 @@ test("a keeper that has never held a store does nothing while Postgres is away",
   Object.assign(world, { isPostgresAway: true, isWell: false });
   for (let n = 0; n < 4; n += 1) await expect(probe()).rejects.toThrow("Postgres is away");
   expect(world.reported).toEqual([]);
+});
+
+test.each([
+  "its tables are gone: npx tributary migrate apply",
+  "its rows are gone: it has 0, though 7 records of the log were stored in it",
+])("a store that has lost its data is not restarted, since that brings none back: %s", async (error) => {
+  const { world, probe } = watched("cache_store");
+  Object.assign(world, { isWell: false, error });
+  for (let n = 0; n < 4; n += 1) await probe();
+  expect([world.restarts, world.row.state, world.reported]).toEqual([0, "down", ["down critical"]]);
 });
 
 test("a store whose lease went to another is left alone, whatever was about to be done", async () => {

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { hostsOf, type RecordedHosting } from "../../modules/log/groups/hosts.ts";
 import { openProbes, SYNC_LAG_LIMIT_SEC } from "../../modules/running/repair/probes.ts";
-import { syncLagOf } from "../../modules/running/repair/sync-lag.ts";
+import { readIntoClickhouse, syncLagOf } from "../../modules/running/repair/sync-lag.ts";
 import { pipeline } from "../../topology.ts";
 import { noon } from "../support/builders.ts";
 
@@ -56,4 +56,14 @@ test("while the log is away an alert about late sales is neither raised nor take
   await expect(away(late as string)).rejects.toThrow("1801 s late");
   await expect(away("connection refused")).resolves.toBeUndefined();
   await expect(probe(async () => 0)(late as string)).resolves.toBeUndefined();
+});
+
+test("what ClickHouse must have is counted by how long ago it was appended, up to what was read", async () => {
+  const hosts = hostsOf(pipeline, [fused], () => true);
+  const read = await readIntoClickhouse(broker({ "tributary.analytics": 60 }), hosts, () => noon);
+  expect(read.slice(0, 3)).toEqual([
+    { ageSec: 0, records: 60 },
+    { ageSec: 3_600, records: 40 },
+    { ageSec: 86_400, records: 0 },
+  ]);
 });

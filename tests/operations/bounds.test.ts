@@ -113,7 +113,7 @@ const lasting: Readonly<Record<string, string>> = {
   "modules/log/replays/replay-writes.ts underWay": "30,000 messages under way",
   "modules/money/decisions/creditable.ts known": "the partners and campaigns of one request, 1,000",
   "modules/running/repair/self-repair.ts #pending": "MOST_PENDING alerts, the oldest left out first",
-  "modules/running/repair/standing-groups.ts waiting": "partitions of the groups that are hosted",
+  "modules/running/repair/standing-groups.ts last": "the stages of the topology",
   "processors/admit/shape.ts kinds": "10,000 keys of at most 64 characters, then emptied",
   "processors/enrich/facts.ts known": "100 clients, each with a memo of 10,000 identifiers",
   "sinks/archive/container.ts blocks": "the compressed blocks of one file, closed at 32 MiB before compression",

@@ -5,7 +5,9 @@ import type { Pool } from "pg";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import { type Admin, type Kafka, lastingAdmin } from "../../../infra/kafka/kafka.ts";
 import { openObjects } from "../../../infra/objects/open.ts";
+import { durableMarks } from "../../../infra/postgres/durable-memory.ts";
 import { openPool } from "../../../infra/postgres/sql.ts";
+import { marksOf } from "../../../infra/redis/forget.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
@@ -24,7 +26,11 @@ import { releaseProbes, saveProbe, takeProbe } from "../../../modules/running/re
 import { openProbes } from "../../../modules/running/repair/probes.ts";
 import { restartOf } from "../../../modules/running/repair/restarts.ts";
 import { type Repair, selfRepair } from "../../../modules/running/repair/self-repair.ts";
-import { openStandingGroups, standingPorts } from "../../../modules/running/repair/standing-groups.ts";
+import {
+  openStandingGroups,
+  type StandingSources,
+  standingPorts,
+} from "../../../modules/running/repair/standing-groups.ts";
 import { readIntoClickhouse, syncLagOf } from "../../../modules/running/repair/sync-lag.ts";
 import { pipeline } from "../../../topology.ts";
 import type { Config } from "../config.ts";
@@ -78,7 +84,9 @@ export const openRepairs = (ports: RepairPorts) => {
   const looks = openProbes({
     ...{ instance, topicPrefix, ...stores },
     ...{ syncLag: lag.ask, readIntoClickhouse: lag.readIntoClickhouse, eventLog: logProbe.look },
-    eventProcessing: openStandingGroups(standingPorts(pool, positions.ask)),
+    eventProcessing: openStandingGroups(
+      standingPorts({ pool, ask: positions.ask, marks: marksIn(stores, topicPrefix) }),
+    ),
   });
   const book = bookIn(pool, instance, mailer !== undefined);
   const schedules = probeNames.map((probe) =>
@@ -159,6 +167,15 @@ const openStores = ({ config, log }: RepairPorts) => {
   redis.on("error", (error) => log.debug("redis.error", { error }));
   return { pool, clickhouse, redis, objects: openObjects(config.OBJECT_STORE_URL) };
 };
+
+/** How far stages remember, which moves while a memory is rebuilt. */
+const marksIn = (
+  { redis, pool }: Pick<ReturnType<typeof openStores>, "redis" | "pool">,
+  topicPrefix: string,
+): StandingSources["marks"] => ({
+  fast: (stage, topic) => marksOf(redis, `${topicPrefix}memory`, stage, topic),
+  durable: (stage, topic) => durableMarks(pool, stage, topic),
+});
 
 /**
  * Reports through the platform API if there is one, otherwise delivers alerts from this process.

@@ -7,8 +7,9 @@ import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Objects } from "../../../infra/objects/objects.ts";
 import { pingPostgres } from "../../../infra/postgres/ping.ts";
 import { within } from "../../../infra/runtime/timing/time-limit.ts";
+import { LATE } from "./findings.ts";
 import type { ProbeName } from "./incident.ts";
-import { checkFilled, orTablesGone } from "./lost-data.ts";
+import { checkFilled, type OlderRecords, orTablesGone } from "./lost-data.ts";
 
 /**
  * Rejects with one sentence when the store does not do its work. `alerted` is the error of the open
@@ -28,8 +29,8 @@ export interface ProbePorts {
    * while the log is unreachable.
    */
   readonly syncLag: () => Promise<number>;
-  /** How many records that the log still holds were read into ClickHouse. */
-  readonly readIntoClickhouse: () => Promise<number>;
+  /** How many records that the log still holds were read into ClickHouse, by how old they are. */
+  readonly readIntoClickhouse: () => Promise<readonly OlderRecords[]>;
   /** Sends a record through the log and back (log-probe.ts). */
   readonly eventLog: () => Promise<void>;
   /** Finds groups that do not move (standing-groups.ts). */
@@ -39,9 +40,6 @@ export interface ProbePorts {
 
 /** A lag above half an hour raises an alert (docs/design/contracts.md, "Probes"). */
 export const SYNC_LAG_LIMIT_SEC = 1_800;
-
-/** The prefix of an alert about the lag. */
-const LATE = "sales reach Postgres";
 
 const same = (found: unknown, written: string): void => {
   if (found !== written) throw new Error("what was written was not read back");
@@ -59,7 +57,7 @@ export const openProbes = ({
   eventProcessing,
   topicPrefix,
 }: ProbePorts): Readonly<Record<ProbeName, Look>> => ({
-  analytics_store: async () => {
+  analytics_store: async (alerted) => {
     const value = randomUUID();
     await orTablesGone(
       clickhouse.insert({
@@ -75,7 +73,7 @@ export const openProbes = ({
       format: "JSONEachRow",
     });
     same((await answer.json<{ value: string }>())[0]?.value, value);
-    await orTablesGone(checkFilled(clickhouse, readIntoClickhouse));
+    await orTablesGone(checkFilled(clickhouse, readIntoClickhouse, alerted));
   },
   cache_store: async () => {
     const [key, value] = [`${topicPrefix}probe:${instance}`, randomUUID()];

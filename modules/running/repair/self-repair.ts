@@ -5,6 +5,7 @@ import type { Log } from "../../../infra/runtime/log.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Alert } from "../../base/alerts/alert.ts";
+import { isCuredByRestart } from "./findings.ts";
 import { INTERVAL_MS, type Probe, type ProbeName, RECHECK_MS, type Step, step } from "./incident.ts";
 import type { ProbeRow } from "./probe-states.ts";
 import { answerOf, type Look } from "./probes.ts";
@@ -77,8 +78,8 @@ class StoreWatch {
     const { look, restart } = this.#repair;
     const before = await this.#take();
     if (before === undefined) return "busy";
-    const restarting = restart();
     const error = await answerOf(look, this.#probeMs, alertedOf(before));
+    const restarting = isCuredByRestart(error) ? restart() : undefined;
     const first = step(before, { error, at: this.#clock() }, restarting !== undefined);
     // The restart has not been used yet: the next keeper finds the same state and restarts the
     // store.

@@ -6,6 +6,7 @@ import { productSales } from "../../../sinks/product-sales/table.ts";
 import { sinkInto } from "../../../stream/topology.ts";
 import { pipeline } from "../../../topology.ts";
 import type { Hosts } from "../../log/groups/hosts.ts";
+import { AGES, type OlderRecords } from "./lost-data.ts";
 
 /** The sink of sales; reports count its rows. */
 const sales = sinkInto(pipeline, productSales);
@@ -45,12 +46,23 @@ export const syncLagOf = async (admin: LogPositions, hosts: Hosts, now: () => nu
   return oldest;
 };
 
-/** How many records that the log still holds were read into ClickHouse. */
+/** How many records that the log still holds were read into ClickHouse, by how old they are. */
 export const readIntoClickhouse = async (
-  admin: Pick<Admin, "watermarks" | "committed">,
+  admin: LogPositions,
   hosts: Hosts,
-): Promise<number> => {
+  now: () => number = Date.now,
+): Promise<readonly OlderRecords[]> => {
   const { group, topic } = hosts(analytics);
   const [marks, committed] = await Promise.all([admin.watermarks(topic), admin.committed(group, topic)]);
-  return marks.reduce((sum, { partition, low }) => sum + Math.max(0, (committed.get(partition) ?? low) - low), 0);
+  const at = now();
+  return Promise.all(
+    AGES.map(async (ageSec) => {
+      const ends = ageSec === 0 ? null : await admin.offsetsAt(topic, Math.round(at - ageSec * 1_000));
+      const records = marks.map(({ partition, low }) => {
+        const read = committed.get(partition) ?? low;
+        return Math.max(0, Math.min(read, ends?.get(partition) ?? read) - low);
+      });
+      return { ageSec, records: records.reduce((sum, count) => sum + count, 0) };
+    }),
+  );
 };

@@ -47,7 +47,7 @@ export const openStores = async (config: Config, log: Log, scope: Scope) => {
     closing(openRateLimit(config.REDIS_URL, { limit: USUAL, windowMs: 60_000 }, log)),
   );
   const mailer = await scope.open("mail", () => {
-    const value = openMailer(config.SMTP_URL);
+    const value = openMailer(config.SMTP_URL, config.DOCS_URL);
     return { value, stop: () => value?.close() };
   });
   const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));

@@ -154,12 +154,21 @@ export const variables = {
     "Identity provider of user tokens, https off this machine; with it the embedded one is not started.",
   ),
   PORTAL_URL: variable(
+    publicOrigin.refine(
+      (origin) => origin === undefined || isPrivate(origin),
+      "must be https: what reads answers in its place could read them all",
+    ),
+    "Where the portal is, e.g. https://portal.example.com: its pages alone may read the API from another origin, and " +
+      "mails link to it; without it an invitation has its bare code.",
+  ),
+  DOCS_URL: variable(
     z
       .url({ protocol: /^https?$/ })
-      .refine(isPrivate, "must be https: what reads answers in its place could read them all")
-      .transform((url) => new URL(url).origin)
+      .refine(isBare, "must be an address alone: without a password, ? and #")
+      .transform((address) => address.replace(/\/+$/, ""))
       .optional(),
-    "Where the portal is: its pages alone may read the API from another origin, and mails link to it.",
+    "Where people read docs/ of this release, e.g. https://wiki.example.com/tributary for its /docs/operate.md; " +
+      "mails of alerts link there, and without it they name the file.",
   ),
   TRACKING_URL: variable(
     publicOrigin,
@@ -259,7 +268,7 @@ export const variablesOf = {
     ...serverVariables,
     ...logVariables,
     ...storeVariables,
-    ...(["OIDC_ISSUER", "SMTP_URL", "PORTAL_URL"] as const),
+    ...(["OIDC_ISSUER", "SMTP_URL", "PORTAL_URL", "DOCS_URL"] as const),
     ...(["TRACKING_URL", "PIXEL_URL", "INGEST_URL", "UPLOAD_URL"] as const),
   ],
   keeper: [
@@ -268,6 +277,7 @@ export const variablesOf = {
     ...logVariables,
     ...storeVariables,
     "SMTP_URL",
+    "DOCS_URL",
     "RESTART_COMMAND",
     "TRIBUTARY_HOME",
   ],

@@ -1,9 +1,19 @@
 // Waiting mails: each is sent once for its occasion and recipient, whichever process sends it, and
 // is retried until a day has passed.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { mails } from "../../apps/api/mails.ts";
+import { keyringOf } from "../../infra/runtime/keyring.ts";
+import { newInvitationToken } from "../../modules/access/invitations/invitation-token.ts";
 import { withUsers } from "../../modules/access/users/users.ts";
 import { writeMail } from "../../modules/base/mails/mail-text.ts";
-import { forgetMails, type Mail, queueMail, sendNextMail } from "../../modules/base/mails/mails.ts";
+import {
+  forgetMails,
+  type Mail,
+  type MailFacts,
+  queueMail,
+  sendNextMail,
+  type Template,
+} from "../../modules/base/mails/mails.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;
@@ -166,3 +176,63 @@ test("the end of a backfill says what was met, what money moves or would move, a
   expect(spanish.subject).toBe("Aplicación retroactiva de April: terminada");
   expect(spanish.text).toContain("pues moverlos movería dinero: 4.\nMeses cerrados de socios afectados: 1.");
 });
+
+/** What the facts of each mail must have, so that it has its address if it has one. */
+const factsOf = (invitation_id: number): Readonly<Record<Template, MailFacts>> => ({
+  invitation_partner: { invitation_id },
+  invitation_client: { invitation_id },
+  invitation_accepted: {},
+  secret_regenerated: {},
+  upload_token_rotated: {},
+  campaign_launched: { link: "/c/abc" },
+  plan_approved: { month: "2026-01-01" },
+  plan_approved_managers: { month: "2026-01-01" },
+  plan_reopened: { month: "2026-01-01" },
+  plan_reopened_managers: { month: "2026-01-01" },
+  backfill_completed: {},
+  backfill_recalculated: {},
+  intake_quota: {},
+});
+const ofLinks: Readonly<Partial<Record<Template, RegExp>>> = {
+  invitation_partner: /https:\/\/portal\.example\/invitation#trb_invitation_[\w-]{43}/g,
+  invitation_client: /https:\/\/portal\.example\/invitation#trb_invitation_[\w-]{43}/g,
+  campaign_launched: /https:\/\/go\.example\/c\/abc/g,
+};
+
+test.each(["es", "en"] as const)(
+  "every link of a mail in %s has a public address, and no other does",
+  async (locale) => {
+    const keyring = keyringOf("pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA");
+    const { seed, sha256 } = newInvitationToken(keyring);
+    const { rows } = await database.adminPool.query(
+      `insert into invitations (kind, email, client_id, locale, seed, sha256, invited_by, expires_at)
+     values ('client', $1, 1, $1, $2, $3, 'ana', clock_timestamp() + interval '1 day') returning invitation_id`,
+      [locale, seed, sha256],
+    );
+    const facts = Object.entries(factsOf(rows[0].invitation_id)) as [Template, MailFacts][];
+    await queue(
+      ...facts.map(([template, of]) => ({
+        ...mail,
+        happening: template,
+        template,
+        locale,
+        facts: { ...mail.facts, ...of },
+      })),
+    );
+    const written = new Map<string, string>();
+    const sending = mails({
+      ...{ pool: pool(), keyring, portal: "https://portal.example", hosts: { tracking: "https://go.example" } },
+      mailer: {
+        post: async ({ messageId, text, html }) => void written.set(/^<(\w+)/.exec(messageId)![1]!, `${text}${html}`),
+      },
+    });
+    await sending.work(() => false);
+    expect([...written.keys()].sort()).toEqual(facts.map(([template]) => template).sort());
+    for (const [template, text] of written) {
+      const links = ofLinks[template as Template];
+      // Once as text and once as HTML.
+      if (links !== undefined) expect(text.match(links), template).toHaveLength(2);
+      expect(text.replace(links ?? /^$/, ""), template).not.toMatch(/:\/\/|\/c\/|trb_/);
+    }
+  },
+);

@@ -7,6 +7,7 @@ import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openRepairs } from "../../apps/keeper/schedules/repairs.ts";
 import { openKafka } from "../../infra/kafka/kafka.ts";
+import { readMail } from "../../infra/mail/read-mail.ts";
 import { openPool, sql, transaction } from "../../infra/postgres/sql.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
@@ -23,6 +24,7 @@ import { sharedStack } from "../support/shared-stack.ts";
 // In the product these are minutes. A probe that hangs for this long has failed, so the machine
 // must not be too busy.
 const TIMING = { intervalMs: 500, recheckMs: 1_500, probeMs: 4_000 };
+const DOCS = "https://wiki.example/tributary";
 const { env } = sharedStack();
 const folder = mkdtempSync(join(tmpdir(), "tributary-repair-"));
 const objects = join(folder, "objects");
@@ -35,7 +37,7 @@ let running: RunningApi;
 const stops: (() => unknown)[] = [];
 
 beforeAll(async () => {
-  running = await startApi(env);
+  running = await startApi({ ...env, DOCS_URL: DOCS });
   // Keepers of other suites were killed, and their leases would have to run out first.
   await transaction(
     pool,
@@ -73,7 +75,7 @@ const keeper = (
         REDIS_URL: REDIS_URL!,
       },
       ...{ OBJECT_STORE_URL: pathToFileURL(objects).href, SMTP_URL: running.smtpUrl, RESTART_COMMAND: undefined },
-      ...{ TRIBUTARY_HOME: TRIBUTARY_HOME! },
+      ...{ DOCS_URL: DOCS, TRIBUTARY_HOME: TRIBUTARY_HOME! },
       ...change,
     },
     apiUrl: change.apiUrl ?? running.url,
@@ -191,6 +193,7 @@ test("a log that hangs is restarted once; the alarm is in the mailbox, and statu
   const mails = () => running.mails().filter((mail) => /^Message-ID:\s+<inc_event_log_/im.test(mail));
   await until("the alarm is in the mailbox", 60_000, async () => expect(mails()).toHaveLength(1));
   expect(mails()[0]).toMatch(/^Subject: \[Tributary\] event_log is down/m);
+  expect(readMail(mails()[0]!).text).toContain(`Then read: ${DOCS}/docs/runbooks/broker-lost.md`);
   await until("the log is healthy again", 120_000, async () => expect((await known()).state).toBe("healthy"));
   const to = Date.now();
   const restarted = (await control.status()).find(({ name }) => name === "kafka")!;
@@ -239,6 +242,8 @@ test(
       expect((await alertsSince(from)).every(({ mailed_at }) => mailed_at !== null)).toBe(true),
     );
     const sent = await proven([{ service: store, from, to }]);
+    const down = running.mails().find((mail) => /^Message-ID:\s+<inc_object_store_\S+\.down\./im.test(mail));
+    expect(readMail(down!).text).toContain(`Then read: ${DOCS}/docs/archive.md`);
     expect(sent.map(({ status, severity }) => `${status} ${severity}`).sort()).toEqual([
       "down critical",
       "recovered normal",

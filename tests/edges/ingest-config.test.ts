@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { readConfig as readApiConfig } from "../../apps/api/config.ts";
 import { readConfig } from "../../apps/ingest/config.ts";
+import { readConfig as readKeeperConfig } from "../../apps/keeper/config.ts";
 import { readEnvironment, type Variable } from "../../infra/runtime/environment.ts";
 
 const good = {
@@ -118,6 +119,20 @@ test("a public address is an origin, and a wrong one is refused by its name", ()
   expect(api("https://px.example/")()).toMatchObject({ PIXEL_URL: "https://px.example" });
   expect(api("http://127.0.0.1:8085")()).toMatchObject({ PIXEL_URL: "http://127.0.0.1:8085" });
   expect(api("")().PIXEL_URL).toBeUndefined();
+});
+
+test("what mails link to is an address: the portal an origin, the pages any place below one", () => {
+  const api = (given: object) => () => readApiConfig({ ...good, ...given });
+  for (const refused of ["https://portal.example/app", "portal.example", "ftp://portal.example"])
+    expect(api({ PORTAL_URL: refused }), refused).toThrow("PORTAL_URL: must be an origin without a path or query");
+  expect(api({ PORTAL_URL: "http://portal.example" })).toThrow("PORTAL_URL: must be https");
+  expect(api({ PORTAL_URL: "https://portal.example/" })()).toMatchObject({ PORTAL_URL: "https://portal.example" });
+  for (const refused of ["docs", "/srv/docs", "file:///srv", "https://u:p@wiki.example", "https://wiki.example/?page="])
+    expect(api({ DOCS_URL: refused }), refused).toThrow("DOCS_URL: ");
+  const docs = api({ DOCS_URL: "https://wiki.example/tributary/" });
+  expect(docs()).toMatchObject({ DOCS_URL: "https://wiki.example/tributary" });
+  const ofKeeper = { ...good, DOCS_URL: "wiki.example" };
+  expect(() => readKeeperConfig(ofKeeper)).toThrow("DOCS_URL: ");
 });
 
 test("each default of .env.example is one that its variable takes, as text", () => {

@@ -18,6 +18,7 @@ const body = {
   reason: "no answer within 10 s",
   timestamp: "2026-11-21T12:00:00.000Z",
 };
+const DOCS = "https://wiki.example/tributary";
 const alertOf = (given: object) => {
   const read = readAlert(given);
   if ("wrong" in read) throw new Error(JSON.stringify(read.wrong));
@@ -110,6 +111,19 @@ test("a mail about a store of ours says what stands still and what to type, and 
   }
   // A component of another system has any name.
   expect(mailOf({ ...alertOf(body), service: "constructor", incident_id: "inc_1" }).text).not.toContain("Effect");
+});
+
+test("a mail about a store of ours links to its pages where people can read them", () => {
+  for (const service of [...probeNames, "ingest"])
+    expect(mailOf({ ...alertOf(body), service, incident_id: "inc_1" }, DOCS).text.split("\n")).toContain(
+      `Then read: ${DOCS}/${guideOf(service)!.page}`,
+    );
+  const reason =
+    "its rows are gone (docs/runbooks/clickhouse-lost.md#its-data-are-gone); see https://a.example/docs/b.md";
+  const { text } = mailOf({ ...alertOf({ ...body, reason }), incident_id: "inc_1" }, DOCS);
+  expect(text).toContain(
+    `(${DOCS}/docs/runbooks/clickhouse-lost.md#its-data-are-gone); see https://a.example/docs/b.md`,
+  );
 });
 
 test("a mail server without an address to write to is refused at the start", () => {

@@ -37,6 +37,7 @@ const every: Variables = {
   RESTART_COMMAND: "restart {service}",
   OIDC_ISSUER: "http://127.0.0.1:9100",
   PORTAL_URL: "http://127.0.0.1:9200",
+  DOCS_URL: "https://docs.example/tributary",
   TRACKING_URL: "https://go.example",
   PIXEL_URL: "https://px.example",
   INGEST_URL: "https://in.example",
@@ -77,6 +78,7 @@ test("what only some apps read is with those alone", () => {
   const holders = (variable: string) => apps.filter((app) => given(app).includes(variable)).map(({ name }) => name);
   expect(holders("POSTGRES_ADMIN_URL")).toEqual([]);
   expect(holders("SMTP_URL")).toEqual(["api", "keeper"]);
+  expect(holders("DOCS_URL")).toEqual(["api", "keeper"]);
   expect(holders("RESTART_COMMAND")).toEqual(["keeper"]);
   const ofStores = ["ingest", "ingest-standby", "worker-chain", "worker-money", "api", "keeper"];
   for (const variable of ["REDIS_URL", "CLICKHOUSE_URL"]) expect(holders(variable), variable).toEqual(ofStores);

@@ -47,6 +47,7 @@ export interface RepairPorts {
     | "REDIS_URL"
     | "OBJECT_STORE_URL"
     | "SMTP_URL"
+    | "DOCS_URL"
     | "RESTART_COMMAND"
     | "TRIBUTARY_HOME"
   >;
@@ -74,7 +75,7 @@ export const openRepairs = (ports: RepairPorts) => {
   const { config, log } = ports;
   const stores = openStores(ports);
   const { pool } = stores;
-  const mailer = openMailer(config.SMTP_URL);
+  const mailer = openMailer(config.SMTP_URL, config.DOCS_URL);
   const stack = config.TRIBUTARY_HOME === undefined ? undefined : localStack(config.TRIBUTARY_HOME);
   const { report, ensureToken } = openReporting(ports, pool, mailer, stack);
   const lag = openSyncLag(ports, pool);

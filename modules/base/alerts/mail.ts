@@ -26,9 +26,10 @@ const STEP_MS = 5_000;
 
 /**
  * The URL has the form `smtp(s)://user:password@host:port/?from=...&to=a@x,b@y`. Returns undefined
- * without a URL; alerts are then only stored. Throws Error when `to` names no address.
+ * without a URL; alerts are then only stored. Throws Error when `to` names no address. `docs` is
+ * the address below which people read docs/.
  */
-export const openMailer = (url: string | undefined): Mailer | undefined => {
+export const openMailer = (url: string | undefined, docs?: string): Mailer | undefined => {
   if (url === undefined) return undefined;
   const { from, to, server } = partsOf(url);
   const transport = nodemailer.createTransport({
@@ -40,7 +41,7 @@ export const openMailer = (url: string | undefined): Mailer | undefined => {
     disableUrlAccess: true,
   });
   return {
-    send: async (alert) => void (await transport.sendMail({ from, to, ...mailOf(alert) })),
+    send: async (alert) => void (await transport.sendMail({ from, to, ...mailOf(alert, docs) })),
     // As an object, the address cannot contain a list or group that adds recipients.
     post: async (mail) => void (await transport.sendMail({ from, ...mail, to: { name: "", address: mail.to } })),
     close: () => transport.close(),
@@ -67,8 +68,17 @@ const partsOf = (url: string) => {
   };
 };
 
-/** Builds subject, text and id of the mail. Line breaks in texts from outside reach no header. */
-export const mailOf = ({ service, status, reason, duration, timestamp, incident_id, severity }: Alert) => {
+/** A page of docs/ that a text names by its file, and not within an address. */
+const PAGE = /(?<![\w/.:-])docs\/[\w/-]+\.md(?:#[\w-]+)?/g;
+
+/**
+ * Builds subject, text and id of the mail. Line breaks in texts from outside reach no header. Pages
+ * are links if people can read them anywhere.
+ */
+export const mailOf = (
+  { service, status, reason, duration, timestamp, incident_id, severity }: Alert,
+  docs?: string,
+) => {
   const mark = severity === "critical" ? "CRITICAL: " : "";
   const what = status === "down" ? "is down" : `has recovered${duration === undefined ? "" : ` after ${duration}`}`;
   const guide = status === "down" ? guideOf(service) : undefined;
@@ -87,7 +97,7 @@ export const mailOf = ({ service, status, reason, duration, timestamp, incident_
   ];
   return {
     subject: oneLine(`[Tributary] ${mark}${service} ${what}`).slice(0, 200),
-    text: lines.join("\n"),
+    text: docs === undefined ? lines.join("\n") : lines.join("\n").replace(PAGE, (page) => `${docs}/${page}`),
     // A mail that is sent again after a crash keeps its id, so that mail systems recognise it.
     messageId: `<${oneLine(`${incident_id}.${status}.${severity}`).replace(/[^A-Za-z0-9._-]/g, "-")}@tributary.alerts>`,
   };

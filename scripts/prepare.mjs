@@ -25,24 +25,36 @@ const at = (...parts) => join(root, ...parts);
 const OLDEST_NODE = [20, 19];
 const OLDEST_JAVA = 17;
 
-function checkNode() {
+function nodeProblem() {
   const [major, minor] = process.versions.node.split(".").map(Number);
-  if (major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1]))
-    throw new Unprepared(
-      `Node ${process.versions.node} is too old: install Node ${OLDEST_NODE.join(".")} or newer (https://nodejs.org).`,
-    );
+  const isOld = major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1]);
+  const cure = `install Node ${OLDEST_NODE.join(".")} or newer (https://nodejs.org)`;
+  return isOld ? [`Node ${process.versions.node} is too old: ${cure}.`] : [];
 }
 
 /** Only the embedded Kafka needs Java and Maven. */
-function checkJava() {
+function javaProblem() {
   const java = process.env.JAVA_HOME ? join(process.env.JAVA_HOME, "bin", "java") : "java";
   const cure =
     `install a JDK ${OLDEST_JAVA} or newer (apt install openjdk-17-jdk-headless, brew install ` +
     "openjdk@17), or set KAFKA_BROKERS to a running Kafka";
   const found = spawnSync(java, ["-version"], { encoding: "utf8" });
-  if (found.error || found.status !== 0) throw new Unprepared(`Java was not found: ${cure}.`);
+  if (found.error || found.status !== 0) return [`Java was not found: ${cure}.`];
   const [, version] = /version "(?:1\.)?(\d+)/.exec(`${found.stderr}${found.stdout}`) ?? [];
-  if (Number(version) < OLDEST_JAVA) throw new Unprepared(`Java ${version} is too old: ${cure}.`);
+  return Number(version) < OLDEST_JAVA ? [`Java ${version} is too old: ${cure}.`] : [];
+}
+
+const maven = process.platform === "win32" ? "mvn.cmd" : "mvn";
+function mavenProblem() {
+  if (spawnSync(maven, ["-v"], { encoding: "utf8" }).status === 0) return [];
+  const cure =
+    "install it (apt install maven, brew install maven), or set KAFKA_BROKERS and REDIS_URL to running servers";
+  return [`Maven was not found: ${cure}.`];
+}
+
+/** All of them at once, each with its cure. */
+function refuse(problems) {
+  if (problems.length > 0) throw new Unprepared(problems.join("\n"));
 }
 
 const hashOf = (...files) =>
@@ -165,33 +177,33 @@ function linkProgram() {
   }
 }
 
+const jarsFolder = () => at(".tributary", "jars");
+const pom = () => at("infra", "embedded", "services", "pom.xml");
+const valkey = () => at("infra", "embedded", "services", "valkey.txt");
+const jarsHash = () => hashOf(pom(), valkey());
+function hasJars() {
+  const folder = jarsFolder();
+  const list = read(join(folder, "complete.json"));
+  const sizeOf = (name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size;
+  return (
+    read(join(folder, "pom.sha256")) === jarsHash() &&
+    list !== undefined &&
+    Object.entries(JSON.parse(list)).every(([name, bytes]) => sizeOf(name) === bytes)
+  );
+}
+
 /**
  * Downloads the jars into a folder beside the final one and renames it, so that an interrupted
  * download never looks complete.
  */
 export function fetchJars(say = () => undefined) {
-  const folder = at(".tributary", "jars");
-  const pom = at("infra", "embedded", "services", "pom.xml");
-  const valkey = at("infra", "embedded", "services", "valkey.txt");
-  const wanted = hashOf(pom, valkey);
+  const folder = jarsFolder();
   const digests = at("infra", "embedded", "services", "jars.sha512");
-  const list = read(join(folder, "complete.json"));
-  const sizeOf = (name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size;
-  if (
-    read(join(folder, "pom.sha256")) === wanted &&
-    list &&
-    Object.entries(JSON.parse(list)).every(([name, bytes]) => sizeOf(name) === bytes)
-  ) {
+  if (hasJars()) {
     if (read(join(folder, "verified.sha256")) !== hashOf(digests)) verifyJars(folder, digests);
     return;
   }
-  checkJava();
-  const maven = process.platform === "win32" ? "mvn.cmd" : "mvn";
-  if (spawnSync(maven, ["-v"], { encoding: "utf8" }).status !== 0)
-    throw new Unprepared(
-      "Maven was not found: install it (apt install maven, brew install maven), or set KAFKA_BROKERS " +
-        "and REDIS_URL to running servers.",
-    );
+  refuse([...javaProblem(), ...mavenProblem()]);
   say("Fetching Kafka and Redis (55 MB, once) ...");
   const fresh = `${folder}.${process.pid}.new`;
   rmSync(fresh, { recursive: true, force: true });
@@ -200,15 +212,15 @@ export function fetchJars(say = () => undefined) {
       "-q",
       "-B",
       "-f",
-      pom,
+      pom(),
       "dependency:copy-dependencies",
       `-DoutputDirectory=${fresh}`,
     ]);
     verifyJars(fresh, digests);
-    fetchValkey(valkey, fresh);
+    fetchValkey(valkey(), fresh);
     const sizes = Object.fromEntries(readdirSync(fresh).map((name) => [name, statSync(join(fresh, name)).size]));
     writeFileSync(join(fresh, "complete.json"), JSON.stringify(sizes));
-    writeFileSync(join(fresh, "pom.sha256"), wanted);
+    writeFileSync(join(fresh, "pom.sha256"), jarsHash());
     rmSync(folder, { recursive: true, force: true });
     renameSync(fresh, folder);
   } finally {
@@ -267,11 +279,10 @@ function fetchValkey(requirements, folder) {
  */
 export function prepare({ quiet = false, withStack = true, withTests = true } = {}) {
   const say = quiet ? () => undefined : (line) => console.error(line);
-  checkNode();
   const needsKafka = withStack && !process.env.KAFKA_BROKERS;
-  // Before the long work: a missing Java is reported now, not after the download of
-  // everything else.
-  if (needsKafka) checkJava();
+  // Before the long work: what is missing is reported now, not after the download of everything
+  // else.
+  refuse([...nodeProblem(), ...(needsKafka ? javaProblem() : []), ...(needsKafka && !hasJars() ? mavenProblem() : [])]);
   once(
     at(".tributary", "preparing.lock"),
     () => hasPackages() && isCompiled(withTests ? SOURCES : PRODUCT),

@@ -51,6 +51,10 @@ const ownVariables = ({ module }: App, given: Variables): Variables => {
   );
 };
 
+/** The compiled file of an app. */
+export const moduleOf = ({ module }: App, { home }: Pick<Place, "home">): string => join(home.root, "dist", module);
+export const missingModule = (file: string): string => `${file} is missing; compile first: npm run build.`;
+
 /**
  * How the supervisor runs an app; `ports` has one port under its name and one under its name with
  * `-ops`.
@@ -63,7 +67,7 @@ export function chargeOfApp(
   config: StackConfig,
 ): Charge {
   const { home } = place;
-  const file = join(home.root, "dist", app.module);
+  const file = moduleOf(app, place);
   const appEnv = {
     PORT: String(ports[app.name]),
     OPS_PORT: String(ports[`${app.name}-ops`]),
@@ -80,7 +84,7 @@ export function chargeOfApp(
     }),
     healthy: () => answersHttp(`${appUrls(ports, app, config).ops_url}${app.ready ?? "/readyz"}`),
     prepare: async () => {
-      if (!existsSync(file)) throw new Error(`${file} is missing; compile first: npm run build.`);
+      if (!existsSync(file)) throw new Error(missingModule(file));
       // Another program there would answer for the app before the app has found its port taken.
       for (const port of [ports[app.name]!, ports[`${app.name}-ops`]!])
         if (!(await isFree(port)))

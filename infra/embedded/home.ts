@@ -55,7 +55,14 @@ export function repositoryRoot(): string {
 export function openHome(folder?: string): Home {
   const root = repositoryRoot();
   const at = resolve(folder ?? join(root, ".tributary"));
-  mkdirSync(join(at, "logs"), { recursive: true });
+  try {
+    mkdirSync(join(at, "logs"), { recursive: true });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Error(`${at} cannot be made (${code}); set TRIBUTARY_HOME to a folder that this user can write.`, {
+      cause: error,
+    });
+  }
   return { root, folder: at, jars: join(root, ".tributary", "jars"), path: (...parts) => join(at, ...parts) };
 }
 

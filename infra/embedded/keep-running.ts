@@ -3,6 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isAlive } from "../runtime/lock.ts";
 import { until } from "../runtime/timing/wait-until.ts";
 import { type Child, endProcess, isPaused, processorSecondsOf, signal, spawnChild } from "./child.ts";
 import type { Roster } from "./roster.ts";
@@ -85,7 +86,8 @@ class Keeper implements KeptProcess {
   readonly pid = (): number | undefined => (this.#isWell ? this.#child?.pid : undefined);
   readonly signal = (by: NodeJS.Signals): boolean => this.#child !== undefined && signal(this.#child, by);
   readonly state = (): ReturnType<KeptProcess["state"]> => {
-    if (!this.#isWell || this.#child === undefined) return "starting";
+    // A process that has just died is not known to have ended yet.
+    if (!this.#isWell || this.#child === undefined || !isAlive(this.#child)) return "starting";
     return isPaused(this.#child.pid) ? "paused" : "running";
   };
   readonly restart = (withinMs?: number): Promise<void> => {

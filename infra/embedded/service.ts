@@ -58,6 +58,16 @@ export interface Service {
    * what is missing and how to repair it.
    */
   readonly install: (place: Place) => Promise<void>;
+  /**
+   * What keeps it from starting on this machine, each with its cure. It changes nothing, and is
+   * asked before anything is started.
+   */
+  readonly faults?: (place: Place) => readonly string[];
+  /**
+   * The version of a server whose data an older one cannot read; undefined while it is not
+   * installed.
+   */
+  readonly version?: (place: Place) => string | undefined;
   /** Makes or repairs the data folder; nothing of this service runs meanwhile. */
   readonly prepare: (place: Place) => Promise<void>;
   readonly command: (place: Place) => Command;

@@ -5,6 +5,9 @@ import { type App, chargeOfApp } from "./app.ts";
 import { stackConfig } from "./config.ts";
 import { type Door, openDoor } from "./control-door.ts";
 import { type Crew, openCrew } from "./crew.ts";
+import { keepVersions } from "./faults/data-versions.ts";
+import { homeFaults } from "./faults/machine-faults.ts";
+import { refuseStart, startFaults } from "./faults/start-faults.ts";
 import { emptyHome, lockHome, openHome } from "./home.ts";
 import { STOP_MS } from "./keep-running.ts";
 import { choosePorts } from "./ports.ts";
@@ -52,14 +55,15 @@ const SERVICE_READY_MS = 60_000;
 const RESTART_STOP_MS = 10_000;
 
 /**
- * Starts services, then steps, then apps, and resolves when all are ready. If anything fails,
- * everything that was started is stopped again. @throws Error in one sentence that names the cure
- * if there is one.
+ * Starts services, then steps, then apps, and resolves when all are ready. What keeps it from
+ * starting is named before the first process is; if anything fails later, everything that was
+ * started is stopped again. @throws Error that names the cure if there is one.
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const config = options.config ?? stackConfig();
   const home = openHome(options.home ?? config.TRIBUTARY_HOME);
   const tell = options.onEvent ?? (() => undefined);
+  refuseStart(homeFaults(home));
   const release = lockHome(home);
   // A process that ends without stopping its stack (a crash, a second Ctrl-C) must not leave a
   // gigabyte of servers behind.
@@ -78,7 +82,12 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     if (options.fresh === true) emptyHome(home);
     rmSync(home.path("run.json"), { force: true });
     const layout = await layOut(options, config, home, tell);
-    return await raise(layout, roster, unlock).finally(layout.releasePorts);
+    try {
+      refuseStart(await startFaults(layout));
+      return await raise(layout, roster, unlock);
+    } finally {
+      layout.releasePorts();
+    }
   } catch (error) {
     rmSync(home.path("run.json"), { force: true });
     unlock();
@@ -102,10 +111,15 @@ async function raise(layout: Layout, roster: Roster, unlock: () => void): Promis
   try {
     door = await openCrewDoor(crew);
     file.opened(door);
-    await startServices(layout, crew.add);
+    await startServices(layout, crew);
+    keepVersions(layout);
     file.publish();
     for (const step of options.steps ?? []) await runStep(step, layout, file.addDemo);
-    await settled((options.apps ?? []).map((app) => startApp(app, layout, crew, file)));
+    await together(
+      (options.apps ?? []).map((app) => startApp(app, layout, crew, file)),
+      crew,
+    );
+    await untilAllRun(crew);
   } catch (error) {
     file.remove();
     await door?.close();
@@ -115,7 +129,7 @@ async function raise(layout: Layout, roster: Roster, unlock: () => void): Promis
     throw error;
   }
   file.ready();
-  tell({ kind: "stack.ready", text: "The stack is ready." });
+  tell({ kind: "stack.ready", text: readyText(crew) });
   return {
     get run() {
       return file.run();
@@ -169,16 +183,14 @@ const startApp = async (app: App, layout: Layout, crew: Crew, file: { readonly a
  * Services start together, each as soon as the services that it needs are ready; the first failure
  * is reported.
  */
-async function startServices({ own, place, config }: Layout, add: Crew["add"]): Promise<void> {
+async function startServices({ own, place, config }: Layout, crew: Crew): Promise<void> {
   const ready = new Map<ServiceName, Promise<void>>();
-  // One after the other, because two of them would otherwise fetch the same jars.
-  for (const service of own) await service.install(place);
   for (const service of own)
     ready.set(
       service.name,
       (async () => {
         await Promise.all(service.after.map((name) => ready.get(name)));
-        await add({
+        await crew.add({
           name: service.name,
           log: place.home.path("logs", `${service.name}.log`),
           command: () => service.command(place),
@@ -197,15 +209,43 @@ async function startServices({ own, place, config }: Layout, add: Crew["add"]): 
         });
       })(),
     );
-  await settled([...ready.values()]);
+  await together([...ready.values()], crew);
 }
 
 /**
- * Waits for all and not for the first: everything that is still starting must be known before it is
- * stopped again.
+ * Waits for all. The first failure ends the others, which may have minutes before them, and is
+ * reported when none of them starts any more.
  */
-async function settled(starts: readonly Promise<void>[]): Promise<void> {
-  const results = await Promise.allSettled(starts);
-  const failure = results.find((result) => result.status === "rejected");
-  if (failure !== undefined) throw failure.reason;
+async function together(starts: readonly Promise<void>[], crew: Crew): Promise<void> {
+  try {
+    await Promise.all(starts);
+  } catch (error) {
+    await crew.stopAll().catch(() => undefined);
+    await Promise.allSettled(starts);
+    throw error;
+  }
 }
+
+/** A process that ends more often during a start would do so again. */
+const MOST_ROUNDS = 3;
+
+/**
+ * A process that ended while the others were started, or hangs, is started again, as long as that
+ * works on. @throws Error with its last words if it does not come back.
+ */
+async function untilAllRun(crew: Crew): Promise<void> {
+  for (let round = 0; ; round += 1) {
+    const gone = crew.status().filter(({ state }) => state === "starting" || state === "paused");
+    const names = gone.map(({ name }) => name);
+    if (names.length === 0) return;
+    if (round === MOST_ROUNDS) throw new Error(`${names.join(", ")} ended again and again while the rest was started.`);
+    await Promise.all(names.map((name) => crew.find(name)?.restart() ?? crew.startAgain(name)));
+  }
+}
+
+const readyText = (crew: Crew): string => {
+  const stopped = crew.status().flatMap(({ name, state }) => (state === "running" ? [] : name));
+  return stopped.length === 0
+    ? "The stack is ready."
+    : `Not all of the stack runs: ${stopped.join(", ")} was stopped meanwhile.`;
+};

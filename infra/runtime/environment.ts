@@ -69,6 +69,9 @@ const isBare = (address: string): boolean => {
   const { username, password, search, hash } = new URL(address);
   return `${username}${password}${search}${hash}` === "";
 };
+/** True for an address of a mail server that says who gets the alerts. */
+const hasRecipient = (address: string): boolean =>
+  !URL.canParse(address) || /[^\s,]/.test(new URL(address).searchParams.get("to") ?? "");
 /** The API of Mercado Pago itself. */
 export const MERCADOPAGO = "https://api.mercadopago.com";
 /** True for an origin: a path that people are shown is put behind it. */
@@ -132,7 +135,10 @@ export const variables = {
     "needed",
   ),
   SMTP_URL: variable(
-    z.url().optional(),
+    z
+      .url({ protocol: /^smtps?$/ })
+      .refine(hasRecipient, "must be smtp(s)://user:password@host:port/?from=...&to=a@x,b@y")
+      .optional(),
     "Mail server of alerts: smtp(s)://user:password@host:port/?from=...&to=a@x,b@y; without it alerts are only kept.",
   ),
   MERCADOPAGO_URL: variable(
@@ -293,16 +299,7 @@ export type Environment<Names extends Variable> = {
   readonly [Name in Names]: z.output<(typeof variables)[Name]["schema"]>;
 };
 
-/**
- * Reads the named variables, and the files that hold credentials; an empty one counts as missing.
- * Throws one Error that names every variable that is missing or wrong. Values are never shown,
- * because some are secrets.
- */
-export const readEnvironment = <Names extends Variable>(
-  app: string,
-  names: readonly Names[],
-  given: Readonly<Record<string, string | undefined>>,
-): Environment<Names> => {
+const parsedEnvironment = (names: readonly Variable[], given: Readonly<Record<string, string | undefined>>) => {
   const { env, problems: ofFiles } = withFiles(given, names);
   const shape = Object.fromEntries(names.map((name) => [name, variables[name].schema]));
   const parsed = z.object(shape).safeParse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== "")));
@@ -313,11 +310,33 @@ export const readEnvironment = <Names extends Variable>(
     ? []
     : parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}${fileOf(path.join("."))}`);
   const problems = [...ofFiles, ...ofValues];
-  if (names.includes("TLS_CERT_FILE" as Names) && has("TLS_CERT_FILE") !== has("TLS_KEY_FILE"))
+  if (names.includes("TLS_CERT_FILE") && has("TLS_CERT_FILE") !== has("TLS_KEY_FILE"))
     problems.push("TLS_CERT_FILE and TLS_KEY_FILE: must be given together");
+  return { problems, data: parsed.data };
+};
+
+/**
+ * Names every one of the variables that is missing or wrong, a line each. Values are never shown,
+ * because some are secrets.
+ */
+export const environmentProblems = (
+  names: readonly Variable[],
+  given: Readonly<Record<string, string | undefined>>,
+): readonly string[] => parsedEnvironment(names, given).problems;
+
+/**
+ * Reads the named variables, and the files that hold credentials; an empty one counts as missing.
+ * Throws one Error that names every variable that is missing or wrong.
+ */
+export const readEnvironment = <Names extends Variable>(
+  app: string,
+  names: readonly Names[],
+  given: Readonly<Record<string, string | undefined>>,
+): Environment<Names> => {
+  const { problems, data } = parsedEnvironment(names, given);
   if (problems.length > 0)
     throw new Error(
       `the configuration of ${app} is not usable:\n${problems.map((problem) => `  ${problem}`).join("\n")}`,
     );
-  return Object.freeze(parsed.data) as unknown as Environment<Names>;
+  return Object.freeze(data) as unknown as Environment<Names>;
 };

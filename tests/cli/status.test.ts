@@ -56,6 +56,15 @@ test("a process that died is not well either", () => {
   expect(lastOf(known)).toBe("not well: api (gone)");
 });
 
+test.each(["starting", "stopped"] as const)("a process that is %s is not well, though it has no number", (state) => {
+  const known = {
+    ...well,
+    run: { ...well.run, services: { kafka: { brokers: "127.0.0.1:9092", pid: null } } as never },
+    processes: [{ name: "kafka", pid: null, state }],
+  };
+  expect(lastOf(known)).toBe(`not well: kafka (${state})`);
+});
+
 test("an address is printed by itself, and a process without one is answered with those that have it", () => {
   const apps = {
     ingest: { url: "http://127.0.0.1:1", ops_url: "http://127.0.0.1:2", pid: 1 },

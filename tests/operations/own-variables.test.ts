@@ -32,7 +32,7 @@ const every: Variables = {
   POSTGRES_ADMIN_URL: "postgres://owner:secret@127.0.0.1:5432/tributary",
   CLICKHOUSE_URL: "http://app:secret@127.0.0.1:8123/tributary",
   OBJECT_STORE_URL: "s3://key:secret@127.0.0.1/bucket",
-  SMTP_URL: "smtp://user:secret@127.0.0.1",
+  SMTP_URL: "smtp://user:secret@127.0.0.1/?to=a@x.example",
   MERCADOPAGO_URL: "http://127.0.0.1:9999",
   RESTART_COMMAND: "restart {service}",
   OIDC_ISSUER: "http://127.0.0.1:9100",

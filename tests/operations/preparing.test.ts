@@ -94,3 +94,23 @@ test("a changed test makes no command compile, a changed source of the product d
     expect(isFresh()).toEqual(expected);
   }
 });
+
+test("every program that is missing is named at once, before anything is fetched", () => {
+  const clone = join(folder, "bare");
+  for (const name of ["prepare.mjs", "once.mjs", "unprepared.mjs"])
+    cpSync(new URL(`../../scripts/${name}`, import.meta.url), join(clone, "scripts", name));
+  for (const name of ["pom.xml", "valkey.txt"]) {
+    const path = `infra/embedded/services/${name}`;
+    cpSync(new URL(`../../${path}`, import.meta.url), join(clone, path));
+  }
+  const prepared = spawnSync(process.execPath, [join(clone, "scripts/prepare.mjs")], {
+    env: { PATH: join(folder, "nothing") },
+    encoding: "utf8",
+  });
+  expect(prepared.status).toBe(1);
+  expect(prepared.stderr.split("\n")).toEqual([
+    expect.stringMatching(/^Java was not found: install a JDK 17 or newer/),
+    expect.stringMatching(/^Maven was not found: install it/),
+    "",
+  ]);
+});

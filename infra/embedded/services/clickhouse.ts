@@ -28,6 +28,7 @@ export const clickhouse: Service = {
       );
     }
   },
+  version: () => (createRequire(import.meta.url)("chdb/package.json") as { version: string }).version,
   prepare: async ({ home }) => {
     mkdirSync(home.path("clickhouse"), { recursive: true, mode: 0o700 });
     // Former releases left it readable.

@@ -1,7 +1,18 @@
 // Kafka 4.1 from the jars that Maven fetched: one process that is broker and controller, or a
 // cluster of them.
 import { execFile } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { connect } from "node:net";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
@@ -11,6 +22,17 @@ import { fetchJars } from "./jars.ts";
 // Any fixed value works: it keeps a broker from reading the data of another cluster, and there is
 // one cluster for each folder.
 const CLUSTER_ID = "dHJpYnV0YXJ5LXN0YWNrMQ";
+
+/** True if the program that starts it can be run. */
+const hasJava = ({ machine: { path, javaHome } }: Place): boolean =>
+  (javaHome === undefined ? path.split(delimiter) : [join(javaHome, "bin")]).some((folder) => {
+    try {
+      accessSync(join(folder, process.platform === "win32" ? "java.exe" : "java"), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
 
 const java = ({ machine }: Place): string =>
   machine.javaHome === undefined ? "java" : join(machine.javaHome, "bin", "java");
@@ -164,6 +186,20 @@ async function format(member: Member): Promise<void> {
   renameSync(place.home.path(name, "fresh"), place.home.path(name, "data"));
 }
 
+/** Data that this broker must not touch; undefined: it may begin with them, or there are none. */
+const dataFault = ({ place, name, all }: Member): string | undefined => {
+  const data = place.home.path(name, "data");
+  if (!existsSync(data)) return undefined;
+  if (!existsSync(join(data, "meta.properties")))
+    return `${data} holds no complete Kafka data; remove that folder to start with an empty log.`;
+  const of = (key: string): string | undefined =>
+    new RegExp(`^${key}=(.*)$`, "m").exec(readFileSync(join(data, "meta.properties"), "utf8"))?.[1]?.trim();
+  const [cluster, node] = [of("cluster.id"), of("node.id")];
+  return cluster === CLUSTER_ID && node === String(all.indexOf(name) + 1)
+    ? undefined
+    : `${data} is of another log (cluster ${cluster}, broker ${node}); move it away to start with an empty one.`;
+};
+
 /**
  * Asks for the API versions, which a broker answers once it serves requests. The request is 4
  * numbers and an empty name, so no client is needed.
@@ -196,16 +232,25 @@ const broker = (name: BrokerName, all: readonly BrokerName[]): Service => {
     after: isFirst ? all.slice(1) : [],
     ports: [name, controllerOf(name)],
     install: ({ home }) => fetchJars(home),
+    faults: (place) => {
+      const fault = dataFault({ place, name, all });
+      const cure = "install a JDK 17 or newer (apt install openjdk-17-jdk-headless, brew install openjdk@17)";
+      return [
+        ...(hasJava(place) ? [] : [`Java was not found: ${cure}, or set KAFKA_BROKERS to a running Kafka.`]),
+        ...(fault === undefined ? [] : [fault]),
+      ];
+    },
+    version: ({ home }) =>
+      existsSync(home.jars)
+        ? readdirSync(home.jars).flatMap((file) => /^kafka_[\d.]+-([\d.]+)\.jar$/.exec(file)?.[1] ?? [])[0]
+        : undefined,
     prepare: async (place) => {
       // The records hold what people sent. An older home has this folder with the rights of all.
       mkdirSync(place.home.path(name), { recursive: true, mode: 0o700 });
       chmodSync(place.home.path(name), 0o700);
-      const data = place.home.path(name, "data");
-      if (!existsSync(join(data, "meta.properties"))) {
-        if (existsSync(data))
-          throw new Error(`${data} holds no complete Kafka data; remove that folder to start with an empty log.`);
-        await format({ place, name, all });
-      }
+      const fault = dataFault({ place, name, all });
+      if (fault !== undefined) throw new Error(fault);
+      if (!existsSync(place.home.path(name, "data"))) await format({ place, name, all });
       propertiesFile({ place, name, all }, "data");
     },
     command: (place) => ({

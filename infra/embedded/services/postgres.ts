@@ -180,18 +180,31 @@ async function makeLogins(client: pg.Client, passwords: Place["secrets"]["postgr
   }
 }
 
+const isInitialised = (data: string): boolean => existsSync(join(data, "PG_VERSION"));
+
 /**
- * True for a data folder whose initdb was completed; data of an older server are refused rather
- * than damaged.
+ * Data that this server must not touch: of an older release, incomplete, or of another user.
+ * Undefined: it may begin with them, or there are none.
  */
-function isInitialised(data: string): boolean {
-  if (!existsSync(join(data, "PG_VERSION"))) return false;
-  const major = readFileSync(join(data, "PG_VERSION"), "utf8").trim();
-  if (major !== "18")
-    throw new Error(
-      `${data} was written by Postgres ${major}, and this is 18; move it away to start afresh, or set POSTGRES_URL.`,
-    );
-  return true;
+function dataFault(place: Place): string | undefined {
+  const data = dataFolder(place);
+  const inside = place.home.path("postgres");
+  if (data !== inside && !isLink(inside, data)) {
+    // Without the link the folder was emptied: data outside belong to the previous stack.
+    const isOthers = existsSync(inside) && !lstatSync(inside).isSymbolicLink();
+    return isOthers
+      ? `${inside} was written by another user; start as that user, or set TRIBUTARY_HOME to another folder.`
+      : undefined;
+  }
+  if (isInitialised(data)) {
+    const major = readFileSync(join(data, "PG_VERSION"), "utf8").trim();
+    return major === "18"
+      ? undefined
+      : `${data} was written by Postgres ${major}, and this is 18; move it away to start afresh, or set POSTGRES_URL.`;
+  }
+  return existsSync(data) && readdirSync(data).length > 0
+    ? `${data} holds no complete Postgres data; remove that folder to start with an empty database.`
+    : undefined;
 }
 
 export const postgres: Service = {
@@ -209,26 +222,22 @@ export const postgres: Service = {
     cpSync(join(packed, "native"), draft, { recursive: true, verbatimSymlinks: true });
     renameSync(draft, copy);
   },
+  faults: (place) => [dataFault(place) ?? []].flat(),
   prepare: async (place) => {
+    const fault = dataFault(place);
+    if (fault !== undefined) throw new Error(fault);
     const data = dataFolder(place);
     const inside = place.home.path("postgres");
     if (data !== inside) {
       openOutside(place.home.folder);
-      // Without the link the folder was emptied: data outside belong to the previous stack, with
-      // other passwords.
       if (!isLink(inside, data)) {
-        if (existsSync(inside) && !lstatSync(inside).isSymbolicLink())
-          throw new Error(
-            `${inside} was written by another user; start as that user, or set TRIBUTARY_HOME to another folder.`,
-          );
+        // They have other passwords.
         rmSync(data, { recursive: true, force: true });
         rmSync(inside, { force: true });
         symlinkSync(data, inside);
       }
     }
     if (!isInitialised(data)) {
-      if (existsSync(data) && readdirSync(data).length > 0)
-        throw new Error(`${data} holds no complete Postgres data; remove that folder to start with an empty database.`);
       rmSync(data, { recursive: true, force: true });
       await initialise(place, data);
     }

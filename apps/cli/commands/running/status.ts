@@ -80,9 +80,13 @@ const probeLines = (probes: readonly ProbeRow[] | null, now: UnixMs): readonly s
   return stale.length > 0 ? stale : [`keeper: all ${probes.length} probes are healthy, the oldest ${oldest} s ago`];
 };
 
-/** `paused` means held by SIGSTOP: the process is alive, and does not answer. */
+/**
+ * `paused` means held by SIGSTOP: the process is alive, and does not answer. One that is started
+ * again has no number yet, like a server outside.
+ */
 const stateOf = ({ processes }: StatusParts, name: string, pid: number | null | undefined): string => {
-  if (processes?.some((one) => one.name === name && one.state === "paused")) return "paused";
+  const state = processes?.find((one) => one.name === name)?.state ?? "running";
+  if (state !== "running") return state;
   return isAlive(pid) ? "runs" : pid ? "gone" : "outside";
 };
 
@@ -97,7 +101,9 @@ const troubles = (
   now: UnixMs,
 ): readonly string[] => [
   ...(known.processes === null ? ["the starter"] : []),
-  ...states.flatMap(([name, state]) => (["gone", "paused"].includes(state) ? `${name} (${state})` : [])),
+  ...states.flatMap(([name, state]) =>
+    ["gone", "paused", "starting", "stopped"].includes(state) ? `${name} (${state})` : [],
+  ),
   ...(known.probes ?? []).flatMap(({ name, state }) => (state === "healthy" ? [] : `${name} (${state})`)),
   ...(known.probes === null ? ["Postgres"] : []),
   ...(probeLines(known.probes, now)[0]!.includes("no keeper works") ? ["the keeper"] : []),

@@ -36,18 +36,20 @@ const said = (read: Read, alerted: string | null = null): Promise<string | null>
 /** A log that holds 700 records, of which 600 were appended more than a day ago. */
 const log: Read = async () => [
   { ageSec: 0, records: 700 },
+  { ageSec: 600, records: 695 },
   { ageSec: 3_600, records: 690 },
   { ageSec: 86_400, records: 600 },
 ];
 const empty: Read = async () => [{ ageSec: 0, records: 0 }];
 const away: Read = () => Promise.reject(new Error("the log is away"));
 
-/** Stores `count` events that happened `hours` ago. */
-const store = (count: number, hours: number) =>
+/** Stores events that were received `hours` ago, of a sender whose clock is ahead by minutes. */
+const store = (count: number, hours: number, ahead = 0) =>
   clickhouse.command({
     query:
-      "insert into events (client_id, event_id, ts, version, did) " +
-      `select 1, generateUUIDv4(), now64(3) - interval ${hours} hour, 1, 'd' from numbers(${count})`,
+      "insert into events (client_id, event_id, ts, received_at, version, did) " +
+      `select 1, generateUUIDv4(), now64(3) - interval ${hours * 60 - ahead} minute as then, ` +
+      `then - interval ${ahead} minute, 1, 'd' from numbers(${count})`,
   });
 
 test("lost tables and lost rows are named with their cure; a new or filled installation is well", async () => {
@@ -61,7 +63,10 @@ test("lost tables and lost rows are named with their cure; a new or filled insta
 });
 
 test("rows that came since do not hide those that are lost", async () => {
-  await store(100, 0);
+  await store(1, 0);
+  const few: Read = async () => [0, 600].map((ageSec) => ({ ageSec, records: 9 }));
+  expect(await said(few)).toMatch(/^its rows are gone: it has 0 from more than 10 min ago, though 9 records of then/);
+  await store(100, 0.5);
   const gone = await said(log);
   expect(gone).toMatch(/^its rows are gone: it has 0 from more than 1 h ago, though 690 records of then/);
   await store(100, 2);
@@ -70,6 +75,6 @@ test("rows that came since do not hide those that are lost", async () => {
   expect(await said(away, gone)).toBe(gone);
   expect(await said(away)).toBeNull();
   // Copies and rewinds append an event again: a row for ten records is enough.
-  await store(60, 25);
+  await store(60, 25, 120);
   expect(await said(log)).toBeNull();
 });

@@ -21,12 +21,13 @@ export interface OlderRecords {
   readonly records: number;
 }
 
+const MINUTE = 60;
 const HOUR = 3_600;
 /**
  * Rows that came since the loss are younger than one of these ages; the log keeps records for
  * thirty days. 0: all of them.
  */
-export const AGES: readonly number[] = [0, HOUR, 24 * HOUR, 7 * 24 * HOUR, 25 * 24 * HOUR];
+export const AGES: readonly number[] = [0, 10 * MINUTE, HOUR, 24 * HOUR, 7 * 24 * HOUR, 25 * 24 * HOUR];
 /**
  * Of ten records at least one is a row of its own: rewinds and copies append an event again. A
  * thousand rows are enough to say that the rest is there too.
@@ -34,7 +35,7 @@ export const AGES: readonly number[] = [0, HOUR, 24 * HOUR, 7 * 24 * HOUR, 25 * 
 const RECORDS_A_ROW = 10;
 const MOST_ROWS = 1_000;
 /** An event is no younger than its record, but clocks differ. */
-const SKEW_SEC = 600;
+const SKEW_SEC = MINUTE;
 
 /**
  * Rejects when rows are missing that must be there by the `read` records of the log. While the log
@@ -56,14 +57,15 @@ export const checkFilled = async (
   }
 };
 
+const agoOf = (seconds: number): string => (seconds < HOUR ? `${seconds / MINUTE} min` : `${seconds / HOUR} h`);
 const lossOf = (found: number, records: number, ageSec: number): string =>
   ageSec === 0
     ? `it has ${found}, though ${records} records of the log were stored in it`
-    : `it has ${found} from more than ${ageSec / HOUR} h ago, though ${records} records of then were stored in it`;
+    : `it has ${found} from more than ${agoOf(ageSec)} ago, though ${records} records of then were stored in it`;
 
-/** Counts up to `most` rows whose event lies longer ago. */
+/** Counts up to `most` rows whose event lies longer ago; `at` is not later than the receipt. */
 const rowsOlderThan = async (clickhouse: Pick<Clickhouse, "query">, ageSec: number, most: number): Promise<number> => {
-  const before = ageSec === 0 ? "" : `where ts < now64(3) - toIntervalSecond({seconds: UInt32})`;
+  const before = ageSec === 0 ? "" : `where at < now64(3) - toIntervalSecond({seconds: UInt32})`;
   const answer = await clickhouse.query({
     query: `select count() as found from (select 1 from events ${before} limit {most: UInt32})`,
     query_params: { most, seconds: ageSec - SKEW_SEC },

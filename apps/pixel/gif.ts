@@ -23,7 +23,7 @@ export const bodyOf = (visit: Visit, receivedAt: number): { readonly body: Buffe
   const event: Record<string, unknown> = {
     ...Object.fromEntries(TEXTS.map((name) => [name, one(name)])),
     ts: numberIn(one("ts")),
-    consent: jsonIn(one("consent")),
+    consent: jsonIn(numberIn(one("consent"))),
     did,
     url: one("url") ?? visit.request.headers.referer,
     svc_click_id: one("svc_click_id") ?? cookieOf(visit, "_svc_cid"),

@@ -252,7 +252,7 @@ describe("GET /e", () => {
       ...{ consent: JSON.stringify({ set: 1, clear: 4 }), props: JSON.stringify(props) },
     });
     await gif(`${query}`);
-    await gif("t=consent&cid=7&did=visitor-1&url=x&consent=0&p.mask=0");
+    await gif("t=consent&cid=7&did=visitor-1&url=x&consent=00&p.mask=0");
     const [sale, choice] = host.events;
     expect(JSON.parse(sale!.props)).toEqual(props);
     expect(sale).toMatchObject({ consent: 0xfb, value_minor: 1250n, quantity: 2 });

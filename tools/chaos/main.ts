@@ -132,6 +132,8 @@ const start = async (): Promise<number> => {
   return space === null ? runSuite(values) : again(space);
 };
 
+// As in apps/cli/main.ts: a killed server may never take a write, and Node would wait for it for ever.
+process.once("beforeExit", () => process.exit());
 const [verb, ...args] = process.argv.slice(2);
 const verbs: Readonly<Record<string, typeof fuzz>> = { running: hurtRunning, fuzz, cluster: hurtCluster };
 const named = verbs[verb ?? ""];

@@ -21,6 +21,8 @@ import { appEvents } from "./sinks/app-events/table.ts";
 import { archive } from "./sinks/archive/archive.ts";
 import { eventRows } from "./sinks/analytics/rows.ts";
 import { events } from "./sinks/analytics/table.ts";
+import { claimPositionRows } from "./sinks/claim-positions/rows.ts";
+import { claimPositions } from "./sinks/claim-positions/table.ts";
 import { consentRows } from "./sinks/consent/rows.ts";
 import { consentChanges } from "./sinks/consent/table.ts";
 import { conversionRows } from "./sinks/conversions/rows.ts";
@@ -58,6 +60,7 @@ export const pipeline = topology("tributary", edges.deadLetters,
   sink({ name: "identity", from: topics.eventsAttributed, rows: identityLinkRows, into: identityEdges }),
   sink({ name: "velocity", from: topics.eventsAttributed, rows: velocityRows, into: velocity }),
   sink({ name: "consent", from: topics.eventsAttributed, rows: consentRows, into: consentChanges }),
+  sink({ name: "claim-positions", from: topics.claims, rows: claimPositionRows, into: claimPositions }),
   sink({ name: "conversions", from: topics.conversions, rows: conversionRows, into: conversions }),
   sink({ name: "ledger", from: topics.ledgerEntries, rows: ledgerRows, into: ledger }),
 );

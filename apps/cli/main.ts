@@ -50,8 +50,8 @@ const exitCodeOf = (error: unknown): number => {
 const endSoon = (afterMs: number): void =>
   void setTimeout(() => process.stdout.write("", () => process.exit()), afterMs).unref();
 
-// At an end of its own Node waits, at full speed, for a write that a server never took (seen in Node
-// 20, in Environment::CleanupHandles). Nothing is left to do then.
+// At an end of its own Node waits, at full speed, for a write that a server never took (seen in
+// Node 20, in Environment::CleanupHandles). Nothing is left to do then.
 process.once("beforeExit", () => process.exit());
 for (const stream of [process.stdout, process.stderr]) outliveReader(stream);
 const file = fileOf(called(process.argv.slice(2)));

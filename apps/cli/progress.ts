@@ -1,7 +1,7 @@
 // Shows the progress of long work on stderr: a bar on a terminal, otherwise a line every 10 s.
 
 import { visible, visibleLine } from "../../infra/runtime/output.ts";
-import type { Progress } from "../../modules/money/reprocess/span.ts";
+import type { Progress } from "../../modules/money/reprocess/log/stretches.ts";
 import { spanOf } from "./moments.ts";
 
 const WIDTH = 30;

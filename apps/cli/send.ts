@@ -2,7 +2,7 @@
 // rate limits.
 
 import { UsageError } from "../../infra/runtime/command-errors.ts";
-import type { Progress } from "../../modules/money/reprocess/span.ts";
+import type { Progress } from "../../modules/money/reprocess/log/stretches.ts";
 import { checkColumns, eventsOf, type Mapping, rowsOf, shiftOf } from "./csv-events.ts";
 
 export interface SendOrder {

@@ -78,7 +78,8 @@ export interface Select<Columns extends Readonly<Record<string, Column<unknown>>
    * `events_current` holds what counts, `event_versions` every version and copy, both as far as
    * each device allows it today. `rollups` and `rollup_dimensions` are counts of `events_current`,
    * `receipts` say which request first brought an event. `consents` has the latest choice of each
-   * device. `events_decided` and `events` are beneath consent, for what credit is decided from
+   * device. `claim_positions`, `claim_receipts` and `device_events` say what a reprocess reads.
+   * `events_decided` and `events` are beneath consent, for what credit is decided from
    * (tests/topology/consent.test.ts lists who reads them).
    */
   readonly from:
@@ -89,12 +90,17 @@ export interface Select<Columns extends Readonly<Record<string, Column<unknown>>
     | "rollups"
     | "rollup_dimensions"
     | "receipts"
-    | "consents";
+    | "consents"
+    | "claim_positions"
+    | "claim_receipts"
+    | "device_events";
   readonly columns: Columns;
   readonly where?: readonly Condition[];
   readonly groupBy?: readonly (keyof Columns & string)[];
   /** Expressions over columns of the table or of the query, each with an optional direction. */
   readonly orderBy?: readonly string[];
+  /** At most this many rows of each group of equal values, the first ones of the order. */
+  readonly limitBy?: { readonly most: number; readonly names: readonly (keyof Columns & string)[] };
   readonly limit?: number;
 }
 export type RowOf<Columns extends Readonly<Record<string, Column<unknown>>>> = {
@@ -156,6 +162,10 @@ export const select = <Columns extends Readonly<Record<string, Column<unknown>>>
   ];
   if (query.groupBy !== undefined) lines.push(`group by ${query.groupBy.map((name) => `\`${name}\``).join(", ")}`);
   if (query.orderBy !== undefined) lines.push(`order by ${query.orderBy.map(plain).join(", ")}`);
+  if (query.limitBy !== undefined)
+    lines.push(
+      `limit ${Math.trunc(query.limitBy.most)} by ${query.limitBy.names.map((name) => `\`${name}\``).join(", ")}`,
+    );
   if (query.limit !== undefined) lines.push(`limit ${Math.trunc(query.limit)}`);
   // Without this setting, a name in a condition would mean the listed expression of that name and
   // not the column. The key of each table contains its month, so no row has another version in

@@ -7,8 +7,8 @@ import { clientsOf, type KafkaSettings } from "./clients.ts";
 import { type Consumer, type ConsumerSettings, openConsumer } from "./consumer.ts";
 import { type FetchSettings, stageReading } from "./fetch-settings.ts";
 import { openProducers, type Producer, type ProducerSettings } from "./producer.ts";
-import { pick } from "./records.ts";
-import { type LogReplay, replay, type Sources } from "./replay.ts";
+import { pick, readRanges } from "./records.ts";
+import { type LogReplay, type ReplaySettings, replay, type Sources, type Window } from "./replay.ts";
 
 export { type Admin, type GroupState, type Lag, type LastingAdmin, lastingAdmin } from "./admin.ts";
 export { connectionOf } from "./clients.ts";
@@ -17,6 +17,7 @@ export { LogGap, LogUnavailable, MembershipLost, Overloaded } from "./errors.ts"
 export { copyReading, durableReading, sinkReading, stageReading } from "./fetch-settings.ts";
 export type { Producer, ProducerSettings } from "./producer.ts";
 export { appendedAt, peek, placeOf } from "./records.ts";
+export type { Window as OffsetRange } from "./replay.ts";
 export type { TopicSetting } from "./topic-settings.ts";
 export { wholeReader } from "./whole.ts";
 
@@ -29,12 +30,18 @@ export interface Kafka extends LogReplay {
   readonly consumer: (settings: ConsumerSettings) => Promise<Consumer>;
   /** Reads single records, by `placeOf`; records that the log does not hold are left out. */
   readonly pick: (places: readonly Position[]) => Promise<ReadonlyMap<string, InputMessage>>;
+  /**
+   * Reads ranges of offsets, those of a partition in order. What the log does not hold is left out.
+   */
+  readonly ranges: (ranges: readonly Window[], onBatch: ReplaySettings["onBatch"]) => Promise<void>;
   readonly admin: () => Promise<Admin>;
 }
 
 // Only one record at a time is wanted, so the fetches are small and the broker answers them at
 // once.
 const pickReading = { minBytes: 1, maxWaitTimeInMs: 100, maxBytesPerPartition: 256 * 1024, maxBytes: 4 * 1024 * 1024 };
+// Ranges are short and lie apart: bytes behind the end of one are fetched for nothing.
+const rangeReading = { ...pickReading, maxBytesPerPartition: 1024 * 1024, maxBytes: 16 * 1024 * 1024 };
 
 export const openKafka = (settings: KafkaSettings): Kafka => {
   const clients = clientsOf(settings);
@@ -54,6 +61,7 @@ export const openKafka = (settings: KafkaSettings): Kafka => {
     consumer: (given) => openConsumer(clients.consumer, prefix, given),
     replay: (given) => replay(reading(given.fetch ?? stageReading.fetch), given),
     pick: (places) => pick(reading(pickReading), places),
+    ranges: (ranges, onBatch) => readRanges(reading(rangeReading), ranges, onBatch),
     admin,
   };
 };

@@ -2,9 +2,46 @@
 // from given offsets, for people who look at them and for the age of waiting records.
 import type { Position, UnixMs } from "../../stream/flow.ts";
 import type { InputMessage, PlacedMessage } from "../../stream/messages.ts";
-import { type LogReplay, readWindows, type Sources, type Windows } from "./replay.ts";
+import { type LogReplay, type ReplaySettings, readWindows, type Sources, type Window, type Windows } from "./replay.ts";
 
 export const placeOf = ({ topic, partition, offset }: Position): string => `${topic}/${partition}@${offset}`;
+
+/**
+ * Hands over the records in these ranges, those of a partition in the order of their offsets.
+ * Ranges may overlap. Records that the log does not hold are left out. Rejects with the first
+ * error.
+ */
+export const readRanges = (
+  sources: Sources,
+  ranges: readonly Window[],
+  onBatch: ReplaySettings["onBatch"],
+): Promise<void> =>
+  ranges.length === 0
+    ? Promise.resolve()
+    : readWindows(sources, { onBatch }, async (admin): Promise<Windows> => {
+        const topics = [...new Set(ranges.map(({ topic }) => topic))];
+        const held = await Promise.all(
+          topics.map(async (topic) => (await admin.watermarks(topic)).map((marks) => ({ topic, ...marks }))),
+        );
+        const windows = held.flat().map(({ topic, partition, low, high }) => {
+          const own = ranges.filter((range) => range.topic === topic && range.partition === partition);
+          return { topic, partition, read: joined(own, low, high) };
+        });
+        return { read: windows.flatMap(({ read }) => read), idle: windows.filter(({ read }) => read.length === 0) };
+      });
+
+/** The ranges in order, without overlaps, as far as the log holds them. */
+const joined = (ranges: readonly Window[], low: number, high: number): readonly Window[] => {
+  const found: Window[] = [];
+  for (const range of ranges.toSorted((a, b) => a.start - b.start)) {
+    const one = { ...range, start: Math.max(range.start, low), end: Math.min(range.end, high) };
+    const last = found.at(-1);
+    if (one.start >= one.end) continue;
+    if (last === undefined || one.start > last.end) found.push(one);
+    else found[found.length - 1] = { ...last, end: Math.max(last.end, one.end) };
+  }
+  return found;
+};
 
 /**
  * Returns the records by `placeOf`. Positions that the log does not hold are left out. Rejects with
@@ -15,35 +52,12 @@ export const pick = async (
   places: readonly Position[],
 ): Promise<ReadonlyMap<string, InputMessage>> => {
   const found = new Map<string, InputMessage>();
-  if (places.length === 0) return found;
-  const onBatch = ({
-    topic,
-    partition,
-    messages,
-  }: { readonly messages: readonly InputMessage[] } & Partition): void => {
+  const ranges = places.map(({ topic, partition, offset }) => ({ topic, partition, start: offset, end: offset + 1 }));
+  await readRanges(sources, ranges, ({ topic, partition, messages }) => {
     for (const message of messages) found.set(placeOf({ topic, partition, offset: message.offset }), message);
-  };
-  await readWindows(sources, { onBatch }, async (admin): Promise<Windows> => {
-    const topics = [...new Set(places.map(({ topic }) => topic))];
-    const held = await Promise.all(
-      topics.map(async (topic) => (await admin.watermarks(topic)).map((marks) => ({ topic, ...marks }))),
-    );
-    const windows = held.flat().map(({ topic, partition, low, high }) => {
-      const own = places.filter((place) => place.topic === topic && place.partition === partition);
-      const offsets = [...new Set(own.map(({ offset }) => offset))].filter((offset) => offset >= low && offset < high);
-      return { topic, partition, offsets: offsets.sort((a, b) => a - b) };
-    });
-    return {
-      read: windows.flatMap(({ topic, partition, offsets }) =>
-        offsets.map((offset) => ({ topic, partition, start: offset, end: offset + 1 })),
-      ),
-      idle: windows.filter(({ offsets }) => offsets.length === 0),
-    };
   });
   return found;
 };
-
-type Partition = Pick<Position, "topic" | "partition">;
 
 /** Ends a reading that has enough records. */
 class EnoughRead extends Error {}

@@ -52,7 +52,7 @@ export interface Sources {
 }
 
 /** Offsets of a partition from `start` up to `end`. */
-interface Window {
+export interface Window {
   readonly topic: string;
   readonly partition: number;
   readonly start: number;

@@ -13,6 +13,8 @@ const DAY_MS = 86_400_000;
 const SHORT_DAYS = 90;
 /** They are named in the statement, whose size is limited. The next run takes the others. */
 const MOST_DEVICES = 5_000;
+/** Of no event the store keeps its device in `device_events` for longer than 90 days. */
+const INDEX_MONTHS = 3;
 /** The statements list all clients. */
 const settings = { max_query_size: "4000000", os_thread_priority: "10" };
 
@@ -46,6 +48,8 @@ export const purgeEvents = async (
   );
   const due = `${isOfVisit} and (${[...expired(clients, now), `${short} and ${isRefused(devices)}`].join(" or ")})`;
   const rows = await changed(clickhouse, "delete", due);
+  const brief = clients.filter(({ months }) => months < INDEX_MONTHS);
+  if (brief.length > 0) await changed(clickhouse, "delete", expired(brief, now).join(" or "), "device_events");
   return { rows, isDone: devices.length < MOST_DEVICES };
 };
 
@@ -65,11 +69,16 @@ export const scrubEvents = async (
 };
 
 /** Returns the number of rows that the store is changing now. */
-const changed = async (clickhouse: Clickhouse, change: string, due: string): Promise<number> => {
-  const [found] = await rowsOf<readonly [string]>(clickhouse, `select count() from events where ${due}`);
+const changed = async (
+  clickhouse: Clickhouse,
+  change: string,
+  due: string,
+  table: "events" | "device_events" = "events",
+): Promise<number> => {
+  const [found] = await rowsOf<readonly [string]>(clickhouse, `select count() from ${table} where ${due}`);
   const rows = Number(found![0]);
   if (rows > 0)
-    await clickhouse.command({ query: `alter table events ${change} where ${due}`, clickhouse_settings: settings });
+    await clickhouse.command({ query: `alter table ${table} ${change} where ${due}`, clickhouse_settings: settings });
   return rows;
 };
 

@@ -30,7 +30,7 @@ export const clickhouseTable = <Row extends PositionalRow>(
     ClickhouseTable<Row>,
     "name" | "key" | "columns" | "comparedBy" | "fills" | "unhashed" | "isBesideFigures"
   >,
-  marks: Marks<Row>,
+  marks?: Marks<Row>,
   transcode?: ReturnType<typeof transcoder>,
 ): ClickhouseTable<Row> => {
   const blockOfValues = nativeBlocks(declared.columns);
@@ -49,7 +49,7 @@ export const clickhouseTable = <Row extends PositionalRow>(
       ),
     tenantOf: (row) => row.client_id,
     write: (rows, write) => write(table, rows),
-    marks,
+    ...(marks && { marks }),
   };
   return table;
 };

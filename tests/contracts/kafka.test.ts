@@ -111,6 +111,34 @@ const consuming = async (
 };
 const upTo = (count: number) => Array.from({ length: count }, (_, n) => n);
 
+test("ranges of offsets are read, each record once and in order, as far as the log holds them", async () => {
+  const topic = await newTopic(2);
+  await producer.send(numbered(topic, 200));
+  const [zero, one] = await admin.watermarks(topic);
+  const read: Record<number, number[]> = { 0: [], 1: [] };
+  const ranges = [
+    ...[
+      [90, 1_000],
+      [3, 7],
+      [5, 9],
+      [9, 10],
+      [20, 21],
+      [40, 40],
+    ].map(([start, end]) => ({ partition: 0, start, end })),
+    { partition: 1, start: 0, end: 2 },
+  ];
+  await kafka.ranges(
+    ranges.map(({ partition, start, end }) => ({ topic, partition, start: start!, end: end! })),
+    ({ partition, messages }) => {
+      read[partition]!.push(...messages.map(({ offset }) => offset));
+    },
+  );
+  const last = Array.from({ length: Math.max(0, zero!.high - 90) }, (_, n) => 90 + n);
+  expect(zero!.high + one!.high).toBe(200);
+  expect(read).toEqual({ 0: [3, 4, 5, 6, 7, 8, 9, 20, ...last], 1: [0, 1] });
+  await kafka.ranges([], () => expect.fail("nothing was asked for"));
+});
+
 describe("writing and reading", () => {
   test("what is sent is read: keys, values, headers and nothings, in the order of each partition", async () => {
     const topic = await newTopic();

@@ -7,7 +7,7 @@ import { migrate as migrateClickhouse } from "../../infra/clickhouse/migrate.ts"
 import { openPool } from "../../infra/postgres/sql.ts";
 import { classify } from "../../infra/runtime/errors.ts";
 import { postgresTables } from "../../modules/running/state-hash/sink-tables.ts";
-import type { Conversion, EventAttributed, LedgerEntry } from "../../schemas/generated.ts";
+import type { Claim, Conversion, EventAttributed, LedgerEntry } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events } from "../../sinks/analytics/table.ts";
 import { conversionRows } from "../../sinks/conversions/rows.ts";
@@ -23,7 +23,7 @@ import { isPostgresTable, postgresStore } from "../../sinks/stores/postgres.ts";
 import { type AnySink, type AnyTopic, type Recorded, type Table, type Topic, writesRows } from "../../stream/flow.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
-import { attributed, choice, clickCredit, conversion, noon, recorded } from "../support/builders.ts";
+import { attributed, choice, claim, clickCredit, conversion, noon, recorded } from "../support/builders.ts";
 import { laterRelease, readLater, recordsOf, rewritten } from "../support/later-release.ts";
 import { entry as ledgerEntry } from "../support/money-builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
@@ -60,7 +60,7 @@ const write = async <Row>(
 
 /** All rows of a tenant, without its id and the columns that two readings may differ in. */
 const inClickhouse =
-  ({ name, columns }: Pick<ClickhouseTable<unknown>, "name" | "columns">) =>
+  ({ name, key, columns }: Pick<ClickhouseTable<any>, "name" | "key" | "columns">) =>
   async (tenant: number): Promise<unknown> => {
     const left = [
       "client_id",
@@ -70,7 +70,7 @@ const inClickhouse =
     const result = await clickhouse.query({
       query:
         `select * except (${left.join(", ")}) from ${name} final ` +
-        "where client_id = {tenant:UInt32} order by event_id",
+        `where client_id = {tenant:UInt32} order by ${key.join(", ")}`,
       query_params: { tenant },
       format: "JSONEachRow",
     });
@@ -209,8 +209,13 @@ const consentHistory = (client_id: number): readonly EventAttributed[] =>
     { n: 4, did: "d2", mask: 0xfb },
   ].map(({ n, did, mask }) => attributed(choice({ client_id, event_id: uuid(n), did }, mask)));
 
+/** A sale, its refund and a decision about it. */
+const claimHistory = (client_id: number): readonly Claim[] =>
+  (["conversion", "refund", "decision"] as const).map((kind) => claim({ client_id, kind }));
+
 const histories = new Map<AnyTopic, readonly ((tenant: number) => readonly unknown[])[]>([
   [topics.eventsAttributed, [attributedHistory, appHistory, identityHistory, consentHistory]],
+  [topics.claims, [claimHistory]],
   [topics.conversions, [conversionHistory]],
   [topics.ledgerEntries, [ledgerHistory]],
 ]);
@@ -218,7 +223,10 @@ const histories = new Map<AnyTopic, readonly ((tenant: number) => readonly unkno
 const writtenBy = ({ from, rows }: AnySink): ((tenant: number) => readonly (readonly any[])[]) => {
   const readings = (histories.get(from) ?? []).map(
     (history) => (tenant: number) =>
-      history(tenant).map((data: any) => rows(recorded(from, data, { at: data.event?.ts ?? noon }))),
+      history(tenant).map((data: any, offset) => {
+        const position = { topic: from.name, partition: 0, offset };
+        return rows(recorded(from, data, { at: data.event?.ts ?? noon, position }));
+      }),
   );
   const sizes = readings.map((reading) => reading(1).flat().length);
   return readings[sizes.indexOf(Math.max(...sizes))]!;

@@ -97,12 +97,14 @@ test("a wrong rule is seen through, set right by decisions, and set right once",
   expect(shown.stdout).toMatch(new RegExp(`rule partner ${wrong} +rule partner ${good} +2 +1`));
   expect(shown.stdout).toContain(`moved 2 from ${wrong} to ${good}`);
   expect(shown.stdout).toContain("purchase-R-1");
+  expect(shown.stderr).toMatch(/^4 events and 3 orders of the window; to read: \d+ messages .*3 claims; 0 copies/m);
   expect(shown.stderr).toContain("nothing was written; --yes writes 3 decisions (2 about sales, 1 about other events)");
   expect(await earned()).toEqual(before);
 
   const written = await reprocess("--yes", "--json", "--reason", "rule Abril named the wrong partner");
   expect(written.code, written.stderr).toBe(0);
   const said = JSON.parse(written.stdout);
+  expect(said.cost).toMatchObject({ events: 4, orders: 3, claims: 3, copies: 0 });
   expect(said).toMatchObject({ decisions: 3, written: { decisions: 3, applied: 3, overtaken: 0, waiting: 0 } });
   const moved = said.money.find(({ partner_id }: { partner_id: number }) => partner_id === good);
   expect(moved).toMatchObject({ commission: expect.stringMatching(/^\d+\.\d\d$/), currency: "MXN" });

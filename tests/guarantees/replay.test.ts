@@ -16,7 +16,7 @@ import { expectLaws } from "../support/e2e-laws.ts";
 import { eventsOf, newSeed, openJournal, post, startLoad } from "../support/e2e-load.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
 
-const topics = ["events.attributed", "conversions", "ledger.entries"];
+const topics = ["events.attributed", "claims", "conversions", "ledger.entries"];
 let product: Product;
 let pool: pg.Pool;
 let owner: pg.Pool;

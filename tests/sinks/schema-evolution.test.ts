@@ -3,13 +3,14 @@
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { eventTypes } from "../../processors/admit/event-types.ts";
+import { decisionOnOrder } from "../../processors/settle/decision-claim.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { conversionRows } from "../../sinks/conversions/rows.ts";
 import { ledgerRows } from "../../sinks/ledger/rows.ts";
 import { type AnySink, type AnyTopic, type Recorded, writesRows } from "../../stream/flow.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
-import { attributed, choice, clickCredit, conversion, recorded } from "../support/builders.ts";
+import { attributed, choice, claim, clickCredit, conversion, recorded } from "../support/builders.ts";
 import { laterRelease, readLater, recordsOf, rewritten } from "../support/later-release.ts";
 import { entry } from "../support/money-builders.ts";
 
@@ -26,6 +27,12 @@ const sale = attributed(
     fraud: { score: 45, band: "review", reasons: [reason], hints },
   },
 );
+/** Of a person, about a refund that was moved: it has every record that a claim may have. */
+const decision = decisionOnOrder(1, "o1", {
+  ...{ decision_id: "00000000-0000-8000-8000-000000000001", kind: "release", actor: "user:ana", reason: "by phone" },
+  ...{ partner_id: null, campaign_id: null, at: 9, flags: [reason], review_from: 101, reject_from: 101 },
+}).decision;
+const moved = { move_id: "00000000-0000-8000-8000-000000000002", at: 9, received_at: 9 };
 /** A sink gets the first record of its topic that it writes rows for. */
 const samples = new Map<AnyTopic, readonly unknown[]>([
   [
@@ -36,6 +43,7 @@ const samples = new Map<AnyTopic, readonly unknown[]>([
       ...eventTypes.map((t): EventAttributed => ({ ...sale, event: { ...sale.event, t } })),
     ],
   ],
+  [topics.claims, [claim({ attributed: sale, decision, moved })]],
   [topics.conversions, [conversion()]],
   [topics.ledgerEntries, [entry()]],
 ]);

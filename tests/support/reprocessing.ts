@@ -15,6 +15,7 @@ import { inMemory } from "../../stream/memory/in-memory.ts";
 import type { Memory } from "../../stream/memory/memory.ts";
 import { pipeline } from "../../topology.ts";
 import { dayMs, noon } from "./builders.ts";
+import { readingOf } from "./reprocess-log.ts";
 import { knowing, type Shop, shop } from "./shop.ts";
 
 /** The time of the decisions: two days after all events. */
@@ -24,7 +25,9 @@ export interface Reprocessed extends Shop {
   /** Computes the difference with today's reference rows; writes nothing. */
   readonly difference: (
     rows: Partial<ReferenceRows>,
-    over?: Partial<ReprocessSettings> & Partial<Pick<ReprocessPorts, "limits" | "now" | "withholds">>,
+    over?: Partial<ReprocessSettings> &
+      Partial<Pick<ReprocessPorts, "limits" | "now" | "withholds">> &
+      Parameters<typeof readingOf>[1],
   ) => Promise<Difference>;
   readonly memory: Memory;
   /** Publishes what a difference would write, then runs every stage. */
@@ -51,7 +54,7 @@ export const reprocessed = (rows: Partial<ReferenceRows>): Reprocessed => {
     ...driven,
     current,
     memory: memories.durable,
-    difference: async (today, { limits = defaultLimits, now = later, withholds, ...over } = {}) => {
+    difference: async (today, { limits = defaultLimits, now = later, withholds, lateBy, onMessage, ...over } = {}) => {
       const rowsOf = current();
       return differenceOf(
         {
@@ -62,13 +65,7 @@ export const reprocessed = (rows: Partial<ReferenceRows>): Reprocessed => {
           now,
           limits,
           withholds,
-          span: async (topic, _, onBatch) => {
-            const messages = driven.messages(topic.name);
-            for (let partition = 0; partition < topic.partitions; partition++) {
-              const some = messages.filter((message) => message.partition === partition);
-              if (some.length > 0) await onBatch({ topic: topic.name, partition, messages: some });
-            }
-          },
+          ...readingOf(driven, { lateBy, onMessage }),
           standing: async (_, events) =>
             new Map<string, LatestRow>(
               events.flatMap(({ event_id }) => (rowsOf.has(event_id) ? [[event_id, rowsOf.get(event_id)!]] : [])),

@@ -231,7 +231,7 @@ export class VisitorWorld {
       const { rows } = await adminPool.query<{ row: string }>(query, [this.client]);
       texts.push(...rows.map(({ row }) => `${name} ${row}`));
     }
-    for (const table of ["events", "consent_changes", "receipts"]) {
+    for (const table of ["events", "consent_changes", "receipts", "device_events"]) {
       const query = `select * from ${table} where client_id = ${this.client}`;
       const rows = await (await clickhouse.query({ query, format: "JSONEachRow" })).json<object>();
       texts.push(...rows.map((row) => `${table} ${JSON.stringify(row)}`));

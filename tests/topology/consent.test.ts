@@ -7,6 +7,7 @@ import { expect, test } from "vitest";
 const beneath = /from:? *"?\b(?:events|events_decided|consent_changes)\b(?!\.)/i;
 const allowed: Readonly<Record<string, string>> = {
   "sinks/analytics/history.ts": "what a rule would credit: credit is a contract",
+  "sinks/analytics/receipt-window.ts": "what stages remembered of devices, for a reprocess; how much was received",
   "sinks/analytics/latest-rows.ts": "what a reprocess compares its decisions with",
   "sinks/analytics/reads.ts": "ids, counts and times; which line a decision is about",
   "modules/money/orders/sold-events.ts": "orders, leads and installs, and how they were credited",

@@ -132,7 +132,7 @@ const start = async (): Promise<number> => {
   return space === null ? runSuite(values) : again(space);
 };
 
-// As in apps/cli/main.ts: a killed server may never take a write, and Node would wait for it for ever.
+// As in apps/cli/main.ts: Node would wait for a write that a killed server never took.
 process.once("beforeExit", () => process.exit());
 const [verb, ...args] = process.argv.slice(2);
 const verbs: Readonly<Record<string, typeof fuzz>> = { running: hurtRunning, fuzz, cluster: hurtCluster };

@@ -4,6 +4,7 @@ import { monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Change, CreditHolder, DecisionInput } from "./changes.ts";
 import { readClaims } from "./claims.ts";
+import { type Cost, costOf } from "./cost.ts";
 import { nothingRecomputed, type RecomputedCounts } from "./event-outcomes.ts";
 import { type MoneyMove, moneyOf } from "./money.ts";
 import { compareLines, creditedLines, type LineCounts } from "./orders/lines.ts";
@@ -12,6 +13,8 @@ import { recompute } from "./recompute.ts";
 import { openToday } from "./todays-facts.ts";
 
 export interface Difference {
+  /** What was said of the reading before it began. */
+  readonly cost: Cost;
   readonly lines: LineCounts;
   readonly events: RecomputedCounts;
   /** The changes that --yes writes, one decision each. */
@@ -43,25 +46,32 @@ export const isClosed = (year: number, month: number, now: UnixMs): boolean => {
   return now >= startOfDay(new Date(Date.parse(next) + PROVISIONAL_DAYS * DAY_MS).toISOString().slice(0, 10));
 };
 
-/**
- * Calls `tell` with the progress of the reading. Throws TooMuch, and errors of its ports; changes
- * nothing.
- */
+/** What is heard while a difference is computed. */
+export interface DifferenceEvents {
+  /** Before anything is read. */
+  readonly onCost?: (cost: Cost) => void;
+  readonly onStep?: (step: "claims" | "events" | "lines" | "money", count: number) => void;
+}
+
+/** Throws TooMuch, and errors of its ports; changes nothing. */
 export const differenceOf = async (
   ports: ReprocessPorts,
   settings: ReprocessSettings,
-  tell: (step: "claims" | "events" | "lines" | "money", read: number) => void = () => undefined,
+  { onCost, onStep: tell = () => undefined }: DifferenceEvents = {},
 ): Promise<Difference> => {
   const deciding: DecisionInput = { wire: ports.wire, now: ports.now, actor: settings.actor, reason: settings.reason };
+  const indexed = await ports.indexed(settings);
+  const cost = await costOf(ports, settings, indexed);
+  onCost?.(cost);
   tell("claims", 0);
-  const claims = await readClaims(ports, settings);
+  const claims = await readClaims(ports, settings, indexed);
   if (settings.stage === "commission") {
     tell("lines", 0);
     const credited = await creditedLines(ports, settings, claims, deciding);
     tell("money", credited.changes.length);
     const { moved, moves } = await moneyOf(ports, credited.changes);
     const changes = credited.changes.filter(({ decision_id }) => moves.has(decision_id));
-    return summed(changes, { lines: credited.counts, events: nothingRecomputed }, moved, ports.now);
+    return summed(changes, { cost, lines: credited.counts, events: nothingRecomputed }, moved, ports.now);
   }
   const today = await openToday(ports.read, ports.now);
   tell("events", 0);
@@ -76,12 +86,12 @@ export const differenceOf = async (
   const changes = [...compared.changes, ...recomputed.changes];
   tell("money", compared.changes.length);
   const { moved } = await moneyOf(ports, compared.changes);
-  return summed(changes, { lines: compared.counts, events: recomputed.counts }, moved, ports.now);
+  return summed(changes, { cost, lines: compared.counts, events: recomputed.counts }, moved, ports.now);
 };
 
 const summed = (
   changes: readonly Change[],
-  counts: Pick<Difference, "lines" | "events">,
+  counts: Pick<Difference, "cost" | "lines" | "events">,
   moved: readonly MoneyMove[],
   now: UnixMs,
 ): Difference => {

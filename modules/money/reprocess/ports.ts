@@ -1,6 +1,6 @@
 // The ports and settings of reprocessing. None of these ports can write.
 
-import type { Credit, Enrichment, Fraud } from "../../../schemas/generated.ts";
+import type { Credit, Enrichment, EventReceived, Fraud } from "../../../schemas/generated.ts";
 import type { AnyTopic, Read, Topology, UnixMs } from "../../../stream/flow.ts";
 import type { Memory } from "../../../stream/memory/memory.ts";
 import type { InputBatch } from "../../../stream/messages.ts";
@@ -42,15 +42,54 @@ export interface LatestRow {
   readonly credit: Credit;
 }
 
+/** A time of the log, by when its messages were appended. */
+export interface Stretch {
+  readonly from: UnixMs;
+  /** Null: up to the current end of the topic. */
+  readonly until: UnixMs | null;
+  /** Null: every partition. */
+  readonly partition: number | null;
+}
+
 /**
- * Reads the messages of a topic that were appended in a span, in order within each partition.
- * `until` null: up to the current end of the topic.
+ * Reads the messages of a topic that were appended in these stretches, in order within each
+ * partition. A message in two stretches comes once.
  */
-export type ReadSpan = (
+export type ReadStretches = (
   topic: AnyTopic,
-  span: { readonly from: UnixMs; readonly until: UnixMs | null },
+  stretches: readonly Stretch[],
   onBatch: (batch: InputBatch) => Promise<void> | void,
 ) => Promise<void>;
+
+export type ReceiptWindow = Pick<ReprocessSettings, "from" | "to" | "clientId">;
+
+/** A claim as the index knows it. */
+export interface IndexedClaim {
+  readonly partition: number;
+  readonly offset: number;
+  readonly receivedAt: UnixMs;
+  readonly isConversion: boolean;
+}
+/** The claims of every order that has a conversion in the window. */
+export interface IndexedClaims {
+  readonly orders: number;
+  /** In the order of their partitions and offsets. */
+  readonly claims: readonly IndexedClaim[];
+}
+
+/** An event that shaped what stages remember of its device, as it is stored. */
+export interface ShapingEvent extends LatestRow {
+  readonly event: EventReceived;
+  readonly received_at: UnixMs;
+}
+interface DeviceQuestion {
+  readonly client_id: number;
+  readonly devices: readonly string[];
+  /** The earliest time of an event, by its sender. */
+  readonly since: UnixMs;
+  /** False: also events that name a person. */
+  readonly clicksOnly: boolean;
+}
 
 export interface ReprocessPorts {
   readonly topology: Topology;
@@ -60,7 +99,28 @@ export interface ReprocessPorts {
   readonly read: Read;
   /** The memory of settle and commission; only read. */
   readonly memory: Pick<Memory, "load">;
-  readonly span: ReadSpan;
+  readonly stretches: ReadStretches;
+  /**
+   * The index of claims. Rejects with CommandRefused if it does not hold all claims that were in
+   * the log when it was called.
+   */
+  readonly indexed: (received: ReceiptWindow) => Promise<IndexedClaims>;
+  /** Reads these claims, in their order. */
+  readonly claimsAt: (
+    claims: readonly IndexedClaim[],
+    onBatch: (batch: InputBatch) => Promise<void> | void,
+  ) => Promise<void>;
+  /** The number of messages that Kafka holds of these stretches. */
+  readonly messagesIn: (topic: AnyTopic, stretches: readonly Stretch[]) => Promise<number>;
+  /** The number of stored events that were received in the window. */
+  readonly countOf: (received: ReceiptWindow) => Promise<number>;
+  /**
+   * The ids of the events of the window that were stored after `since`. The log may have appended
+   * them late.
+   */
+  readonly storedAfter: (received: ReceiptWindow, since: UnixMs) => Promise<readonly string[]>;
+  /** The newest events that shaped the memory of devices, in any order, bounded for each device. */
+  readonly shaping: (question: DeviceQuestion) => Promise<readonly ShapingEvent[]>;
   /** Returns rows by event id; an event that is not stored is absent. */
   readonly standing: (
     clientId: number,

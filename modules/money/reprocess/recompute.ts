@@ -1,5 +1,5 @@
-// Runs today's stages over the window of events.raw, and over as much before it as journeys last,
-// and returns their results for every event.
+// Runs today's stages over the events of the window and the conversions of its orders around it, on
+// top of what had shaped the memory of their devices, and returns their results for every event.
 
 import { nothingFound } from "../../../domain/nothing-found.ts";
 import { allowedBy } from "../../../domain/personal/consent.ts";
@@ -14,8 +14,10 @@ import { topics } from "../../../topics.ts";
 import type { Change, DecisionInput } from "./changes.ts";
 import type { Claims } from "./claims.ts";
 import { isReceivedIn, openOutcomes, type RecomputedCounts, type StoredRows } from "./event-outcomes.ts";
+import { openSearch } from "./log/event-search.ts";
+import { decoded } from "./log/read-window.ts";
+import { openSeeds, spaced } from "./log/seeds.ts";
 import { type LatestRow, type ReprocessPorts, type ReprocessSettings, type ReprocessStage, TooMuch } from "./ports.ts";
-import { decoded } from "./read-window.ts";
 import { shadow } from "./shadow.ts";
 import type { TodaysFacts } from "./todays-facts.ts";
 
@@ -107,8 +109,10 @@ export const recompute = async (
   },
 ): Promise<Recomputation> => {
   const { wire, limits } = ports;
-  const { from, to, stage } = settings;
+  const { from, stage } = settings;
   const names = eventStages(ports.topology);
+  const seeds = openSeeds(ports, settings, { from: from - MERGE_WINDOW_MS, journeyMs: journeyMs(today, ports.now) });
+  const search = await openSearch(ports, settings, claims);
   const fold = shadow(chain(ports.topology, names.slice(names.indexOf(stage))), {
     wire,
     memories: { fast: inMemory("fast"), durable: inMemory("durable") },
@@ -116,21 +120,37 @@ export const recompute = async (
   });
   const { add, rowOf, changes, counts } = openOutcomes(ports, settings, deciding);
   const one = async (batch: InputBatch): Promise<void> => {
-    const events = (await decoded(topics.eventsRaw, batch, ports, settings.clientId)).map(({ event }) => event);
-    counts.read += events.length;
-    if (counts.read > limits.events) throw new TooMuch("events, journeys before it included,", limits.events);
-    const stored = await storedRows(events, claims, settings, ports);
+    const read = (await decoded(topics.eventsRaw, batch, ports, settings.clientId)).map(({ event }) => event);
+    counts.read += read.length;
+    const stored = await storedRows(read, claims, settings, ports);
+    for (const { id, data } of read) if (!stored.claimed.has(id) || stored.isSettled(data)) search.found(id);
+    const events = read.filter((event) => isReceivedIn(event, settings) || stored.claimed.has(event.id));
+    await seeds.learn(events);
     const rows = new Map<string, Recordings>([...stored.standing, ...stored.claimed]);
+    const given: Recorded<any>[] = [];
+    const seeded = new Set<string>();
+    for (const event of events) {
+      for (const seed of seeds.before(event)) {
+        seeded.add(seed.event.id);
+        given.push(inputOf(seed.event, seed.row, stage));
+        if (!rows.has(seed.event.id)) rows.set(seed.event.id, seed.row);
+      }
+      given.push(spaced(inputOf(event, rows.get(event.id), stage)));
+    }
+    counts.read += seeded.size;
+    if (counts.read > limits.events) throw new TooMuch("events, clicks before it included,", limits.events);
     today.clear();
     for (const [id, row] of rows) today.recorded(id, row);
-    const made = await fold(
-      events.map((event) => inputOf(event, rows.get(event.id), stage)),
-      batch,
+    for (const { id } of events) seeded.delete(id);
+    const made = await fold(given, batch);
+    add(
+      events,
+      made.filter(({ event }) => !seeded.has(event.id)),
+      stored,
     );
-    add(events, made, stored);
     tell(counts.read);
   };
-  const before = journeyMs(today, ports.now);
-  await ports.span(topics.eventsRaw, { from: from - before, until: to + MERGE_WINDOW_MS }, one);
+  for (let stretches = search.next(); stretches.length > 0; stretches = search.next())
+    await ports.stretches(topics.eventsRaw, stretches, one);
   return { rowOf, changes: [...changes.values()], counts };
 };

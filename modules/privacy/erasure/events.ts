@@ -127,9 +127,13 @@ export const eraseEvents = async (
   const changes = [...scrubbedEvent, "lead_key = null"];
   if (subject.orderName !== null)
     changes.push(`order_id = ${literal(subject.orderName).expression}`, "dedup_key = null");
+  const indexed = events.map(({ eventId }) => eventId);
+  if (indexed.length > 0)
+    await change(clickhouse, `alter table device_events delete where ${among(clientId, indexed)}`);
   if (visits!.length > 0) await change(clickhouse, `alter table events delete where ${those(clientId, visits!)}`);
   if (money!.length > 0)
     await change(clickhouse, `alter table events update ${changes.join(", ")} where ${those(clientId, money!)}`);
+  await untilChanged(clickhouse, "device_events");
   await untilChanged(clickhouse, "events");
 };
 

@@ -64,7 +64,8 @@ export const planReprocess = async (
       writes === null
         ? [
             "a keeper computes the window again and keeps what differs; nothing is written",
-            "journeys and copies around the window are read as well, from the archive where Kafka no longer holds them",
+            "of the orders of the window copies, refunds and decisions are read by an index, and clicks of its devices",
+            "what Kafka no longer holds is read from the archive",
             "the comparison has a plan_token of its own, which writes it",
           ]
         : [

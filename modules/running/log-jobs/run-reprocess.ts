@@ -44,9 +44,11 @@ export const runReprocess = async (taken: TakenMove, ports: ReprocessingPorts): 
   const progress = () => ({ at: goesOn, note: onStep, done: () => undefined });
   const opened = await ports.open({ now: Date.now(), needed: request.from, progress, limits: LIMITS });
   try {
-    const difference = await differenceOf(opened.ports, settings, (step) => {
-      signal.throwIfAborted();
-      onStep(STEPS[step]);
+    const difference = await differenceOf(opened.ports, settings, {
+      onStep: (step) => {
+        signal.throwIfAborted();
+        onStep(STEPS[step]);
+      },
     });
     if (request.writes === null) {
       const found = { ...summaryOf(difference), digest: digestOf(difference) };

@@ -12,6 +12,9 @@ export const hashedAnalytics: readonly StoredTable[] = [...analyticsTables, ...r
 /** Tables whose contents do not come from the log. */
 export const unhashedAnalytics: Readonly<Record<string, string>> = {
   migrations: "which files were applied, and when",
+  claim_positions: "an index: where claims lie in the log",
+  claim_receipts: "an index: the rows of claim_positions in another order",
+  device_events: "an index: which rows of events a reprocess asks for by their device",
   probe: "what the keeper writes to see whether the store answers",
 };
 

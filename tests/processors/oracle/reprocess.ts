@@ -8,6 +8,7 @@ import type { Memory } from "../../../stream/memory/memory.ts";
 import type { TopologyDriver } from "../../../stream/testing/drive.ts";
 import { topics } from "../../../topics.ts";
 import { pipeline } from "../../../topology.ts";
+import { readingOf } from "../../support/reprocess-log.ts";
 import type { Reprocessed } from "./history.ts";
 
 export interface Reprocessable extends Pick<TopologyDriver, "wire" | "messages"> {
@@ -29,13 +30,9 @@ export const reprocessedAsIs = async (
     ...{ topology: pipeline, wire, memory: durable, now: receivedAt, limits: defaultLimits },
     read: () => Promise.reject(new Error("not read")),
     standing: async () => new Map(),
-    span: async (topic, _, onBatch) => {
-      const all = messages(topic.name);
-      for (const partition of new Set(all.map((one) => one.partition)))
-        await onBatch({ topic: topic.name, partition, messages: all.filter((one) => one.partition === partition) });
-    },
+    ...readingOf({ wire, messages }),
   };
-  const read = await readClaims(ports, settings);
+  const read = await readClaims(ports, settings, await ports.indexed(settings));
   const deciding = { wire, now: receivedAt, actor: settings.actor, reason: settings.reason };
   const { changes } = await compareLines(ports, settings, read, read.rowOf, deciding);
   return changes.map(({ message, at }) => ({

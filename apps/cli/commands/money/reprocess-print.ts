@@ -3,8 +3,10 @@
 import { toDecimal } from "../../../../domain/money.ts";
 import { table } from "../../../../infra/runtime/output.ts";
 import type { Change } from "../../../../modules/money/reprocess/changes.ts";
+import type { Cost } from "../../../../modules/money/reprocess/cost.ts";
 import type { Difference } from "../../../../modules/money/reprocess/difference.ts";
 import { sampleOf, shownMoney } from "../../../../modules/money/reprocess/running/summary.ts";
+import { spanOf } from "../../moments.ts";
 
 const REASONS_SHOWN = 20;
 
@@ -61,6 +63,11 @@ export const consequenceOf = ({ changes, money }: Difference): string => {
   );
 };
 
+/** Says what will be read, and about how long that takes. */
+export const costText = ({ events, orders, claims, copies, messages, seconds }: Cost): string =>
+  `${events} events and ${orders} orders of the window; to read: ${messages} messages of the log (${claims} claims; ` +
+  `${copies} copies around the window), about ${spanOf(seconds)}`;
+
 const reasonsText = ({ byReason }: Difference): readonly string[] => {
   const shown = table(
     ["from", "to", "sales", "other events"],
@@ -110,7 +117,7 @@ export const differenceText = (difference: Difference): string => {
   const left = leftAlone(difference);
   return [
     `looked at ${lines.lines} sales and ${events.events} events of the window (${events.read} read, ` +
-      "journeys before it included)",
+      "copies around it and clicks before it included)",
     ...(changes.length === 0
       ? ["nothing differs"]
       : [...reasonsText(difference), conversionsText(difference), moneyText(difference), samplesText(difference)]),

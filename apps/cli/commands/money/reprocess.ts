@@ -30,7 +30,7 @@ import { kafkaOf } from "../../connections.ts";
 import { momentOf } from "../../moments.ts";
 import { clientOf, withPool } from "../../pool.ts";
 import { openProgress } from "../../progress.ts";
-import { consequenceOf, differenceJson, differenceText } from "./reprocess-print.ts";
+import { consequenceOf, costText, differenceJson, differenceText } from "./reprocess-print.ts";
 
 interface ReprocessOptions {
   readonly from: string;
@@ -87,9 +87,14 @@ const reprocess = (options: ReprocessOptions): Promise<void> =>
     const opened = await openReprocessing(pool, installation(), { now, needed: window.from, progress });
     try {
       const started = performance.now();
-      const difference = await differenceOf(opened.ports, settings, (step, count) => {
-        if (!options.json && count >= MANY && (step === "lines" || step === "money"))
-          tell(`${count} ${COMPUTED[step]}`);
+      const difference = await differenceOf(opened.ports, settings, {
+        onCost: (cost) => {
+          if (!options.json) tell(costText(cost));
+        },
+        onStep: (step, count) => {
+          if (!options.json && count >= MANY && (step === "lines" || step === "money"))
+            tell(`${count} ${COMPUTED[step]}`);
+        },
       });
       const seconds = (performance.now() - started) / 1_000;
       const speed = Math.round(difference.events.read / Math.max(seconds, 0.001));

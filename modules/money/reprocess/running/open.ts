@@ -11,13 +11,16 @@ import type { Kafka } from "../../../../infra/kafka/kafka.ts";
 import type { Objects } from "../../../../infra/objects/objects.ts";
 import { openObjects } from "../../../../infra/objects/open.ts";
 import { postgresMemory } from "../../../../infra/postgres/durable-memory.ts";
+import { CommandRefused } from "../../../../infra/runtime/command-errors.ts";
 import type { Keyring } from "../../../../infra/runtime/keyring.ts";
 import type { Log } from "../../../../infra/runtime/log.ts";
 import { clickKeys, clickKeysOf } from "../../../../processors/attribute/facts.ts";
 import { identityKeys, identityKeysOf } from "../../../../processors/enrich/facts.ts";
 import { places } from "../../../../processors/enrich/places.ts";
 import { latestRows } from "../../../../sinks/analytics/latest-rows.ts";
+import { countReceived, receivedAndStoredAfter, shapingEvents } from "../../../../sinks/analytics/receipt-window.ts";
 import { hoursOf, pastOf } from "../../../../sinks/archive/archive-reads.ts";
+import { indexSize } from "../../../../sinks/claim-positions/reads.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
 import type { Produce } from "../../../../stream/messages.ts";
 import { topics } from "../../../../topics.ts";
@@ -25,10 +28,12 @@ import { pipeline } from "../../../../topology.ts";
 import { refuseOtherPepper, refuseWithoutNewest } from "../../../access/secrets/command-secrets.ts";
 import { readPlaces } from "../../../catalog/facts/views.ts";
 import { openReference, readOf } from "../../../catalog/reference/reference.ts";
+import { hostsNow, recordedHostings } from "../../../log/groups/hosts.ts";
 import { openSuppressions, withholdsOf } from "../../../privacy/suppressions.ts";
-import { defaultLimits, type Limits, type ReprocessPorts } from "../ports.ts";
-import type { Progress } from "../span.ts";
-import { type ArchiveReader, spansOf } from "../span.ts";
+import { MOST_LATE } from "../log/event-search.ts";
+import { type ArchiveReader, type Progress, sizeIn, stretchesOf } from "../log/stretches.ts";
+import { defaultLimits, type Limits, type ReceiptWindow, type ReprocessPorts } from "../ports.ts";
+import { type IndexWait, indexedClaims, indexing, untilIndexed } from "./claim-index.ts";
 
 export interface OpenReprocess {
   readonly ports: ReprocessPorts;
@@ -117,6 +122,15 @@ export const openReprocessing = async (
     await close();
     throw error;
   });
+  const read = readFacts(known.source, installation, now);
+  const clientsIn = async ({ clientId }: Pick<ReceiptWindow, "clientId">): Promise<readonly number[]> =>
+    clientId === null ? (await read(reference, now)).clientIds : [clientId];
+  const stretching = {
+    kafka,
+    archived: objects === null ? null : archiveOf(objects),
+    needed,
+    progress,
+  };
   return {
     ports: {
       topology: pipeline,
@@ -125,16 +139,61 @@ export const openReprocessing = async (
       limits,
       memory: postgresMemory(pool),
       withholds,
-      read: readFacts(known.source, installation, now),
+      read,
       standing: (clientId, events) => latestRows(clickhouse, scopeOf(clientId), events),
-      span: spansOf({
-        kafka,
-        archived: objects === null ? null : archiveOf(objects),
-        needed,
-        progress,
-      }),
+      stretches: stretchesOf(stretching),
+      messagesIn: (topic, stretches) => sizeIn(kafka, topic, stretches),
+      indexed: async (received) => {
+        await untilIndexThere(kafka, pool, { sizeOf: () => indexSize(clickhouse), progress });
+        return indexedClaims(clickhouse, await clientsIn(received), received);
+      },
+      claimsAt: claimsIn(kafka, progress),
+      countOf: async (received) => {
+        const clients = await clientsIn(received);
+        return clients.length === 0 ? 0 : countReceived(clickhouse, scopeOf(...clients), received);
+      },
+      storedAfter: async (received, since) => {
+        const clients = await clientsIn(received);
+        const asked = { since, limit: MOST_LATE + 1 };
+        return clients.length === 0 ? [] : receivedAndStoredAfter(clickhouse, scopeOf(...clients), received, asked);
+      },
+      shaping: ({ client_id, ...question }) => shapingEvents(clickhouse, scopeOf(client_id), question),
     },
     produce: producer.send,
     close,
   };
 };
+
+const untilIndexThere = async (kafka: Pick<Kafka, "admin">, pool: pg.Pool, wait: IndexWait): Promise<void> => {
+  const admin = await kafka.admin();
+  try {
+    const { describeGroups } = admin;
+    const hosts = await hostsNow({ topology: pipeline, recorded: recordedHostings(pool), describeGroups });
+    await untilIndexed({ admin, hosts }, wait);
+  } finally {
+    await admin.close();
+  }
+};
+
+/** Reads claims by their positions. The topic has no end, so a claim that is not there was lost. */
+const claimsIn =
+  (kafka: Pick<Kafka, "ranges">, progress: Opening["progress"]): ReprocessPorts["claimsAt"] =>
+  async (claims, onBatch) => {
+    const topic = topics.claims.name;
+    const tell = progress(`messages of ${topic}`);
+    let done = 0;
+    const ranges = claims.map(({ partition, offset }) => ({ topic, partition, start: offset, end: offset + 1 }));
+    await kafka.ranges(ranges, async (batch, heartbeat) => {
+      await onBatch(batch);
+      done += batch.messages.length;
+      tell.at(done, claims.length);
+      await heartbeat();
+    });
+    if (done < claims.length)
+      throw new CommandRefused(
+        `${topic}: the log does not hold ${claims.length - done} claims that the index names, so it is that of ` +
+          "another log; empty claim_positions and claim_receipts, then: " +
+          `tributary rewind ${indexing.name} --to earliest`,
+      );
+    tell.done();
+  };

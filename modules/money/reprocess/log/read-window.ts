@@ -1,9 +1,9 @@
 // Decodes the messages of a batch as events of one client or all, without those of erased subjects.
 // Skips undecodable messages, which are dead letters already.
-import { decodeBatch } from "../../../stream/decode.ts";
-import type { Recorded, Topic } from "../../../stream/flow.ts";
-import type { InputBatch, InputMessage } from "../../../stream/messages.ts";
-import type { ReprocessPorts } from "./ports.ts";
+import { decodeBatch } from "../../../../stream/decode.ts";
+import type { Recorded, Topic } from "../../../../stream/flow.ts";
+import type { InputBatch, InputMessage } from "../../../../stream/messages.ts";
+import type { ReprocessPorts } from "../ports.ts";
 
 export const decoded = async <T>(
   topic: Topic<T>,

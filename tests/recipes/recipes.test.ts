@@ -112,7 +112,7 @@ const expectListed = (): void => {
   const rebuilt = (input: string) =>
     parts.find((part: any) => part.input === input).groups.map(({ arg }: { readonly arg: string }) => arg);
   expect([rebuilt("events.raw"), rebuilt("events.attributed")]).toEqual([
-    ["enrich,score,attribute", sinks],
+    ["enrich,score,attribute", sinks, "claim-positions"],
     ["loyalty"],
   ]);
 };

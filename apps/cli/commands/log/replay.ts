@@ -189,20 +189,25 @@ const cancel = async (pool: pg.Pool, replayId: string): Promise<void> => {
   tell(`${replayId} is cancelled; what it has written stays, for it was there before`);
 };
 
+/** Rollups are counted from rows, so they come last. */
+const rollupsComputed = async (pool: pg.Pool): Promise<void> => {
+  if (!(await untilRollupsComputed(pool, ROLLUPS_MS)))
+    throw new Error("rollups still wait after ten minutes: tributary hash says when they are done");
+};
+
 /**
  * Requests the replay and follows it to its end. With --verify it compares what was there before
  * with what is there afterwards.
  */
 const carryOut = async (pool: pg.Pool, wanted: WantedReplay, options: ReplayOptions): Promise<void> => {
   const json = options.json ?? false;
+  if (options.verify) await rollupsComputed(pool);
   const before = options.verify ? await hashNow() : undefined;
   const { replay_id, isJoined } = await requestReplay(pool, wanted);
   tell(isJoined ? `joined ${replay_id}, which covers this window` : `${replay_id} is asked for`);
   const ended = await followed(pool, replay_id, json);
   if (before === undefined) return finish(ended, json);
-  // Rollups are counted from rows, so they come last.
-  if (!(await untilRollupsComputed(pool, ROLLUPS_MS)))
-    throw new Error("rollups still wait after ten minutes: tributary hash says when they are done");
+  await rollupsComputed(pool);
   const after = await hashNow();
   const tables = compareHours(before.hours, after.hours);
   const changed = tables.filter(isChanged).map((one) => one.table);

@@ -20,30 +20,35 @@ export const bodyOf = (visit: Visit, receivedAt: number): { readonly body: Buffe
     return values.length <= 1 ? values[0] : values;
   };
   const did = one("did") ?? cookieOf(visit, "_svc_did") ?? randomUUID();
-  const event: Record<string, unknown> = {
+  const event = {
     ...Object.fromEntries(TEXTS.map((name) => [name, one(name)])),
-    ts: numberIn(one("ts")),
-    consent: jsonIn(numberIn(one("consent"))),
+    ts: numberIn(one("ts")) ?? receivedAt,
     did,
     url: one("url") ?? visit.request.headers.referer,
     svc_click_id: one("svc_click_id") ?? cookieOf(visit, "_svc_cid"),
-    props: jsonIn(one("props")) ?? propsIn(query),
   };
-  event.ts ??= receivedAt;
-  return { body: Buffer.from(JSON.stringify(event)), did };
+  const consent = numberIn(one("consent"));
+  const given = consent === undefined ? "" : `,"consent":${jsonOf(consent)}`;
+  const props = jsonOf(one("props") ?? propsIn(query));
+  return { body: Buffer.from(`${JSON.stringify(event).slice(0, -1)}${given},"props":${props}}`), did };
 };
 
 const numberIn = (value: unknown): unknown =>
   typeof value === "string" && INTEGER.test(value) ? Number(value) : value;
 
-/** A text that is no JSON stays a text, which admission refuses by the name of its field. */
-const jsonIn = (value: unknown): unknown => {
-  if (typeof value !== "string") return value;
-  try {
-    return JSON.parse(value);
-  } catch {
-    return value;
-  }
+/**
+ * JSON is handed on as it came, because a text that nests deep enough can be read and not written.
+ * A text that is no JSON stays a text, which admission refuses by the name of its field.
+ */
+const jsonOf = (value: unknown): string => {
+  if (typeof value === "string")
+    try {
+      JSON.parse(value);
+      return value;
+    } catch {
+      // It is written as a text below.
+    }
+  return JSON.stringify(value);
 };
 
 /**

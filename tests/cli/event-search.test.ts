@@ -10,12 +10,12 @@ const settings: ReprocessSettings = {
   ...{ from: noon, to: noon + minute, stage: "attribute", clientId: null, overridesDecisions: false },
   ...{ actor: "operator:test", reason: "nothing" },
 };
-interface Given {
+interface SearchInput {
   readonly late?: readonly string[];
   readonly near?: Parameters<typeof openSearch>[2]["near"];
   readonly now?: number;
 }
-const searched = ({ late = [], near = [], now = noon + 100 * hourMs }: Given) =>
+const searched = ({ late = [], near = [], now = noon + 100 * hourMs }: SearchInput) =>
   openSearch({ storedAfter: async () => late, now }, settings, { near });
 /** All stretches until the search ends, in minutes behind the window's beginning. */
 const minutes = (stretches: readonly Stretch[]) =>
@@ -40,7 +40,7 @@ test("a late event is looked for in longer and longer stretches until it came", 
 });
 
 test("one that never comes is looked for as long as a copy may come, and not beyond now", async () => {
-  const read = async (given: Given): Promise<number> => {
+  const read = async (given: SearchInput): Promise<number> => {
     const { next } = await searched(given);
     let last = 0;
     for (let some = next(); some.length > 0; some = next()) last = Math.max(last, ...some.map(({ until }) => until!));

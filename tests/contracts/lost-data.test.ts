@@ -20,9 +20,9 @@ afterAll(async () => {
   await Promise.all([root.close(), clickhouse.close()]);
 });
 
-type Read = () => Promise<readonly OlderRecords[]>;
+type RecordReader = () => Promise<readonly OlderRecords[]>;
 /** What the probe says while `read` records of the log are stored; null: all is well. */
-const said = (read: Read, alerted: string | null = null): Promise<string | null> => {
+const said = (read: RecordReader, alerted: string | null = null): Promise<string | null> => {
   const nothing = null as never;
   const { analytics_store: look } = openProbes({
     ...{ instance: "one", topicPrefix: "", clickhouse, redis: nothing, objects: nothing, pool: nothing },
@@ -34,14 +34,14 @@ const said = (read: Read, alerted: string | null = null): Promise<string | null>
   );
 };
 /** A log that holds 700 records, of which 600 were appended more than a day ago. */
-const log: Read = async () => [
+const log: RecordReader = async () => [
   { ageSec: 0, records: 700 },
   { ageSec: 600, records: 695 },
   { ageSec: 3_600, records: 690 },
   { ageSec: 86_400, records: 600 },
 ];
-const empty: Read = async () => [{ ageSec: 0, records: 0 }];
-const away: Read = () => Promise.reject(new Error("the log is away"));
+const empty: RecordReader = async () => [{ ageSec: 0, records: 0 }];
+const away: RecordReader = () => Promise.reject(new Error("the log is away"));
 
 /** Stores events that were received `hours` ago, of a sender whose clock is ahead by minutes. */
 const store = (count: number, hours: number, ahead = 0) =>
@@ -64,7 +64,7 @@ test("lost tables and lost rows are named with their cure; a new or filled insta
 
 test("rows that came since do not hide those that are lost", async () => {
   await store(1, 0);
-  const few: Read = async () => [0, 600].map((ageSec) => ({ ageSec, records: 9 }));
+  const few: RecordReader = async () => [0, 600].map((ageSec) => ({ ageSec, records: 9 }));
   expect(await said(few)).toMatch(/^its rows are gone: it has 0 from more than 10 min ago, though 9 records of then/);
   await store(100, 0.5);
   const gone = await said(log);

@@ -287,6 +287,10 @@ describe("GET /e", () => {
     "%",
     `cid=7&t=${"x".repeat(8_000)}`,
     "cid=7&t=page_view&p.__proto__=1&url=x",
+    `cid=7&t=page_view&url=x&props=${"[".repeat(3_900)}${"]".repeat(3_900)}`,
+    `cid=7&t=page_view&url=x&props={"a":${"[".repeat(3_900)}${"]".repeat(3_900)}}`,
+    `cid=7&t=page_view&url=x&consent=${"[".repeat(3_900)}${"]".repeat(3_900)}`,
+    "cid=7&t=page_view&url=x&props={&consent={",
   ])("is the image whatever stands in the query: %.40s", async (query) => {
     await gif(query);
     expect([host.events.length, host.letters.length]).toEqual([0, 1]);

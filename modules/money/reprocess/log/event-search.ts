@@ -52,8 +52,11 @@ const openUnread = () => {
       at = known.until!;
     }
     if (at < until) fresh.push({ partition, from: at, until });
-    own.push(...fresh);
-    own.sort((a, b) => a.from - b.from);
+    // Nearly all events lie where another one was looked for.
+    if (fresh.length > 0) {
+      own.push(...fresh);
+      own.sort((a, b) => a.from - b.from);
+    }
     return fresh;
   };
   return ({ partition, from, until }: Stretch): readonly Stretch[] =>
